@@ -30,7 +30,7 @@ from optiml_magic.evaluation.limit import Limit
 from optiml_magic.experience.recall import Past, told
 from optiml_magic.experience.recorder import Recorder
 from optiml_magic.experience.store import Experience, Setting
-from optiml_magic.journal import About, Asked, Journal
+from optiml_magic.journal import About, Asked, Journal, RunHeader
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.llms.choice import choose as choose_model
 from optiml_magic.llms.spending import Spending, Spent
@@ -212,7 +212,8 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
             said = (
                 *evaluator.notes,
                 *late,
-                *notes_of(model, thinker, spending),
+                *_other_model(journal, header),
+                *notes_of(model, thinker, spending, trajectory.steps),
                 *learned_of,
                 *past.notes,
             )
@@ -226,6 +227,12 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
     about = replace(about, notes=(*known, *said))
     thoughts = fates(journal.waves, trajectory.steps)
     return result_of(problem, settings, about, trajectory, seconds, path, thoughts=thoughts)
+
+
+def _other_model(journal: Journal, header: RunHeader) -> tuple[str, ...]:
+    """What a resumed run says where it goes on with another model, or without one."""
+    before, now = (" and ".join(names) for names in (journal.proposers, header.proposers))
+    return (f"resumed with {now}; it began with {before}",) if before != now else ()
 
 
 def require_objective(settings: Settings) -> None:

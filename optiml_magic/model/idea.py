@@ -91,9 +91,11 @@ class Ideas:
     """A proposer's answer: ideas, best first, and what it would not do. No ideas: it has no more.
 
     It may repeat ideas that it gave before: the search knows them by their keys. ``more`` says that
-    it may have others when it is asked later, though it has none now.
+    it may have others when it is asked later, though it has none now. ``weights`` are what it would
+    multiply the chances of others' ideas by, by their keys.
     """
 
     ideas: tuple[Idea, ...] = ()
     refused: tuple[Refusal, ...] = ()
     more: bool = False
+    weights: tuple[tuple[str, float], ...] = ()

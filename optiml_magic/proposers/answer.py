@@ -31,17 +31,30 @@ class Expectation(BaseModel):
 class Draft(BaseModel):
     """One proposal as the model put it: ``edits``, or else the whole ``program``.
 
-    ``answers`` names the tool whose finding it attacks, ``arithmetic`` what arithmetic it changes.
-    What else a model says of it is passed over.
+    One with neither is a plan. ``span`` quotes the lines that it is about, ``answers`` names the
+    tool whose finding it attacks, ``arithmetic`` what arithmetic it changes. What else a model says
+    of it is passed over.
     """
 
     title: str = ""
     rationale: str = ""
+    span: str | None = None
     hypothesis: Expectation | None = None
     answers: str | None = None
     arithmetic: list[str] | None = None
     edits: list[Replacement] | None = None
     program: str | None = None
+
+    @property
+    def is_plan(self) -> bool:
+        """Whether its code is still to be written."""
+        return not self.edits and not self.program and bool(self.title.strip())
+
+    def written(self, by: Draft) -> Draft:
+        """This plan with the code of the draft that it led to."""
+        told = self.arithmetic if by.arithmetic is None else by.arithmetic
+        code = {"edits": by.edits, "program": by.program, "arithmetic": told}
+        return self.model_copy(update=code)
 
     @property
     def said(self) -> str:
@@ -50,7 +63,10 @@ class Draft(BaseModel):
 
 
 class Answer(BaseModel):
+    """``waiting`` are numbers of ideas that others had and that the model would try, best first."""
+
     proposals: list[Draft]
+    waiting: list[int] | None = None
 
 
 @cache
@@ -67,15 +83,31 @@ class Fault:
     why: str
 
 
-def read(text: str) -> tuple[list[Draft], list[Fault]]:
-    """The drafts in a reply that can be read, and what is wrong with the others.
+@dataclass(frozen=True)
+class Said:
+    """What can be read of a reply: drafts, the order of what waits, and what is wrong with it."""
+
+    drafts: tuple[Draft, ...] = ()
+    waiting: tuple[int, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+
+def read(text: str) -> Said:
+    """A reply without trust.
 
     Never raises: any text gives drafts, faults or both; an empty list of proposals gives neither.
     """
     found = json_object(text, "proposals", alone=("edits", "program"))
     if isinstance(found, str):
-        return [], [Fault(text, found)]
-    return _drafts(found.get("proposals", [found]))
+        return Said(faults=(Fault(text, found),))
+    drafts, faults = _drafts(found.get("proposals", [found]))
+    waiting = found.get("waiting")
+    numbers = waiting if isinstance(waiting, list) else []
+    return Said(
+        tuple(drafts),
+        tuple(one for one in numbers if isinstance(one, int) and not isinstance(one, bool)),
+        tuple(faults),
+    )
 
 
 def _drafts(proposals: Any) -> tuple[list[Draft], list[Fault]]:

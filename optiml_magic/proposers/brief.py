@@ -16,8 +16,11 @@ from optiml_magic.model.evaluation import Step
 from optiml_magic.model.facts import ArrayFacts, Facts
 from optiml_magic.model.finding import Action, Evidence, Finding
 from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.model.idea import Idea
 from optiml_magic.model.refusal import foremost
 from optiml_magic.model.view import View
+from optiml_magic.proposers.answer import Draft
+from optiml_magic.proposers.drafts import one_line
 from optiml_magic.proposers.prompt import (
     against,
     chip,
@@ -36,12 +39,13 @@ LONGEST = 12_000  # characters with those that hold for every question: some 4,0
 _MOST_TRIED = 12  # the latest of them
 _MOST_OWN = 8  # likewise
 _MOST_FAILED = 4  # likewise
-_MOST_QUEUED = 8  # the next of them
+_MOST_QUEUED = 12  # the next of them
 _MOST_FINDINGS = 8  # they come most severe first
 _MOST_LINES = 40  # of a diff
 _MOST_KNOWN = 3
 _MOST_BOUNDS = 3
 _MOST_METRICS = 16
+_LONGEST_SPAN = 4_000  # characters
 _CUT = "(the rest is left out)"
 _LIMITS = {
     "memory": "memory traffic",
@@ -65,42 +69,102 @@ class Section:
     whole: bool = False
 
 
-def user(
+@dataclass(frozen=True)
+class Contents:
+    """What a question holds beside the program.
+
+    ``reference`` is the text of the function that says what is right, ``exact`` asks for the same
+    bits. The others are for experiments: ``feedback`` is what became of edits so far, and of the
+    model's own that failed.
+    """
+
+    reference: str = ""
+    exact: bool = False
+    findings: bool = True
+    feedback: bool = True
+    counters: bool = False
+
+
+ALL = Contents()
+
+
+def plan(
     view: View,
     count: int,
-    *,
-    exact: bool = False,
+    contents: Contents = ALL,
     own: str = "",
-    reference: str = "",
 ) -> str:
-    """The question about one step; ``exact`` asks for the same bits.
+    """The question what to try on one step.
 
     ``own`` is the proposer that asks: the brief has what became of its ideas anywhere in the run.
-    ``reference`` is the text of the function that says what is right.
     """
     step = view.step
-    task = [text("ask").replace("@COUNT@", str(count)), *([text("exact")] if exact else [])]
-    source = fenced(reference, "python") if reference else ""
     sections = [
-        Section("The program", fenced(step.candidate.text)),
-        Section("Its arrays and launches here", "\n".join(_arrays(view.facts)), 2),
-        Section("The reference", source, 5, whole=True),
+        *_program(view, contents),
         Section("What became of it", "\n".join(_standing(view))),
-        Section("Findings", "\n".join(_findings(step)), 1),
-        Section("The best program so far", _best(view), 4, whole=True),
-        Section("How the program came to be", "\n".join(_path(view)), 6),
-        Section("The last edit", _last_edit(view), 7, whole=True),
-        Section("Tried on this program already", "\n".join(_tried(view)), 3),
-        Section("What became of your other ideas in this search", "\n".join(_own(view, own)), 4),
-        Section("What failed elsewhere in this search", "\n".join(_failed(view, own)), 7),
+        Section("Findings", "\n".join(_findings(step)) if contents.findings else "", 1),
+        Section("Counters", "\n".join(_counters(step)) if contents.counters else "", 2),
+        *(_became(view, own) if contents.feedback else ()),
         Section("What waits to be tried", "\n".join(_queued(view)), 6),
         Section("What the rules refused and why", "\n".join(_refused(step)), 8),
         Section("What helped kernels like this one", "\n".join(_known(view)), 9),
         Section("Metrics for hypotheses", _metrics(step), 5),
         Section("The chip", chip(step)),
-        Section("Your task", "\n".join(task)),
+        _task(text("plan").replace("@COUNT@", str(count)), contents),
     ]
     return fitted(sections, LONGEST - len(system()))
+
+
+def write(view: View, draft: Draft, contents: Contents = ALL) -> str:
+    """The question for the code of one plan."""
+    step = view.step
+    answered = [f for f in step.evaluation.findings if f.tool == draft.answers]
+    findings = "\n".join(_findings(step, answered)) if contents.findings else ""
+    sections = [
+        *_program(view, contents),
+        Section("The finding that the plan answers", findings, 1),
+        Section("The chip", chip(step)),
+        Section("The plan", "\n\n".join(_planned(draft))),
+        _task(text("write"), contents),
+    ]
+    return fitted(sections, LONGEST - len(system()))
+
+
+def waiting(view: View) -> tuple[Idea, ...]:
+    """What a brief says waits, in its order: of more than it is worth the next to be tried."""
+    return view.queued[:_MOST_QUEUED]
+
+
+def _task(words: str, contents: Contents) -> Section:
+    return Section("Your task", "\n".join([words, *([text("exact")] if contents.exact else [])]))
+
+
+def _program(view: View, contents: Contents) -> Iterator[Section]:
+    source = fenced(contents.reference, "python") if contents.reference else ""
+    yield Section("The program", fenced(view.step.candidate.text))
+    yield Section("Its arrays and launches here", "\n".join(_arrays(view.facts)), 2)
+    yield Section("The reference", source, 5, whole=True)
+
+
+def _became(view: View, own: str) -> Iterator[Section]:
+    """What became of edits so far."""
+    yield Section("The best program so far", _best(view), 4, whole=True)
+    yield Section("How the program came to be", "\n".join(_path(view)), 6)
+    yield Section("The last edit", _last_edit(view), 7, whole=True)
+    yield Section("Tried on this program already", "\n".join(_tried(view)), 3)
+    title = "What became of your other ideas in this search"
+    yield Section(title, "\n".join(_own(view, own)), 4)
+    yield Section("What failed elsewhere in this search", "\n".join(_failed(view, own)), 7)
+
+
+def _planned(draft: Draft) -> Iterator[str]:
+    yield one_line(draft.title, 200)
+    yield one_line(draft.rationale, 2000)
+    if draft.span:
+        yield f"It is about these lines:\n\n{fenced(draft.span[:_LONGEST_SPAN])}"
+    if draft.hypothesis is not None:
+        promised = one_line(draft.hypothesis.metric, 120)
+        yield f"It should make {promised} {draft.hypothesis.direction}."
 
 
 def fitted(sections: Sequence[Section], longest: int) -> str:
@@ -180,10 +244,10 @@ def _resources(step: Step) -> str:
     return "; ".join(parts)
 
 
-def _findings(step: Step) -> Iterator[str]:
-    """Each advice once, with all the places that it is about."""
+def _findings(step: Step, chosen: Sequence[Finding] | None = None) -> Iterator[str]:
+    """Each advice once, with all the places that it is about; of all findings, or of some."""
     groups: dict[tuple[str, tuple[str, ...]], list[Finding]] = {}
-    for finding in step.evaluation.findings[:_MOST_FINDINGS]:
+    for finding in (step.evaluation.findings if chosen is None else chosen)[:_MOST_FINDINGS]:
         advice = tuple(action.advice for action in finding.actions)
         groups.setdefault((finding.tool, advice), []).append(finding)
     for first, *others in groups.values():
@@ -297,10 +361,15 @@ def _elsewhere(view: View) -> Iterator[Step]:
     return (step for step in view.evaluated if step.candidate.number not in here)
 
 
+def _counters(step: Step) -> Iterator[str]:
+    measured = step.evaluation.measurement
+    for metric in measured.metrics if measured else ():
+        yield f"- {metric.name} = {metric.value:.6g} {metric.unit}"
+
+
 def _queued(view: View) -> Iterator[str]:
-    """Titles; of more than a prompt is worth the next to be tried."""
-    for idea in view.queued[:_MOST_QUEUED]:
-        yield f"- {idea.title}"
+    for number, idea in enumerate(waiting(view), 1):
+        yield f"{number}. {idea.title}"
 
 
 def _refused(step: Step) -> Iterator[str]:

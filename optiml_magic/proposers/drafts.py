@@ -72,7 +72,6 @@ def idea(
     root: Program,
     *,
     proposer: str,
-    prior: float,
     tools: Collection[str] = (),
 ) -> Idea:
     """The idea that a draft stands for; it can answer ``tools``. Raises Unusable."""
@@ -84,9 +83,8 @@ def idea(
         proposer,
         one_line(draft.rationale, 1000),
         _promised(draft.hypothesis),
-        prior,
-        draft.answers if draft.answers and draft.answers in tools else "",
-        arithmetic_of(draft.arithmetic),
+        answers=draft.answers if draft.answers and draft.answers in tools else "",
+        arithmetic=arithmetic_of(draft.arithmetic),
     )
     return replace(Idea.of(told), paid=True)
 

@@ -27,7 +27,8 @@ def mixed(
     """All ideas for a view, highest prior first; those that seldom paid off lose of theirs.
 
     ``find_known`` says what is known of kernels like the one of the view. Each proposer sees what
-    those before it refused. Equal texts are found when they are made.
+    those before it refused and would try, and may weigh that. Equal texts are found when they are
+    made.
     """
     roofline = view.step.evaluation.roofline or ""
     view = replace(view, known=find_known(view))
@@ -36,12 +37,30 @@ def mixed(
     more = False
     for proposer in proposers:
         told = tuple(dict.fromkeys((*view.step.refused, *refused)))
-        found = proposer.propose(replace(view, step=replace(view.step, refused=told)), count)
+        seen = replace(
+            view,
+            step=replace(view.step, refused=told),
+            find_queued=partial(_waiting, view.find_queued, (*ideas,)),
+        )
+        found = proposer.propose(seen, count)
+        weights = dict(found.weights)
+        ideas = [
+            replace(idea, prior=min(1.0, round(idea.prior * weights.get(idea.key, 1.0), 3)))
+            for idea in ideas
+        ]
         ideas += hit_rates.weighed(found.ideas, roofline)
         refused |= dict.fromkeys(found.refused)
         more |= found.more
     ideas = remembered(ideas, view, view.known)
     return Ideas(tuple(sorted(ideas, key=lambda idea: -idea.prior)), tuple(refused), more)
+
+
+def _waiting(find: Callable[[], tuple[Idea, ...]], ideas: tuple[Idea, ...]) -> tuple[Idea, ...]:
+    """What waited before, and then what others just thought of that was not among it."""
+    before = find()
+    known = {idea.key for idea in before}
+    new = sorted((i for i in ideas if i.key not in known), key=lambda idea: -idea.prior)
+    return (*before, *new)
 
 
 def informed(

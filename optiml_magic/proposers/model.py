@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from optiml_magic.llms.base import LLM
 from optiml_magic.llms.choice import ModelChoice
 from optiml_magic.llms.spending import Counted, Spending
+from optiml_magic.model.evaluation import Step
 from optiml_magic.model.thought import Wanted
 from optiml_magic.proposers.drafts import one_line
 from optiml_magic.settings import Settings
@@ -38,16 +39,16 @@ def language_model(
         if llm is None:
             yield None
             return
-        from optiml_magic.proposers.llm import LlmProposer, Room
+        from optiml_magic.proposers.asking import Asker, Room
+        from optiml_magic.proposers.brief import Contents
+        from optiml_magic.proposers.llm import LlmProposer
 
         yield LlmProposer(
-            llm,
+            Asker(llm, Room(settings.budget, left)),
             temperature=settings.llm_temperature,
             seed=settings.seed,
             max_tokens=settings.llm_tokens,
-            exact=settings.exact,
-            reference=reference,
-            room=Room(settings.budget, left),
+            contents=Contents(reference, settings.exact),
         )
 
 
@@ -109,7 +110,7 @@ def thinker_of(
     from optiml_magic.proposers.thinking import Thinker
 
     return Thinker(
-        model.llm,
+        model.asker,
         wanted,
         most=settings.thoughts,
         budget=settings.budget,
@@ -120,9 +121,12 @@ def thinker_of(
 
 
 def notes_of(
-    model: LlmProposer | None, thinker: Thinker | None, spending: Spending
+    model: LlmProposer | None,
+    thinker: Thinker | None,
+    spending: Spending,
+    evaluated: Sequence[Step],
 ) -> tuple[str, ...]:
-    """What the model cost, and every answer of it that could not be used."""
+    """What the model cost, how good a judge it was, and every answer that could not be used."""
     if model is None:
         return ()
     from optiml_magic.proposers import prompt
@@ -133,6 +137,15 @@ def notes_of(
         str(spent),
         words,
         *spending.notes,
+        *_as_judge(model, evaluated),
         *(thinker.notes if thinker else ()),
         *model.notes,
     )
+
+
+def _as_judge(model: LlmProposer, evaluated: Sequence[Step]) -> Iterator[str]:
+    """How its order of ideas compares with what was measured."""
+    found = model.agreement(evaluated)
+    if found.pairs:
+        rest = ": not followed any more" if found.is_below_chance else ""
+        yield f"{model.name}: its order of ideas has {found}{rest}"

@@ -26,7 +26,7 @@ def system() -> str:
 
 def failed(step: Step, *, exact: bool = False) -> str:
     """The question about a program of the model's own that failed its evaluation."""
-    task = [text("correct"), *([text("exact")] if exact else [])]
+    task = [text("debug"), *([text("exact")] if exact else [])]
     return joined(
         ("Your program", fenced(step.candidate.text)),
         ("What it was for", step.candidate.proposal.title),

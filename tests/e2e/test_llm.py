@@ -200,3 +200,26 @@ def test_without_tokens_left_the_rules_go_on_alone() -> None:
         assert not server.bodies
     assert len(result.trajectory.steps) == 3
     assert any("no more is to be spent" in note for note in result.summary.notes)
+
+
+@pytest.mark.parametrize("later", ["none", "other"])
+def test_a_run_goes_on_with_another_model_or_none(later: str) -> None:
+    """What the first model proposed is run from the journal; it is not asked again."""
+    task = known_task("transpose_naive", rows=128, cols=96)
+    tiled = known_task("transpose_tiled").text
+    with serving(saying(("a tile", tiled))) as first:
+        flags = {"llm": "toy", "llm_url": first.url, "budget": 2, "experience": "none"}
+        before = optimize(task, resolve(flags))
+    journal = before.summary.journal
+    assert journal is not None
+    with serving(saying(), saying()) as second:
+        flags |= {"llm": later, "llm_url": second.url, "budget": 5}
+        result = optimize(task, resolve(flags), resume=journal)
+        assert bool(second.bodies) == (later == "other")
+    steps = result.trajectory.steps
+    assert [step.candidate.digest for step in steps[:2]] == [
+        step.candidate.digest for step in before.trajectory.steps
+    ]
+    assert {s.candidate.proposal.title for s in steps} >= {"a tile"}
+    said = "rules" if later == "none" else "rules and llm:other"
+    assert f"resumed with {said}; it began with rules and llm:toy" in result.summary.notes

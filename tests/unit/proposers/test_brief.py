@@ -16,7 +16,7 @@ from optiml_magic.model.measurement import Bound
 from optiml_magic.model.roofline import Roofs, Standing, Work
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.proposers import brief, prompt
-from optiml_magic.proposers.brief import LONGEST, Section, fitted
+from optiml_magic.proposers.brief import LONGEST, Contents, Section, fitted
 
 from .views import FINDING, SCALE, step, view
 
@@ -42,7 +42,7 @@ def part(asked: str, title: str) -> str:
 def test_arrays_scalars_launches_and_tolerances_are_told() -> None:
     facts = Facts((LAUNCH,), {}, 2e-5, 1e-6, "h200")
     told = part(
-        brief.user(replace(view(), find_facts=lambda: facts), 4), "Its arrays and launches here"
+        brief.plan(replace(view(), find_facts=lambda: facts), 4), "Its arrays and launches here"
     )
     assert told.splitlines() == [
         "- `a` (in): float32[10, 100], 4000 bytes",
@@ -64,7 +64,7 @@ def test_the_reference_the_floor_the_terms_and_the_registers_are_told() -> None:
         resources=(Resources(40, 1024, 0, 8, 8),),
     )
     seen = replace(seen, step=replace(seen.step, evaluation=evaluation))
-    asked = brief.user(seen, 4, reference="def f(a): return 2 * a")
+    asked = brief.plan(seen, 4, Contents("def f(a): return 2 * a"))
     assert part(asked, "The reference") == "```python\ndef f(a): return 2 * a\n```"
     told = part(asked, "What became of it")
     assert "No kernel can do this task in less than 4 us: 2x that." in told
@@ -77,7 +77,7 @@ def test_equal_advice_is_given_once_with_every_place() -> None:
     apart = replace(FINDING, tool="other_tool", cause="Something else.")
     seen = view()
     evaluation = replace(seen.step.evaluation, findings=(FINDING, other, apart))
-    asked = brief.user(replace(seen, step=replace(seen.step, evaluation=evaluation)), 4)
+    asked = brief.plan(replace(seen, step=replace(seen.step, evaluation=evaluation)), 4)
     told = part(asked, "Findings")
     assert told.count("Let threadIdx.x run along") == 2  # once a tool
     assert "likewise: The load on line 5" in told
@@ -94,7 +94,7 @@ def test_the_path_the_last_edit_and_the_best_are_told_as_what_they_changed() -> 
     path = with_path(3)
     best = step(SCALE.replace("i % 1 == 0", "true"), number=9, title="the best", seconds=1e-6)
     seen = replace(view(), step=path[-1], path=path, best=best)
-    asked = brief.user(seen, 4)
+    asked = brief.plan(seen, 4)
     told = part(asked, "How the program came to be").splitlines()
     assert [line.split(":")[0] for line in told] == ["- edit 1", "- edit 2", "- edit 3"]
     assert "1.5x the speed of the program above" in told[2]
@@ -104,14 +104,14 @@ def test_the_path_the_last_edit_and_the_best_are_told_as_what_they_changed() -> 
     winner = part(asked, "The best program so far")
     assert winner.startswith("the best: right, 1 us")
     assert "+    if (i < n && true) {" in winner
-    assert "The best program" not in brief.user(replace(seen, best=path[-1]), 4)
+    assert "The best program" not in brief.plan(replace(seen, best=path[-1]), 4)
 
 
 def test_failures_of_others_are_told_with_their_diagnostics() -> None:
     broken = Verdict(Outcome.COMPILE_ERROR, "identifier `x` is undefined", line=6)
     failed = [step(number=n, title=f"rule {n}", verdict=broken) for n in range(1, 8)]
     told = part(
-        brief.user(replace(view(), evaluated=failed), 4), "What failed elsewhere in this search"
+        brief.plan(replace(view(), evaluated=failed), 4), "What failed elsewhere in this search"
     )
     assert told.count("identifier `x` is undefined") == 4
     assert "rule 7: It failed (compile_error) at line 6: `out[i]" in told
@@ -123,7 +123,7 @@ def test_what_helped_kernels_of_its_kind_is_told_by_the_names_of_rules() -> None
     evidence = Evidence(origin, "h200", "events", "p", 9e-6, 1e-6, 1.01)
     won = Entry(Kind((), "h200"), "memory", (Move("row_to_lanes 0 3", {"LANES": 8}),), (), evidence)
     known = Known(Kind((), "h200"), (Remembered(won, 0, own=True),))
-    told = part(brief.user(replace(view(), known=known), 4), "What helped kernels like this one")
+    told = part(brief.plan(replace(view(), known=known), 4), "What helped kernels like this one")
     assert told == "- row_to_lanes: 9x (events)"
 
 
@@ -131,17 +131,17 @@ def test_a_brief_has_a_limit_and_loses_what_matters_least() -> None:
     long = [step(number=n, title=f"try {n} " + "x" * 300) for n in range(1, 40)]
     path = with_path(20)
     seen = replace(view(SCALE, *long), evaluated=long, path=path)
-    asked = brief.user(seen, 4, reference="y = x\n" * 500)
+    asked = brief.plan(seen, 4, Contents("y = x\n" * 500))
     assert len(asked) + len(prompt.system()) <= LONGEST
     assert SCALE in asked
-    assert "Propose up to 4" in asked
+    assert "Plan up to 4" in asked
     assert "# Findings" in asked
     assert "# The reference" not in asked  # whole or not at all
 
 
 def test_a_program_is_never_cut() -> None:
     text = SCALE + "// more\n" * 4000
-    asked = brief.user(view(text), 4, reference="y = x")
+    asked = brief.plan(view(text), 4, Contents("y = x"))
     assert text in asked
     assert "# Your task" in asked
 
