@@ -247,7 +247,7 @@ def test_what_an_include_of_the_input_kernel_means_stays() -> None:
     text = '#define F "own.cuh"\n#include F\n' + SCALE
     again = '#undef F\n#define F "secrets"\n#include F\n'
     llm = ScriptedLLM([says(draft(edits=[edit("__global__", f"{again}__global__")]), GOOD)] * 3)
-    proposer = LlmProposer(llm)
+    proposer = LlmProposer(Asker(llm))
     assert [one.title for one in proposer.propose(view(text), 4).ideas] == ["an edit"]
     assert "`#undef F` is not allowed" in " ".join(proposer.notes)
 
