@@ -23,6 +23,7 @@ _WORDS = {"+": "sum", "*": "product", "&": "and", "|": "or", "^": "xor", "min": 
 _INFIX = frozenset("+*&|^")
 _OPPOSITE = {"!<=": ">", "!<": ">=", "!>=": "<", "!>": "<="}  # but for a NaN
 _IDEMPOTENT = frozenset({"&", "|", "min", "max", "<", ">"})
+_EXTREMES = {"float": "f", "double": "double_", "__half": "half_"}  # by a function of each
 _ZEROS = {"float": "0.0f", "double": "0.0", "__half": "__half(0.0f)"}
 _ONES = {"float": "1.0f", "double": "1.0", "__half": "__half(1.0f)"}
 
@@ -202,5 +203,6 @@ def test(reduction: Reduction) -> str:
 
 
 def word_of(reduction: Reduction) -> str:
-    extreme = reduction.op in ("min", "max")
-    return ("f" if extreme and reduction.type.floating else "") + _WORDS[reduction.op]
+    """What helpers are named by, each for all types that it is right for."""
+    own = _EXTREMES.get(reduction.type.name, "") if reduction.op in ("min", "max") else ""
+    return own + _WORDS[reduction.op]

@@ -87,6 +87,14 @@ def test_extremes_among_nan_infinities_and_zeros_of_both_signs(update: str, word
     assert end(text, made, content="odd") == "same"
 
 
+@pytest.mark.parametrize("store", [f"{OUT} = (float)((far - near) * 1e9);", ""])
+def test_extremes_of_two_types_are_combined_by_functions_of_their_own(store: str) -> None:
+    body = f"far = fmax(far, {A} * 1.0000001); near = fmaxf(near, {A}); {store}"
+    text = row(body, start="double far = 0; float near = 0, s = 0;")
+    text = text.replace("= s;\n}", "= (float)((far - near) * 1e9);\n}")
+    assert end(text, shared(text)) == "same"
+
+
 @pytest.mark.parametrize("op", ["^", "|", "&", "*", "+"])
 def test_whole_numbers_are_the_same_in_any_order(op: str) -> None:
     text = row(f"s {op}= {A}; {OUT} = s;", start="long long s = 1;", kind="long long")
