@@ -24,7 +24,7 @@ KEY = "sk-planted-93c1d7"
 TASK = known_task("transpose_naive", rows=96, cols=64)
 TILED = known_task("transpose_tiled").text
 SECONDS = 20.0
-REQUESTS = examples(8, 200)
+REQUESTS = examples(5, 200)
 
 
 def says(*programs: str) -> Answer:
