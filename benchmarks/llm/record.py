@@ -4,8 +4,8 @@
 
 The search is run with the answers that are recorded. At the first question without one the whole
 question is written to FOLDER, and the command says where its answer goes and ends, or waits so long
-for it. Run again it takes the answer into the record, ``tests/golden/answers/VARIANT.jsonl``, and
-goes on: compilations are cached.
+for it. Run again it takes the answer into the record, ``tests/golden/answers/VARIANT.jsonl.gz``,
+and goes on: compilations are cached.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Recorder:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             found = Answered(question, reply, self._author, time.strftime("%Y-%m-%d"))
             with self._path.open("ab", buffering=0) as file:  # others may write to it as well
-                file.write(found.line.encode())
+                file.write(found.packed)
         return reply
 
 

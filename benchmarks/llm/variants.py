@@ -17,7 +17,7 @@ from optiml_magic.composition import proposers_of
 from optiml_magic.journal.lines import read_whole
 from optiml_magic.llms.choice import ModelChoice
 from optiml_magic.llms.recorded import RecordedLLM, Topic, read
-from optiml_magic.model.candidate import text_digest
+from optiml_magic.model.candidate import Proposal, text_digest
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.task import Task
 from optiml_magic.optimize import optimize
@@ -55,7 +55,7 @@ VARIANTS: Mapping[str, Variant] = {
 
 def answers_of(variant: str) -> Path:
     """The file of the answers that were written for the questions of a variant."""
-    return ANSWERS / f"{variant}.jsonl"
+    return ANSWERS / f"{variant}.jsonl.gz"
 
 
 def recorded(variant: str, **more: Any) -> RecordedLLM:
@@ -90,12 +90,18 @@ class Searched:
         return [times[0] / min(times[: count + 1]) for count in range(len(times))]
 
     @property
-    def given(self) -> set[str]:
-        """The keys of the ideas that could be used of what the model said."""
+    def given(self) -> list[tuple[int, Proposal]]:
+        """What could be used of what the model said, each with the candidate that it is for."""
         assert self.result.summary.journal is not None
         lines, _ = read_whole(self.result.summary.journal)
         expansions = (line.expansion for line in lines if line.expansion is not None)
-        return {one.key for said in expansions for one in said.ideas if one.paid}
+        paid = {
+            (said.candidate, one.key): one.proposal
+            for said in expansions
+            for one in said.ideas
+            if one.paid
+        }
+        return [(number, proposal) for (number, _), proposal in paid.items()]
 
     @property
     def tried(self) -> list[Step]:

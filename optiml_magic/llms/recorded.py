@@ -6,6 +6,7 @@ given to the very words that they were written for is counted.
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections import Counter
@@ -54,15 +55,16 @@ class Answered:
     date: str
 
     @property
-    def line(self) -> str:
-        """It as a line of a file."""
-        return json.dumps(asdict(self)) + "\n"
+    def packed(self) -> bytes:
+        """It as a line of JSON, compressed: a file is nothing but such lines."""
+        return gzip.compress(f"{json.dumps(asdict(self))}\n".encode(), mtime=0)
 
 
 def read(path: Path) -> list[Answered]:
-    """The lines of a file; raises UsageError for one that is not as ``Answered.line`` made it."""
+    """The lines of a file; raises UsageError for one that is not as ``Answered.packed`` made it."""
     found = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
+    for number, line in enumerate(lines, 1):
         try:
             found.append(Answered(**json.loads(line)))
         except (ValueError, TypeError) as unfit:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -69,9 +70,9 @@ def test_what_is_not_recorded_is_asked_for() -> None:
 
 def test_a_record_is_read_as_it_was_written_and_a_broken_line_is_named(tmp_path: Path) -> None:
     record = [answered(PLAN, '{"proposals": []}'), answered(DEBUG, "é\u2028")]
-    path = tmp_path / "answers.jsonl"
-    path.write_text("".join(one.line for one in record), encoding="utf-8")
+    path = tmp_path / "answers.jsonl.gz"
+    path.write_bytes(b"".join(one.packed for one in record))
     assert read(path) == record
-    path.write_text(record[0].line + "{}\n", encoding="utf-8")
+    path.write_bytes(record[0].packed + gzip.compress(b"{}\n"))
     with pytest.raises(UsageError, match="line 2 of"):
         read(path)
