@@ -9,6 +9,7 @@ Each line is a check; exit status 1 where one failed.
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import json
 import os
 import re
@@ -30,6 +31,8 @@ ROOT = Path(__file__).parent
 PACKAGE = "optiml_magic/"
 BUILT = "optiml_magic/labextension/"  # the JupyterLab extension, in no repository
 SHARED = re.compile(r"[^/]+\.(?:dist-info|data/data/share/jupyter)/")
+INSTALLED = re.compile(r"[^/]+\.data/data/share/jupyter/labextensions/optiml-magic/")
+MOST = {".whl": 4.0, ".gz": 12.0}  # megabytes
 HEADING = re.compile(r"## \[(?P<version>[^]]+)\] - (?P<when>.+)")
 DATE = re.compile(r"\d{4}-\d\d-\d\d")
 TASK = """\
@@ -97,6 +100,33 @@ def wheel_files(names: Iterable[str], tracked: Iterable[str]) -> Check:
     return _same("wheel has", found, wanted)
 
 
+def extension(names: Iterable[str], schemas: Iterable[str]) -> Check:
+    """Whether a wheel has the JupyterLab extension where that looks, and nothing of its making."""
+    found = {INSTALLED.sub("", name) for name in names if INSTALLED.match(name)}
+    wanted = {"package.json", "install.json", "static/style.js", "static/remoteEntry.*.js"}
+    wanted |= {f"schemas/optiml-magic/{name}" for name in schemas}
+    missing = sorted(each for each in wanted if not fnmatch.filter(found, each))
+    odd = sorted(each for each in found if each.endswith(".map") or "node_modules" in each)
+    wrong = [f"lacks {', '.join(missing[:3])}"] if missing else []
+    wrong += [f"has {', '.join(odd[:3])}"] if odd else []
+    return Check("extension", f"{len(found)} files", "; ".join(wrong))
+
+
+def listed(said: str) -> Check:
+    """Whether JupyterLab says of the extension that it is enabled and in order."""
+    plain = re.sub(r"\x1b\[[\d;]*m", "", said)
+    line = next((each.strip() for each in plain.splitlines() if "optiml-magic v" in each), "")
+    well = re.search(r"\benabled\b.*\bOK\b", line)
+    return Check("JupyterLab", line, "" if well else f"says `{line or plain.strip()[-300:]}`")
+
+
+def size(file: Path) -> Check:
+    """How large a file is, and whether that is what was meant."""
+    megabytes, most = file.stat().st_size / 1e6, MOST[file.suffix]
+    wrong = f"{file.name} has {megabytes:.2f} MB, more than {most:g}" if megabytes > most else ""
+    return Check("size", f"{megabytes:.2f} MB {file.name}", wrong)
+
+
 def sdist_files(names: Iterable[str], tracked: Iterable[str]) -> Check:
     """Whether an sdist has all files of the repository, and no others but what was built."""
     inside = {name.partition("/")[2] for name in names}
@@ -131,7 +161,7 @@ def main() -> int:
     labextension = json.loads(package.read_text())["version"] if package.is_file() else ""
     own = optiml_magic.__version__
     checks.append(_shown(version(changelog, own, labextension, draft=draft)))
-    wheel, sdist = _built(ROOT / "dist")
+    wheel, sdist = built(ROOT, ROOT / "dist")
     tracked = files(ROOT, draft=draft)
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -139,17 +169,17 @@ def main() -> int:
     checks += map(_shown, (wheel_files(names, tracked), metadata(told)))
     with tarfile.open(sdist) as archive:
         checks.append(_shown(sdist_files([m.name for m in archive if m.isfile()], tracked)))
-    for file in (wheel, sdist):
-        print(f"    {file.stat().st_size / 1e6:6.2f} MB {file.relative_to(ROOT)}")
+    schemas = [path.name for path in (ROOT / "labextension" / "schema").glob("*.json")]
+    checks += map(_shown, (extension(names, schemas), size(wheel), size(sdist)))
     checks += _tried(wheel)
     return int(any(check.wrong for check in checks))
 
 
-def _built(folder: Path) -> tuple[Path, Path]:
+def built(root: Path, folder: Path) -> tuple[Path, Path]:
     """The wheel and the sdist that it was built from, in place of earlier ones."""
     for old in folder.glob("optiml_magic-*"):
         old.unlink()
-    _run([sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)], ROOT)
+    _run([sys.executable, "-m", "build", "--outdir", str(folder), str(root)], root)
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return wheel, sdist
 
@@ -164,19 +194,20 @@ def _tried(wheel: Path) -> list[Check]:
         (folder / "task.py").write_text(TASK)
         quiet = ["--quiet", "--disable-pip-version-check"]
         commands: dict[str, list[str]] = {
-            "installs": [python, "-m", "pip", "install", *quiet, str(wheel)],
+            "installs": [python, "-m", "pip", "install", *quiet, f"{wheel}[lab]"],
             "fits": [python, "-m", "pip", "check"],
             "version is": [optiml, "--version"],
             "doctor": [optiml, "doctor"],
             "check": [optiml, "check", "task.py", "--device", "emulated"],
             "%load_ext": [python, "-c", IN_A_SHELL],
+            "JupyterLab": [python, "-m", "jupyterlab.labextensions", "list"],
         }
         checks = []
         for what, command in commands.items():
             done = _attempt(command, folder)
             checks.append(_shown(_outcome(what, done)))
-        size = sum(f.stat().st_size for f in (folder / "env").rglob("*") if f.is_file())
-        print(f"    {size / 1e6:6.0f} MB with all that it needs")
+        all_of_it = sum(f.stat().st_size for f in (folder / "env").rglob("*") if f.is_file())
+        print(f"    {all_of_it / 1e6:6.0f} MB with all that it needs, JupyterLab among it")
         return checks
 
 
@@ -188,13 +219,16 @@ def _outcome(what: str, done: subprocess.CompletedProcess[str]) -> Check:
         )
     if what == "doctor" and (bad := [line for line in lines if line.startswith("NO ")]):
         return Check(what, "", "; ".join(bad))
+    if what == "JupyterLab":
+        return listed(done.stdout + done.stderr)
     return Check(what, lines[0] if what in ("version is", "check") else "done")
 
 
 def _attempt(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command that knows nothing of this repository, nor of the user's settings."""
+    """A command that knows nothing of this repository, the user's settings, and Node."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "OPTIML_"))}
     clean["OPTIML_HOME"] = str(folder / "home")
+    clean["PATH"] = str(Path(command[0]).parent)
     return subprocess.run(
         command, cwd=folder, env=clean, capture_output=True, text=True, check=False
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from optiml_magic import rewards
+from optiml_magic.answered import answered
 from optiml_magic.chips import Chip
 from optiml_magic.devices.base import Job
 from optiml_magic.errors import UsageError
@@ -15,6 +16,7 @@ from optiml_magic.model.build import Build
 from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.facts import Facts
+from optiml_magic.model.finding import Finding
 from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Measurement
@@ -55,6 +57,7 @@ class Diagnosis:
         self._hit_rates = hit_rates
         self._objective: Objective = objective
         self._measured: dict[int, Measurement | None] = {}  # by candidate
+        self._advised: dict[int, tuple[str, tuple[Finding, ...]]] = {}  # likewise, with its text
 
     def __call__(
         self, candidate: Candidate, evaluation: Evaluation, run: tuple[Build, Job] | None = None
@@ -64,11 +67,14 @@ class Diagnosis:
         A candidate without one repeats the figures, and the findings, of an earlier one.
         """
         self.remember(candidate, evaluation)
-        return self._tested(candidate, self._diagnosed(candidate, evaluation, run))
+        diagnosed = self._diagnosed(candidate, evaluation, run)
+        self._advised[candidate.number] = candidate.text, diagnosed.findings
+        return self._tested(candidate, diagnosed)
 
     def remember(self, candidate: Candidate, evaluation: Evaluation) -> None:
         """Take in what later candidates are compared with."""
         self._measured[candidate.number] = evaluation.measurement
+        self._advised[candidate.number] = candidate.text, evaluation.findings
 
     def find(self, number: int, program: Program, plan: LaunchPlan) -> Facts:
         """The facts of a candidate whose plan binds it to the first instance; they are kept."""
@@ -103,8 +109,14 @@ class Diagnosis:
 
     def _tested(self, candidate: Candidate, evaluation: Evaluation) -> Evaluation:
         """A duplicate repeats the figures of another candidate, but its promise is its own."""
-        hypothesis = candidate.proposal.hypothesis
-        if hypothesis is None or candidate.parent is None:
-            return replace(evaluation, test=None)
+        proposal = candidate.proposal
+        if candidate.parent is None:
+            return replace(evaluation, test=None, answered=None)
         parent = self._measured.get(candidate.parent)
-        return replace(evaluation, test=assess(hypothesis, parent, evaluation))
+        before, findings = self._advised.get(candidate.parent, ("", ()))
+        hypothesis = proposal.hypothesis
+        return replace(
+            evaluation,
+            test=assess(hypothesis, parent, evaluation) if hypothesis else None,
+            answered=answered(proposal.answers, findings, before, candidate.text),
+        )

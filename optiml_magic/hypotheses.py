@@ -1,9 +1,10 @@
 """Whether an edit did what it promised: a child's measurement against its parent's. Pure.
 
 Confirmed is a change in the promised direction that is beyond noise; how far it was promised to go
-is shown beside it and decides nothing. The constants are ours: counts of one program repeat exactly
-or nearly so, and a change below 5 % is too small to have been the point of an edit; counts of a
-sampled grid add their sampling error; times must lie beyond their interval.
+is shown beside it and decides nothing. A promise is kept where the time is no longer, beyond noise.
+The constants are ours: counts of one program repeat exactly or nearly so, and a change below 5 % is
+too small to have been the point of an edit; counts of a sampled grid add their sampling error;
+times must lie beyond their interval.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from optiml_magic.model.hypothesis import (
     Hypothesis,
     HypothesisState,
     HypothesisTest,
+    TimeState,
     untested,
 )
 from optiml_magic.model.measurement import Measurement, Metric
@@ -46,7 +48,19 @@ def assess(
         return HypothesisTest("not_measurable", reason=reason)
     was, became = before[source], after[source]
     state, reason = _judged(hypothesis, was.value, became.value, _noise(was, parent, child))
-    return HypothesisTest(state, was.value, became.value, was.unit, source, reason)
+    time, times = _timed(parent, child)
+    return HypothesisTest(state, was.value, became.value, was.unit, source, reason, time, times)
+
+
+def _timed(parent: Measurement, child: Measurement) -> tuple[TimeState, float | None]:
+    """The same rule for the time, and after over before."""
+    if parent.source != child.source or not parent.seconds:
+        return "", None
+    noise = max(parent.ratio_error, child.ratio_error)
+    times = child.seconds / parent.seconds
+    if times > noise:
+        return "longer", times
+    return ("shorter" if times * noise < 1.0 else "alike"), times
 
 
 def _judged(

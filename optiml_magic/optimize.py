@@ -30,15 +30,15 @@ from optiml_magic.evaluation.limit import Limit
 from optiml_magic.experience.recall import Past, told
 from optiml_magic.experience.recorder import Recorder
 from optiml_magic.experience.store import Experience, Setting
-from optiml_magic.journal import About, Asked, Journal
+from optiml_magic.journal import About, Asked, Journal, RunHeader
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.llms.choice import choose as choose_model
+from optiml_magic.llms.spending import Spending, Spent
 from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
+from optiml_magic.model.evaluation import Evaluation, Trajectory
 from optiml_magic.model.experience import Known
 from optiml_magic.model.hit_rates import HitRates
-from optiml_magic.model.refusal import Refused
 from optiml_magic.model.task import Task
 from optiml_magic.model.thought import Fate, Wanted, fates
 from optiml_magic.model.view import View
@@ -46,7 +46,7 @@ from optiml_magic.problem import Problem, prepare
 from optiml_magic.problem.reference import source_of
 from optiml_magic.profilers.roofs import published
 from optiml_magic.proposers.hand import suggestion
-from optiml_magic.proposers.model import language_model, notes_of, spent_by, thinker_of
+from optiml_magic.proposers.model import language_model, notes_of, thinker_of
 from optiml_magic.reports.provenance import provenance
 from optiml_magic.reports.summary import Summary
 from optiml_magic.result import Result
@@ -130,7 +130,7 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
     resume: Path | None = None,
     asked: Asked | None = None,
     progress: Progress = lambda *_: None,
-    spent: Callable[[str], None] = lambda _: None,
+    spent: Callable[[Spent], None] = lambda _: None,
     controls: Controls | None = None,
     timings: Timings | None = None,
 ) -> Result:
@@ -138,10 +138,10 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
 
     The search begins from the kernel of the task; where that was written for something ``wanted``,
     also from programs that the model of the settings writes by the best strategies. ``asked`` is
-    the command that it is of, which the journal keeps. ``spent`` is called before ``progress``
-    with what the model cost so far. The settings' seconds bound all of it, from
-    the beginning of ``timings`` on, but for those that ``controls`` pause it: the end, which times
-    the finalists once more, is not paused.
+    the command that it is of, which the journal keeps. ``spent`` hears a few times a second, while
+    the model is asked and from any thread, what it cost so far. The settings' seconds bound all of
+    it, from the beginning of ``timings`` on, but for those that ``controls`` pause it: the end,
+    which times the finalists once more, is not paused.
     """
     timings, controls = timings or Timings(), controls or Controls()
     require_objective(settings)
@@ -150,9 +150,10 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
     def left() -> float:
         return 0.0 if controls.stopped else settings.seconds - timings.elapsed
 
+    spending = Spending(settings.llm_prices, spent)
     with (
         session(settings, task=task, counted=True, extent="winners", timings=timings) as members,
-        language_model(chosen, settings, left, source_of(task.reference)) as model,
+        language_model(chosen, settings, left, source_of(task.reference), spending) as model,
         _experience(settings) as experience,
     ):
         problem = _prepared_beside(task, settings, members)
@@ -192,17 +193,13 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
             search = tree_of(problem, evaluator, sources, settings, author=about.author)
             begin = recorder.evaluate(journal.remember_evaluate(engine, evaluator.remember))
 
-            def told_of(step: Step, refused: Refused) -> None:
-                spent(spent_by(model, thinker, settings.llm_prices))
-                progress(step, refused)
-
             with controls.accepting(partial(suggestion, search.step), journal.suggest):
                 trajectory = run(
                     search,
                     begin,
                     Budget(settings.budget, settings.seconds, limit.kept, limit.first),
                     batches=batches,
-                    progress=told_of,
+                    progress=progress,
                     controls=controls,
                     timings=timings,
                 )
@@ -215,7 +212,8 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
             said = (
                 *evaluator.notes,
                 *late,
-                *notes_of(model, thinker, settings.llm_prices, trajectory.steps),
+                *_other_model(journal, header),
+                *notes_of(model, thinker, spending, trajectory.steps),
                 *learned_of,
                 *past.notes,
             )
@@ -229,6 +227,12 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
     about = replace(about, notes=(*known, *said))
     thoughts = fates(journal.waves, trajectory.steps)
     return result_of(problem, settings, about, trajectory, seconds, path, thoughts=thoughts)
+
+
+def _other_model(journal: Journal, header: RunHeader) -> tuple[str, ...]:
+    """What a resumed run says where it goes on with another model, or without one."""
+    before, now = (" and ".join(names) for names in (journal.proposers, header.proposers))
+    return (f"resumed with {now}; it began with {before}",) if before != now else ()
 
 
 def require_objective(settings: Settings) -> None:

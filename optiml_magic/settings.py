@@ -30,6 +30,9 @@ class Settings:
     llm_tokens: int = 8192  # OPTIML_LLM_TOKENS: of one answer
     llm_budget: int = 0  # OPTIML_LLM_BUDGET: tokens of a search, asked and answered; 0: no limit
     llm_prices: str = ""  # OPTIML_LLM_PRICES: of a million tokens asked and answered, as 0.25,2.00
+    llm_temperature: float = 0.7  # OPTIML_LLM_TEMPERATURE: of its proposals, from 0 to 2
+    llm_effort: str = ""  # OPTIML_LLM_EFFORT: how much it reasons; empty: it is not told
+    llm_parallel: int = 4  # OPTIML_LLM_PARALLEL: requests at once
     prompts: str = ""  # OPTIML_PROMPTS: a folder whose NAME.md stand in place of the package's
     show_prompts: bool = False  # OPTIML_SHOW_PROMPTS: 1 or 0, all that is sent to it and comes back
     thoughts: int = 3  # OPTIML_THOUGHTS: strategies that it develops for what is synthesised
@@ -100,13 +103,14 @@ class Settings:
 
 _POSITIVE = (
     "budget", "seconds", "verify_seeds", "run_seconds", "compile_seconds", "instructions",
-    "count_instructions", "llm_seconds", "trial_seconds",
+    "count_instructions", "llm_seconds", "llm_parallel", "trial_seconds",
 )  # fmt: skip
 CHOICES = {
     "std": ("c++11", "c++14", "c++17", "c++20"),
     "compiler": ("nvrtc", "nvcc"),
     "experience": ("all", "shipped", "none"),
     "objective": ("speed", "energy"),
+    "llm_effort": ("", "none", "minimal", "low", "medium", "high", "xhigh"),
     "policy": ("mcts", "greedy", "beam", "random", "best-of-n"),
 }
 _PRICES = re.compile(r"\d+(\.\d+)?,\d+(\.\d+)?")
@@ -130,6 +134,10 @@ def resolve(flags: Mapping[str, Any] | None = None) -> Settings:
     for name in ("thoughts", "llm_budget"):
         if getattr(settings, name) < 0:
             raise UsageError(f"{name} is {getattr(settings, name)}", fix="use zero or more")
+    if not 0 <= settings.llm_temperature <= 2:
+        raise UsageError(
+            f"llm_temperature is {settings.llm_temperature}", fix="use a value from 0 to 2"
+        )
     if settings.llm_prices and not _PRICES.fullmatch(settings.llm_prices):
         raise UsageError(
             f"llm_prices is {settings.llm_prices!r}",
@@ -138,7 +146,8 @@ def resolve(flags: Mapping[str, Any] | None = None) -> Settings:
     for name, allowed in CHOICES.items():
         value = getattr(settings, name)
         if value not in allowed:
-            fix = nearest(str(value), allowed) or f"choose one of {', '.join(allowed)}"
+            named = [word for word in allowed if word]
+            fix = nearest(str(value), named) or f"choose one of {', '.join(named)}"
             raise UsageError(f"{name} is {value!r}", fix=fix)
     if settings.nvcc_args and settings.compiler != "nvcc":
         raise UsageError("--nvcc-args works only with nvcc", fix="add --compiler nvcc")

@@ -149,7 +149,7 @@ def _optimize_all(
         )
         with _quoting(task), PlainView(subject, TerminalLine(), "in a terminal") as view:
             result = verbs.optimize(
-                wanted, options, progress=view, entered=view.enter, before=before
+                wanted, options, progress=view, entered=view.enter, spent=view.spend, before=before
             )
             view.finish(result.summary)
         _tell(repr(result) + "\n")

@@ -286,6 +286,13 @@ def _searching(command: argparse.ArgumentParser) -> None:
         "--llm-prices", metavar="IN,OUT", help="of a million tokens, to say what the model cost"
     )
     command.add_argument(
+        "--llm-temperature", type=float, metavar="T", help="of its proposals, from 0 to 2 (0.7)"
+    )
+    command.add_argument(
+        "--llm-effort", metavar="WORD",
+        help="how much it reasons: none, minimal, low, medium, high or xhigh (its own default)",
+    )  # fmt: skip
+    command.add_argument(
         "--show-prompts", action="store_true", default=None,
         help="write all that is sent to the model and what comes back",
     )  # fmt: skip

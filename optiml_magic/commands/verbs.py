@@ -15,6 +15,7 @@ from optiml_magic.commands.views import AnnotateView, CheckView, ExperienceView,
 from optiml_magic.errors import UsageError
 from optiml_magic.experience import shipped
 from optiml_magic.experience.store import Experience
+from optiml_magic.llms.spending import Spent
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.oracle import Example
 from optiml_magic.model.refusal import Refused
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
     from optiml_magic.oracles import Shown
 
 _SETTINGS = (
-    "device", "llm", "llm_url", "llm_budget", "llm_prices", "show_prompts", "thoughts", "budget",
-    "seconds", "seed", "policy", "objective", "verify_seeds", "run_seconds", "std", "fast_math",
-    "compiler", "nvcc_args", "experience", "energy", "exact",
+    "device", "llm", "llm_url", "llm_budget", "llm_prices", "llm_temperature", "llm_effort",
+    "show_prompts", "thoughts", "budget", "seconds", "seed", "policy", "objective", "verify_seeds",
+    "run_seconds", "std", "fast_math", "compiler", "nvcc_args", "experience", "energy", "exact",
 )  # fmt: skip
 
 
@@ -52,7 +53,7 @@ def optimize(
     *,
     progress: Callable[[Step, Refused], None] = lambda *_: None,
     entered: Callable[[Stage], None] = lambda _: None,
-    spent: Callable[[str], None] = lambda _: None,
+    spent: Callable[[Spent], None] = lambda _: None,
     controls: Controls | None = None,
     before: float = 0.0,
 ) -> Result:

@@ -113,11 +113,14 @@ class Experience:
     def apply(
         self, run: str, setting: Setting, candidate: Candidate, parent: Evaluation, own: Evaluation
     ) -> None:
-        """Remember what became of a candidate; what is there already stays as it is."""
-        proposal, test = candidate.proposal, own.test
+        """Remember what became of a candidate; what is there already stays as it is.
+
+        A tool has the credit where the edit answered a finding of it, and not where it was named.
+        """
+        test, tool = own.test, own.answered.tool if own.answered else ""
         row = (
-            run, candidate.number, proposal.answers, proposal.proposer, *_fields(setting),
-            parent.roofline or "", test.state if test else "not_measurable",
+            run, candidate.number, tool, candidate.proposal.proposer, *_fields(setting),
+            parent.roofline or "", test.kept if test else "not_measurable",
             _log_gain(parent, own),
         )  # fmt: skip
         self._write("INSERT OR IGNORE INTO applied VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", [row])

@@ -57,6 +57,7 @@ class Journal:
         self._file = file
         self._lock = threading.Lock()  # of the file: suggestions come from other threads
         self.run = next((x.header.run for x in lines if x.header), "")
+        self.proposers = next((x.header.proposers for x in lines if x.header), ())
         self.hit_rates = next((x.hit_rates for x in lines if x.hit_rates), NO_EXPERIENCE)
         self._expansions = {(e.candidate, e.call): e for e in (x.expansion for x in lines) if e}
         self._made = {(m.candidate, m.key): m.made for m in (x.made for x in lines) if m}

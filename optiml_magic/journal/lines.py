@@ -27,7 +27,7 @@ SCHEMA = 7
 
 @dataclass(frozen=True)
 class RunHeader:
-    """What makes two runs the same run. Digests are SHA-256, 16 hex digits."""
+    """What makes two runs the same run, and who proposed. Digests are SHA-256, 16 hex digits."""
 
     schema: int
     run: str
@@ -48,11 +48,14 @@ class RunHeader:
     objective: Objective = "speed"
 
     def differences(self, other: RunHeader) -> tuple[str, ...]:
-        """Names of the fields that differ, the run's own name left out."""
+        """Names of the fields that differ; its own name and who proposes may.
+
+        What was proposed stands in the journal, so a run goes on with another model or none.
+        """
         return tuple(
             name
             for name in self.__dataclass_fields__
-            if name != "run" and getattr(self, name) != getattr(other, name)
+            if name not in ("run", "proposers") and getattr(self, name) != getattr(other, name)
         )
 
 

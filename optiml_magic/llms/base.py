@@ -25,7 +25,8 @@ class Request:
     """One question. ``schema`` is the JSON schema of the wanted reply, as text; "" for free text.
 
     ``schema_name`` may hold letters, digits, ``_`` and ``-``: endpoints ask for it. ``seconds`` are
-    those that all of it may take, whatever is tried.
+    those that all of it may take, whatever is tried. ``effort`` is how much the model reasons, in
+    the endpoint's word; "" for what the model was opened with.
     """
 
     system: str
@@ -36,13 +37,15 @@ class Request:
     seed: int = 0
     max_tokens: int = 8192
     seconds: float = math.inf
+    effort: str = ""
 
 
 @dataclass(frozen=True)
 class Reply:
     """What the model said, as it said it: ``text`` may wrap the wanted JSON in other words.
 
-    ``model`` is the name that the endpoint gave; token counts are 0 where it gave none.
+    ``model`` is the name that the endpoint gave. Token counts are ``estimated`` from the characters
+    where it gave none.
     """
 
     text: str
@@ -50,17 +53,22 @@ class Reply:
     completion_tokens: int = 0
     seconds: float = 0.0
     model: str = ""
+    estimated: bool = False
 
 
 @dataclass(frozen=True)
 class LlmFailure:
-    """No reply, for a reason that a search must live with. The tokens were spent all the same."""
+    """No reply, for a reason that a search must live with. The tokens were spent all the same.
+
+    They are ``estimated`` from what came of an answer, where the endpoint did not count them.
+    """
 
     kind: FailureKind
     message: str
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float = 0.0
+    estimated: bool = False
 
     @property
     def may_pass(self) -> bool:

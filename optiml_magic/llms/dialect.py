@@ -2,12 +2,14 @@
 
 Structured replies come by a ladder: a JSON schema that the server enforces, then JSON of any shape,
 then a fenced block in plain text. Newer models of OpenAI refuse ``max_tokens`` and any temperature
-but their own; some servers refuse ``seed``, or a limit beyond what their context leaves.
+but their own; some servers refuse ``seed``, an effort, or a limit beyond what their context leaves.
+An answer is asked for piece by piece with its tokens at the end, then without them, then at once.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,7 +17,9 @@ from optiml_magic.llms.base import Request
 
 Rung = Literal["json_schema", "json_object", "plain"]
 _BELOW: dict[Rung, Rung] = {"json_schema": "json_object", "json_object": "plain"}
-_OPTIONAL = ("temperature", "seed")
+Stream = Literal["counted", "bare", "none"]
+_OPTIONAL = ("temperature", "seed", "reasoning_effort")
+_STREAMS = re.compile(r"\b(stream_options|include_usage)\b|\bstream(ing|ed)?\b")  # not upstream
 _STRUCTURE = ("response_format", "json_schema", "json_object")
 _JSON = "Answer with one JSON object and nothing else. It must satisfy this JSON schema:"
 _FENCED = (
@@ -31,10 +35,17 @@ class Dialect:
     rung: Rung = "json_schema"
     limit: Literal["max_tokens", "max_completion_tokens", ""] = "max_tokens"
     left_out: tuple[str, ...] = ()
+    stream: Stream = "counted"
 
     def body(self, model: str, request: Request) -> dict[str, Any]:
         """The arguments of ``chat.completions.create``."""
-        options = {"temperature": request.temperature, "seed": request.seed}
+        options: dict[str, Any] = {"temperature": request.temperature, "seed": request.seed}
+        if request.effort:
+            options["reasoning_effort"] = request.effort
+        if self.stream != "none":
+            options["stream"] = True
+        if self.stream == "counted":
+            options["stream_options"] = {"include_usage": True}
         body: dict[str, Any] = {
             "model": model,
             "messages": [
@@ -66,6 +77,9 @@ class Dialect:
         below = _BELOW.get(self.rung)
         if below and any(word in about for word in _STRUCTURE):
             return replace(self, rung=below)
+        if self.stream != "none" and (streams := _STREAMS.search(about)):
+            one = self.stream == "counted" and streams[1]
+            return replace(self, stream="bare" if one else "none")
         if self.limit == "max_tokens" and "max_completion_tokens" in complaint.lower():
             return replace(self, limit="max_completion_tokens")
         if self.limit and ("max_tokens" in about or "max_completion_tokens" in about):
@@ -73,7 +87,11 @@ class Dialect:
         for name in _OPTIONAL:
             if name in about and name not in self.left_out:
                 return replace(self, left_out=(*self.left_out, name))
-        return replace(self, rung=below) if below and not parameter else None
+        if parameter:
+            return None
+        if below:
+            return replace(self, rung=below)
+        return None if self.stream == "none" else replace(self, stream="none")
 
     def _system(self, request: Request) -> str:
         if not request.schema or self.rung == "json_schema":

@@ -38,7 +38,10 @@ class Metered:
             outcome = self._llm.complete(replace(request, max_tokens=answer))
             counted = outcome.prompt_tokens + outcome.completion_tokens
             free = isinstance(outcome, LlmFailure) and outcome.kind != "timeout"
-            spent = counted if counted or free else spent
+            if outcome.estimated:
+                spent = max(counted, spent)
+            elif counted or free:
+                spent = counted
             return outcome
         finally:
             with self._lock:

@@ -34,14 +34,16 @@ def complete(cell: str, offset: int, session: Session) -> Offer | None:
     return Offer("") if place.verb == _PROSE else in_body.complete(place.text, place.offset)
 
 
-def about(cell: str, offset: int) -> str | None:
+def about(cell: str, offset: int, session: Session) -> str | None:
     """One line on what is at an offset, empty where it is not known; None where it is not ours."""
     place = _find(cell, offset)
     if place is None:
         return None
     if not place.in_body:
         return on_line.about(place.text, place.offset)
-    return "" if place.verb == _PROSE else in_body.about(place.text, place.offset)
+    if place.verb == _PROSE:
+        return ""
+    return in_body.about(place.text, place.offset, session.namespace)
 
 
 def _find(cell: str, offset: int) -> _Place | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
@@ -53,11 +54,14 @@ def begin(shell: InteractiveShell) -> None:
     shell.Completer.custom_matchers.append(matcher)
     kernel = getattr(shell, "kernel", None)
     if kernel is not None:
-        _inspecting(kernel)
+        _inspecting(kernel, session)
 
 
-def _inspecting(kernel: Any) -> None:
-    """What the front ends ask of a kernel at Shift+Tab goes by its own names of Python alone."""
+def _inspecting(kernel: Any, session: Callable[[], Any]) -> None:
+    """What the front ends ask of a kernel at Shift+Tab goes by its own names of Python alone.
+
+    An answer of ours says so in its metadata, so that none on Python is shown for CUDA.
+    """
     by_name = kernel.do_inspect
 
     def do_inspect(code: str, cursor_pos: int, *details: Any, **more: Any) -> Any:
@@ -65,10 +69,10 @@ def _inspecting(kernel: Any) -> None:
         if "%optiml" in code:
             from optiml_magic.magics.completing import about
 
-            line = about(code, cursor_pos)
+            line = about(code, cursor_pos, session())
         if line is None:
             return by_name(code, cursor_pos, *details, **more)
         data = {"text/plain": line} if line else {}
-        return {"status": "ok", "found": bool(line), "data": data, "metadata": {}}
+        return {"status": "ok", "found": bool(line), "data": data, "metadata": {"optiml": True}}
 
     kernel.do_inspect = do_inspect

@@ -1,10 +1,12 @@
-"""A cell's CUDA: what may follow, and what a built-in or a directive means."""
+"""A cell's CUDA: what may follow, and what a built-in, a directive or a parameter means."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from numbers import Number
+from typing import Any
 
 from tree_sitter import Node
 
@@ -47,7 +49,7 @@ def complete(text: str, offset: int) -> Offer:
     return Offer.of(fragment, _members(member[1], text) if member else _code(text, fragment))
 
 
-def about(text: str, offset: int) -> str:
+def about(text: str, offset: int, namespace: Mapping[str, Any]) -> str:
     """One line on what stands at an offset, or on the call around it; empty where unknown."""
     end = offset + len(re.match(r"\w*", text[offset:], re.ASCII)[0])  # type: ignore[index]  # it matches
     before = text[:end]
@@ -63,8 +65,52 @@ def about(text: str, offset: int) -> str:
         return ""
     if word in BUILTINS:
         return str(BUILTINS[word])
+    if word:
+        return _parameter(text, end, word, namespace)
     called = (name for name in _opened(before) if name in BUILTINS)
-    return "" if word else str(BUILTINS.get(next(called, ""), ""))
+    return str(BUILTINS.get(next(called, ""), ""))
+
+
+def _parameter(text: str, end: int, word: str, namespace: Mapping[str, Any]) -> str:
+    """How the function around a place declares a parameter, and what the notebook has for it."""
+    try:
+        root = syntax.parse(text).root
+    except SourceError:  # the command tells of it
+        return ""
+    at = len(text[:end].encode())
+    before = [
+        node
+        for node in syntax.walk(root)
+        if node.type == "function_declarator" and node.start_byte < at
+    ]
+    if not before or not _inside(text.encode()[before[-1].end_byte : at].decode()):
+        return ""
+    names = [node for node in syntax.walk(before[-1]) if node.type == "identifier"]
+    for node in names:
+        if _text(node) == word and _declares(node) and _kind(node) == "param":
+            return f"{_declaration(node)}: parameter of {_text(names[0])}{_held(word, namespace)}"
+    return ""
+
+
+def _inside(body: str) -> bool:
+    """Whether what follows a function's parameters is still in its body, or not yet."""
+    code = lex(body).code
+    return not code.strip() or code.count("{") > code.count("}")
+
+
+def _declaration(name: Node) -> str:
+    whole: Node | None = name
+    while whole is not None and whole.type not in _CONTEXTS:
+        whole = whole.parent
+    return " ".join(_text(whole or name).split())
+
+
+def _held(name: str, namespace: Mapping[str, Any]) -> str:
+    value = namespace.get(name)
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        return f"; {name} of the notebook is {getattr(value, 'dtype', '')}{list(shape)}"
+    return f"; {name} of the notebook is {value}" if isinstance(value, Number) else ""
 
 
 def parameters(text: str) -> list[str]:

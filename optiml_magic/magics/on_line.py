@@ -149,7 +149,7 @@ def _values(
         renamed = text[: part.start()].endswith("=")
         return Offer.of(part[0], _LISTS[action.dest](session, body or "", renamed))
     if action.dest in CHOICES:
-        return Offer.of(text, words(CHOICES[action.dest], "enum"))
+        return Offer.of(text, words(filter(None, CHOICES[action.dest]), "enum"))
     if action.dest in _VALUES:
         return Offer.of(text, _VALUES[action.dest](session))
     if action.dest in _FILES:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from optiml_magic.model.build import Resources
 from optiml_magic.model.candidate import Candidate
-from optiml_magic.model.finding import Finding, RooflineClass
+from optiml_magic.model.finding import Answered, Finding, RooflineClass
 from optiml_magic.model.hypothesis import HypothesisTest, untested
 from optiml_magic.model.measurement import Measurement, speedup_interval
 from optiml_magic.model.objective import SLOWER, Objective, better, joules_of
@@ -23,9 +23,10 @@ class Evaluation:
     ``identity`` hashes machine code and launch plan ("" if it never compiled); ``duplicate_of`` is
     the number of an earlier candidate with the same identity, whose evidence this repeats.
     ``reward`` lies in [-1, 1]. ``test`` is what became of the proposal's hypothesis, measured
-    against the parent; None where it had none. ``seconds_spent`` is the wall time of the
-    evaluation. ``only_where`` are the conditions on sizes that it requires and the input kernel
-    does not: it can do less.
+    against the parent; None where it had none. ``answered`` is the finding about the parent that
+    the edit was made for, where it changed what that is about. ``seconds_spent`` is the wall time
+    of the evaluation. ``only_where`` are the conditions on sizes that it requires and the input
+    kernel does not: it can do less.
     """
 
     candidate: int
@@ -41,6 +42,7 @@ class Evaluation:
     duplicate_of: int | None = None
     test: HypothesisTest | None = None
     only_where: tuple[str, ...] = ()
+    answered: Answered | None = None
 
     def __repr__(self) -> str:
         time = f", {self.measurement!r}" if self.measurement else ""

@@ -61,3 +61,18 @@ class Finding:
     def line(self) -> int:
         """The 1-based line that it is about, 0 when the whole kernel is meant."""
         return next((e.line for e in self.evidence if e.line), 0)
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A finding that an edit was made for, and whose subject it changed.
+
+    ``line`` is that of the program before the edit, 0 where the whole kernel is meant.
+    """
+
+    tool: str
+    line: int
+    cause: str
+
+    def __str__(self) -> str:
+        return f"{self.tool} on line {self.line}" if self.line else self.tool

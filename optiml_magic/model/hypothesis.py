@@ -10,6 +10,7 @@ from optiml_magic.model.finding import Direction
 TIME = "gpu__time_duration.sum"  # ncu's name; a measurement has it in its seconds
 
 HypothesisState = Literal["confirmed", "refuted", "not_measurable"]
+TimeState = Literal["shorter", "alike", "longer", ""]
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,9 @@ class HypothesisTest:
     """What became of a hypothesis: the candidate measured against the program it was made from.
 
     ``before`` and ``after`` are the metric of parent and child, None where it was not measured;
-    ``source`` is that of both. ``reason`` says why, where the state alone would not.
+    ``source`` is that of both. ``reason`` says why, where the state alone would not. ``state`` is
+    about the metric alone; ``time`` says how the times of the two compare beyond noise, "" where
+    they cannot be compared, and ``times`` is that of the candidate over its parent's.
     """
 
     state: HypothesisState
@@ -53,6 +56,15 @@ class HypothesisTest:
     unit: str = ""
     source: str = ""
     reason: str = ""
+    time: TimeState = ""
+    times: float | None = None
+
+    @property
+    def kept(self) -> HypothesisState:
+        """Of the promise as a whole: the metric moved as promised, and the time is no longer."""
+        if self.state != "confirmed" or self.time in ("shorter", "alike"):
+            return self.state
+        return "refuted" if self.time == "longer" else "not_measurable"
 
     @property
     def change(self) -> float | None:
@@ -67,7 +79,19 @@ class HypothesisTest:
             return f"{state}: {self.reason}"
         unit = f" {self.unit}" if self.unit else ""
         went = f"from {self.before:.4g} to {self.after:.4g}{unit}, {self.source}{self._times}"
-        return f"{state}: {went}" + (f"; {self.reason}" if self.reason else "")
+        reason = f"; {self.reason}" if self.reason else ""
+        return f"{state}: {went}{reason}{self._time}"
+
+    @property
+    def _time(self) -> str:
+        if not self.time or not self.times or self.unit == "s":
+            return ""
+        if self.time == "alike":
+            return "; the time alike"
+        longer = self.time == "longer"
+        times = self.times if longer else 1 / self.times
+        broken = ": not kept" if longer and self.state == "confirmed" else ""
+        return f"; the time {times:.3g}x {self.time}{broken}"
 
     @property
     def _times(self) -> str:

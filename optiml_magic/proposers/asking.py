@@ -1,4 +1,4 @@
-"""Requests to a model that a search can live with: tried again, counted, and given up in time."""
+"""Requests to a model that a search can live with: tried again, and given up in time."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from threading import Lock
 from optiml_magic.errors import MachineError, UsageError
 from optiml_magic.llms.base import LLM, LlmFailure, Reply, Request
 from optiml_magic.proposers import prompt
+from optiml_magic.proposers.drafts import one_line
 
 _MOST_FAILURES = 3  # in a row, then the model is not asked again: each may take minutes
 _BACKOFF = 1.0  # seconds after a first failure, then four times as long each time
@@ -18,34 +19,6 @@ _PART = 2  # of the seconds that are left a request is for
 
 Note = Callable[[str], None]
 """Called with what a person should know."""
-
-
-@dataclass(frozen=True)
-class Usage:
-    """What the model was asked for so far, failures included."""
-
-    requests: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    seconds: float = 0.0
-
-    def plus(self, spent: Reply | LlmFailure) -> Usage:
-        """This and one more request."""
-        return Usage(
-            self.requests + 1,
-            self.prompt_tokens + spent.prompt_tokens,
-            self.completion_tokens + spent.completion_tokens,
-            self.seconds + spent.seconds,
-        )
-
-    def and_then(self, other: Usage) -> Usage:
-        """This and what another was asked for."""
-        return Usage(
-            self.requests + other.requests,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.seconds + other.seconds,
-        )
 
 
 @dataclass(frozen=True)
@@ -71,11 +44,11 @@ class Asker:
     row, and once an endpoint that had answered refuses the key or the model.
     """
 
-    def __init__(self, llm: LLM, room: Room) -> None:
-        self.usage = Usage()
+    def __init__(self, llm: LLM, room: Room = ENDLESS) -> None:
+        self.name = one_line(f"llm:{llm.name}", 80)
+        self.room = room
         self.off = False
         self._llm = llm
-        self._room = room
         self._answered = False
         self._failures = 0
         self._lock = Lock()
@@ -89,7 +62,7 @@ class Asker:
         longest = 2 * request.max_tokens
         while not self.off:
             try:
-                outcome = self._llm.complete(replace(request, seconds=self._room.left() / _PART))
+                outcome = self._llm.complete(replace(request, seconds=self.room.left() / _PART))
             except (MachineError, UsageError) as refused:
                 if not self._answered:
                     raise
@@ -110,7 +83,7 @@ class Asker:
                 return None
             else:
                 wait = _BACKOFF * 4.0 ** (failures - 1)
-                self._room.pause(min(wait, max(0.0, self._room.left() / _PART)))
+                self.room.pause(min(wait, max(0.0, self.room.left() / _PART)))
         return None
 
     def end(self, why: str, note: Note) -> None:
@@ -123,7 +96,6 @@ class Asker:
     def _counted(self, outcome: Reply | LlmFailure) -> int:
         """How many requests in a row failed, with this one; a cut reply is none of them."""
         with self._lock:
-            self.usage = self.usage.plus(outcome)
             if isinstance(outcome, Reply):
                 self._answered, self._failures = True, 0
             elif outcome.kind != "truncated":

@@ -14,6 +14,8 @@ from itertools import islice, pairwise
 
 from optiml_magic.binding import launched
 from optiml_magic.binding.interface import pairs
+from optiml_magic.compilers.base import CompileOptions
+from optiml_magic.compilers.includes import refused
 from optiml_magic.errors import UsageError
 from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.hypothesis import Hypothesis
@@ -30,7 +32,21 @@ _CONTROL = re.compile(
 )
 _FENCE = re.compile(r"\s*```[\w+-]*\n(.*?)\n?```\s*", re.DOTALL)
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-_HEADER = re.compile(r"<\s*[A-Za-z_]\w*(?:/[A-Za-z_]\w*)*(?:\.(?:h|hpp|cuh|inl))?\s*>")
+_HEADER = re.compile(r"<\s*(?P<folder>[A-Za-z_]\w*/)?(?P<name>[A-Za-z_]\w*(?:/\w+)*(?:\.\w+)?)\s*>")
+_FOLDERS = ("cooperative_groups/", "cub/", "cuda/", "nv/", "thrust/")  # of the toolkit
+_TOOLKIT = re.compile(r"(?:cuda|curand|sm_\d+|vector|math|device)\w*\.h(?:pp)?")
+_HEADERS = frozenset(
+    {
+        "assert.h", "cooperative_groups.h", "float.h", "inttypes.h", "limits.h", "mma.h",
+        "stdbool.h", "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "string.h",
+        "algorithm", "array", "atomic", "bit", "cassert", "cfloat", "cinttypes", "climits",
+        "cmath", "complex", "concepts", "cstddef", "cstdint", "cstdio", "cstdlib", "cstring",
+        "functional", "initializer_list", "iterator", "limits", "memory", "new", "numeric",
+        "optional", "ratio", "tuple", "type_traits", "utility", "variant",
+    }
+)  # fmt: skip
+_ASKS = re.compile(r"__has_(?:include|embed)")
+_LONE_RETURN = re.compile(r"\r(?!\n)")
 _KNOWN_LINES = frozenset(
     {
         "", "include", "define", "undef", "pragma", "line", "error", "warning",
@@ -103,8 +119,11 @@ def _factor(told: float | None) -> tuple[float, float]:
     return factor, factor
 
 
-def check(text: str, parent: Program, root: Program) -> None:
-    """Raises Unusable unless ``text`` is a program that could take the parent's place."""
+def check(text: str, parent: Program, root: Program, *, by_hand: bool = False) -> None:
+    """Raises Unusable unless ``text`` is a program that could take the parent's place.
+
+    What a person wrote ``by_hand`` may include more of the headers of the task.
+    """
     if text.strip() == parent.text.strip():
         raise Unusable("it does not change the program")
     if len(text) > _LONGEST:
@@ -128,7 +147,7 @@ def check(text: str, parent: Program, root: Program) -> None:
             f"the task has no buffer {', '.join(f'`{n}`' for n in sorted(unknown))}: it has "
             f"{', '.join(sorted(known))}; a temporary needs a scratch directive"
         )
-    _check_device_only(program, parent)
+    _check_device_only(program, parent, by_hand=by_hand)
 
 
 def one_line(text: str, longest: int) -> str:
@@ -200,27 +219,45 @@ def _buffers(program: Program) -> set[str]:
     }
 
 
-def _check_device_only(program: Program, parent: Program) -> None:
+def _check_device_only(program: Program, parent: Program, *, by_hand: bool) -> None:
     """No launches from code, and no file of this machine pulled in through the preprocessor.
 
     A file that is no CUDA would come back in the compiler's complaint, and from there go out in the
-    next prompt.
+    next prompt. So may one of the task's own folder, which no compiler would refuse: only the
+    headers of the toolkit and those that the parent has already are let through.
     """
     if "<<<" in program.lexed.code:
         raise Unusable("it launches from code with <<<...>>>: write launch directives")
-    if "%:" in program.lexed.code and "%:" not in parent.lexed.code:
-        raise Unusable("it spells the preprocessor with digraphs")
+    for sign, called in (("%:", "digraphs"), ("??", "trigraphs")):
+        if sign in program.lexed.code and sign not in parent.lexed.code:
+            raise Unusable(f"it spells the preprocessor with {called}")
+    if _LONE_RETURN.search(program.text) and not _LONE_RETURN.search(parent.text):
+        raise Unusable("it holds a carriage return alone: end lines with \\n")
     kept = {line.text for line in parent.lexed.lines}
-    for line in program.lexed.lines:
-        if line.text not in kept and not _harmless(line):
+    new = [line for line in program.lexed.lines if line.text not in kept]
+    included = [line.rest for line in program.lexed.lines if line.word == "include"]
+    spelled = any(not name.startswith(("<", '"')) for name in included)
+    for line in new:
+        if not _harmless(line, by_hand=by_hand) or (spelled and line.word in ("define", "undef")):
             shown = one_line(line.text, 80)
             raise Unusable(f"`{shown}` is not allowed: include CUDA's own headers alone, as <...>")
+    # What only a compiler's way to join lines makes of the text, or a pragma.
+    unfit = refused(program.text, CompileOptions())
+    if unfit is not None and refused(parent.text, CompileOptions()) is None:
+        raise Unusable(f"{unfit.message}: include CUDA's own headers alone, as <...>", unfit.line)
 
 
-def _harmless(line: PreprocessorLine) -> bool:
+def _harmless(line: PreprocessorLine, *, by_hand: bool) -> bool:
     if line.word == "include":
-        return _HEADER.fullmatch(line.rest) is not None
-    return line.word in _KNOWN_LINES
+        header = _HEADER.fullmatch(line.rest)
+        if header is None or by_hand:
+            return header is not None
+        if header["folder"]:
+            return header["folder"] in _FOLDERS
+        return header["name"] in _HEADERS or _TOOLKIT.fullmatch(header["name"]) is not None
+    if _ASKS.search(line.text):
+        return False
+    return line.word in _KNOWN_LINES and bool(line.word or not line.rest)
 
 
 def _described(unfit: UsageError, text: str) -> str:

@@ -25,7 +25,7 @@ def suggestion(
     parent = step.candidate
     text = with_newlines_of(parent.text, program)
     try:
-        check(text, parse_program(parent.text), parse_program(root.candidate.text))
+        check(text, parse_program(parent.text), parse_program(root.candidate.text), by_hand=True)
     except Unusable as why:
         return Refusal(HAND, str(why), why.line)
     return Suggestion(parent.number, text)

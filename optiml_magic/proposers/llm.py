@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from optiml_magic.errors import UsageError
-from optiml_magic.llms.base import LLM, Reply, Request
+from optiml_magic.llms.base import Reply, Request
 from optiml_magic.llms.together import together
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.view import View
 from optiml_magic.proposers import answer, brief, prompt
 from optiml_magic.proposers.answer import Draft, Fault
-from optiml_magic.proposers.asking import ENDLESS, Asker, Room, Usage
+from optiml_magic.proposers.asking import Asker
 from optiml_magic.proposers.brief import ALL, Contents
 from optiml_magic.proposers.drafts import Unusable, idea, one_line
 from optiml_magic.proposers.judge import Agreement, Judge
@@ -83,31 +83,23 @@ class LlmProposer:
 
     def __init__(
         self,
-        llm: LLM,
+        asker: Asker,
         *,
         temperature: float = 0.7,
         seed: int = 0,
         max_tokens: int = 8192,
         contents: Contents = ALL,
-        room: Room = ENDLESS,
     ) -> None:
-        self.name = one_line(f"llm:{llm.name}", 80)
-        self.llm = llm
-        self._asker = Asker(llm, room)
+        self.name = asker.name
+        self.asker = asker
         self._plan = Role("plan", plans=True, temperature=temperature)
         self._seed = seed
         self._max_tokens = max_tokens
-        self._room = room
         self._contents = contents
         self._judge = Judge()
         self._useless = 0
         self._titles: set[str] = set()  # of what it gave
         self._notes: deque[str] = deque(maxlen=_MOST_NOTES)
-
-    @property
-    def usage(self) -> Usage:
-        """What the model was asked for so far."""
-        return self._asker.usage
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -119,7 +111,7 @@ class LlmProposer:
         return self._judge.agreement(evaluated)
 
     def propose(self, view: View, count: int) -> Ideas:  # see above
-        if self._asker.off or count < 1:
+        if self.asker.off or count < 1:
             return Ideas()
         if any(waiting.paid for waiting in view.queued):
             return Ideas(more=True)
@@ -142,10 +134,10 @@ class LlmProposer:
 
     def _worth_asking(self, view: View) -> int:
         """How many edits there is room for beside those of others."""
-        if self._room.evaluations is None:
-            return self._room.most
-        left = self._room.evaluations - len(view.evaluated)
-        return min(self._room.most, max(1, left // _PART))
+        if self.asker.room.evaluations is None:
+            return self.asker.room.most
+        left = self.asker.room.evaluations - len(view.evaluated)
+        return min(self.asker.room.most, max(1, left // _PART))
 
     def _planned(self, about: _About) -> Ideas:
         """Edits that were planned and then written, all at once, and the order of what waits."""
@@ -192,7 +184,7 @@ class LlmProposer:
         """What a question brings, with what was unusable at first and was asked for again."""
         heard, asked = _Heard(), question
         for _ in range(1 + _REPAIRS):
-            reply = self._asker.reply(self._request(about, asked), heard.notes.append)
+            reply = self.asker.reply(self._request(about, asked), heard.notes.append)
             if reply is None:
                 return heard
             faults = self._read(about, reply, heard, fill)
@@ -259,7 +251,7 @@ class LlmProposer:
             self._useless = self._useless + 1 if heard.useless else 0
         if heard.useless and self._useless == _MOST_USELESS:
             notes: list[str] = []
-            self._asker.end(f"{_MOST_USELESS} useless replies in a row", notes.append)
+            self.asker.end(f"{_MOST_USELESS} useless replies in a row", notes.append)
             self._note(view, notes)
 
     def _request(self, about: _About, question: str) -> Request:

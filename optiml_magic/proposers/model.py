@@ -6,12 +6,15 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optiml_magic.llms.base import LLM
 from optiml_magic.llms.choice import ModelChoice
+from optiml_magic.llms.spending import Counted, Spending
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.thought import Wanted
+from optiml_magic.proposers.drafts import one_line
 from optiml_magic.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,32 +28,36 @@ def language_model(
     settings: Settings,
     left: Callable[[], float] = lambda: math.inf,
     reference: str = "",
+    spending: Spending | None = None,
 ) -> Iterator[LlmProposer | None]:
     """The language model as proposer, open for one search; None where there is none.
 
     ``left`` are the seconds that the search has left, none once it is stopped; ``reference`` is the
-    text of the task's.
+    text of the task's. What it costs goes into ``spending``.
     """
-    with opened(chosen, settings, left) as llm:
+    with opened(chosen, settings, left, spending) as llm:
         if llm is None:
             yield None
             return
-        from optiml_magic.proposers.asking import Room
+        from optiml_magic.proposers.asking import Asker, Room
         from optiml_magic.proposers.brief import Contents
         from optiml_magic.proposers.llm import LlmProposer
 
         yield LlmProposer(
-            llm,
+            Asker(llm, Room(settings.budget, left)),
+            temperature=settings.llm_temperature,
             seed=settings.seed,
             max_tokens=settings.llm_tokens,
             contents=Contents(reference, settings.exact),
-            room=Room(settings.budget, left),
         )
 
 
 @contextmanager
 def opened(
-    chosen: ModelChoice, settings: Settings, left: Callable[[], float] = lambda: math.inf
+    chosen: ModelChoice,
+    settings: Settings,
+    left: Callable[[], float] = lambda: math.inf,
+    spending: Spending | None = None,
 ) -> Iterator[LLM | None]:
     """The language model itself; None where there is none.
 
@@ -62,16 +69,24 @@ def opened(
     from optiml_magic.llms.metered import Metered
     from optiml_magic.llms.openai import OpenAILLM
     from optiml_magic.llms.shown import Shown
+    from optiml_magic.llms.turns import InTurns
 
+    account = spending or Spending()
     llm = OpenAILLM(
         chosen.name,
         settings.llm_url or None,
+        effort=settings.llm_effort,
         timeout=settings.llm_seconds,
         # What the client tries again by itself, nobody would count.
         max_retries=0 if settings.llm_budget else 2,
         cancelled=lambda: left() <= 0,
+        heard=account.tell,
     )
-    asked: LLM = Metered(llm, settings.llm_budget) if settings.llm_budget else llm
+    account.open(one_line(f"llm:{llm.name}", 80), llm)
+    asked: LLM = Counted(llm, account)
+    if settings.llm_budget:
+        asked = Metered(asked, settings.llm_budget)
+    asked = InTurns(asked, settings.llm_parallel, lambda: left() <= 0)
     if settings.show_prompts:
         asked = Shown(asked, lambda text: print(text, file=sys.stderr))  # noqa: T201
     try:
@@ -95,7 +110,7 @@ def thinker_of(
     from optiml_magic.proposers.thinking import Thinker
 
     return Thinker(
-        model.llm,
+        model.asker,
         wanted,
         most=settings.thoughts,
         budget=settings.budget,
@@ -105,43 +120,23 @@ def thinker_of(
     )
 
 
-def spent_by(model: LlmProposer | None, thinker: Thinker | None = None, prices: str = "") -> str:
-    """What the model cost so far: its tokens, requests and seconds; empty where there is none.
-
-    ``prices`` are those of a million tokens asked and answered, such as ``0.25,2.00``: then also
-    what that comes to.
-    """
-    if model is None:
-        return ""
-    usage, thought = model.usage, 0
-    if thinker is not None:
-        usage, thought = usage.and_then(thinker.usage), thinker.usage.requests
-    requests = "1 request" if usage.requests == 1 else f"{usage.requests} requests"
-    spent = f"{usage.prompt_tokens} + {usage.completion_tokens} tokens in {requests}"
-    of = f", {thought} of them for thoughts" if thought else ""
-    money = ""
-    if prices:
-        asked, answered = (float(price) / 1e6 for price in prices.split(","))
-        cost = asked * usage.prompt_tokens + answered * usage.completion_tokens
-        money = f", {cost:.2g} at {prices} a million"
-    return f"{model.name}: {spent}{of}, {usage.seconds:.0f} s{money}"
-
-
 def notes_of(
     model: LlmProposer | None,
-    thinker: Thinker | None = None,
-    prices: str = "",
-    evaluated: Sequence[Step] = (),
+    thinker: Thinker | None,
+    spending: Spending,
+    evaluated: Sequence[Step],
 ) -> tuple[str, ...]:
     """What the model cost, how good a judge it was, and every answer that could not be used."""
     if model is None:
         return ()
     from optiml_magic.proposers import prompt
 
+    spent = replace(spending.now, thoughts=thinker.requests if thinker else 0)
     words = f"it was asked in words of the digest {prompt.digest()}"
     return (
-        spent_by(model, thinker, prices),
+        str(spent),
         words,
+        *spending.notes,
         *_as_judge(model, evaluated),
         *(thinker.notes if thinker else ()),
         *model.notes,

@@ -12,13 +12,13 @@ from functools import cache, partial
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from optiml_magic.llms.base import LLM, LlmFailure, Reply, Request
+from optiml_magic.llms.base import Reply, Request
 from optiml_magic.llms.together import together
 from optiml_magic.model.candidate import Proposal
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.thought import Attempt, Thought, Wanted, Wave
 from optiml_magic.proposers import prompt
-from optiml_magic.proposers.asking import Usage
+from optiml_magic.proposers.asking import Asker
 from optiml_magic.proposers.drafts import Unusable, arithmetic_of, check, one_line, unfenced
 from optiml_magic.proposers.replies import described, json_object, strict_schema
 from optiml_magic.source.comments import commented
@@ -55,7 +55,7 @@ class Thinker:
 
     def __init__(
         self,
-        llm: LLM,
+        asker: Asker,
         wanted: Wanted,
         *,
         budget: int,
@@ -64,9 +64,9 @@ class Thinker:
         max_tokens: int = 8192,
         late: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.usage = Usage()
-        self.name = one_line(f"llm:{llm.name}", 80)
-        self._llm = llm
+        self.requests = 0
+        self.name = asker.name
+        self._asker = asker
         self._wanted = wanted
         self._thoughts = most
         self._first = max(1, min(most * len(_TEMPERATURES), budget // _PART))
@@ -132,23 +132,33 @@ class Thinker:
             )
             for number, (attempt, question) in enumerate(asked)
         ]
-        outcomes = together([partial(self._llm.complete, request) for request in requests])
+        replies = together([partial(self._replied, request) for request in requests])
         return tuple(
-            self._attempt(attempt, by_name[attempt.thought], outcome, known)
-            for (attempt, _), outcome in zip(asked, outcomes, strict=True)
+            self._attempt(attempt, by_name[attempt.thought], *replied, known)
+            for (attempt, _), replied in zip(asked, replies, strict=True)
         )
 
+    def _replied(self, request: Request) -> tuple[Reply | None, tuple[str, ...]]:
+        """What the model says, and what went wrong at the endpoint."""
+        notes: list[str] = []
+        return self._asker.reply(request, notes.append), tuple(notes)
+
     def _attempt(
-        self, asked: Attempt, thought: Thought, outcome: Reply | LlmFailure, known: Program
+        self,
+        asked: Attempt,
+        thought: Thought,
+        reply: Reply | None,
+        notes: Sequence[str],
+        known: Program,
     ) -> Attempt:
-        self.usage = self.usage.plus(outcome)
+        self.requests += 1
+        self._notes |= {f"{self.name}: {one_line(note, 300)}": None for note in notes}
         empty = (asked.thought, asked.temperature, asked.repairs, None)
-        if isinstance(outcome, LlmFailure):
-            self._notes[f"{self.name}: {one_line(outcome.message, 300)}"] = None
-            return Attempt(*empty, outcome.message)
-        written = _read(outcome.text)
+        if reply is None:
+            return Attempt(*empty, notes[0] if notes else "the model is not asked any more")
+        written = _read(reply.text)
         if isinstance(written, str):
-            return Attempt(*empty, written, outcome.text)
+            return Attempt(*empty, written, reply.text)
         program = _with_words(unfenced(written.program), self._wanted.words)
         try:
             check(program, known, known)

@@ -146,6 +146,7 @@ def _step(step: Step) -> Json:
         if hypothesis
         else None,
         "answers": proposal.answers,
+        "answered": asdict(evaluation.answered) if evaluation.answered else None,
         "arithmetic": list(proposal.arithmetic),
         "refused": [asdict(refusal) for refusal in step.refused],
         "test": _plain(HypothesisTest, evaluation.test) if evaluation.test else None,

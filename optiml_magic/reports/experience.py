@@ -22,8 +22,10 @@ _TITLES: dict[Kind, str] = {
 }
 _NOTHING = "no experience yet: every optimize adds to it"
 _MEANING = (
-    "confirmed: the metric that the edit named moved the promised way, beyond noise; gained: at "
-    "least 10 % less time than its parent, verified; hit rate: smoothed, what ranks the next edits"
+    "tools and actions count edits that changed what a finding is about; confirmed: the metric "
+    "that the edit named moved the promised way, beyond noise, and the time is no longer; gained: "
+    "at least 10 % less time than its parent, verified; hit rate: smoothed, what ranks the next "
+    "edits"
 )
 _CELL = "padding:2px 10px 2px 0;text-align:{};vertical-align:top"
 

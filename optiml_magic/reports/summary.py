@@ -126,7 +126,7 @@ class Summary:
     def hypotheses(self) -> dict[str, int]:
         """How many edits kept their promise, most frequent first."""
         tests = (step.evaluation.test for step in self.trajectory.steps)
-        counts = Counter(test.state.replace("_", " ") for test in tests if test)
+        counts = Counter(test.kept.replace("_", " ") for test in tests if test)
         return dict(counts.most_common())
 
     @property

@@ -27,7 +27,9 @@ def rows(summary: Summary) -> list[dict[str, Any]]:
             "reward": step.evaluation.reward,
             "answers": step.candidate.proposal.answers,
             "expected": str(step.candidate.proposal.hypothesis or ""),
+            "answered": str(step.evaluation.answered or ""),
             "hypothesis": step.evaluation.test.state if step.evaluation.test else None,
+            "kept": step.evaluation.test.kept if step.evaluation.test else None,
         }
         for step in summary.trajectory.steps
         for measured in (step.evaluation.measurement,)

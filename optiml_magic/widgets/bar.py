@@ -58,6 +58,8 @@ class _Figures(ProgressColumn):
             line.append("  best ").append(now.best, style="bold green")
         if now.pace:
             line.append(f"  {now.pace}", style="cyan")
+        if now.cost:
+            line.append(f"  {now.cost}", style="magenta")
         return line.append(f"  {printable(now.doing)}", style="dim")
 
 

@@ -19,7 +19,8 @@ class Now:
     """What goes on: of ``what``, a stage or the ``title`` of an edit, and the figures so far.
 
     ``budget`` is 0 where nothing is counted, ``best`` empty before anything faster is found,
-    ``pace`` the rate and the time that is left in words, ``note`` why it is shown like this.
+    ``pace`` the rate and the time that is left in words, ``cost`` what a language model took,
+    ``note`` why it is shown like this.
     """
 
     what: str
@@ -30,6 +31,7 @@ class Now:
     budget: int = 0
     best: str = ""
     pace: str = ""
+    cost: str = ""
     note: str = ""
 
     @property
@@ -41,8 +43,9 @@ class Now:
         count = f"{self.done} of {self.budget}" if self.done else self.what
         best = f", best {self.best}" if self.best else ""
         pace = f", {self.pace}" if self.pace else ""
+        cost = f", {self.cost}" if self.cost else ""
         note = f" ({self.note})" if self.note else ""
-        return f"{count}{best}{pace}: {self.doing}{note}"
+        return f"{count}{best}{pace}{cost}: {self.doing}{note}"
 
 
 class Line(Protocol):

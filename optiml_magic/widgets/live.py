@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, TypeVar
 
+from optiml_magic.llms.spending import Spent
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.reports.summary import Summary
@@ -48,8 +49,8 @@ class LiveView(Protocol):
     def enter(self, stage: Stage) -> None:
         """A stage begins; from any thread."""
 
-    def spend(self, told: str) -> None:
-        """What the model cost so far, in words; empty without one. From any thread."""
+    def spend(self, told: Spent) -> None:
+        """What the model cost so far, an answer under way included. From any thread."""
 
     def steer(self, controls: Controls) -> None:
         """What its buttons do from now on."""

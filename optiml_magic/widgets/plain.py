@@ -8,6 +8,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
+from optiml_magic.llms.spending import Spent
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.reports.quantities import number_of, ratio
@@ -82,8 +83,10 @@ class PlainView:
             )
             self._line.write(self._now)
 
-    def spend(self, told: str) -> None:
-        """The report says it; one line has no room."""
+    def spend(self, told: Spent) -> None:
+        """What the model cost so far; it is written with the stage."""
+        with self._lock:
+            self._now = replace(self._now, cost=told.brief)
 
     def steer(self, controls: Controls) -> None:
         """Nothing can be pressed here."""

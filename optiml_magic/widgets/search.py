@@ -17,6 +17,7 @@ from typing import Any, Literal
 import anywidget
 import traitlets as t
 
+from optiml_magic.llms.spending import Spent
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import NOTHING, Refused
 from optiml_magic.reports import html
@@ -113,9 +114,9 @@ class SearchView(anywidget.AnyWidget):
         """A stage begins; it is drawn with the next frame."""
         self._doing = DOING[stage]
 
-    def spend(self, told: str) -> None:
+    def spend(self, told: Spent) -> None:
         """What the model cost so far; it is drawn with the next frame."""
-        self._spent = told
+        self._spent = str(told)
 
     def finish(self, state: Ending, ended: str, summary: Summary | None = None) -> None:
         """The last frame: how the search ended and why. The view then stays as it is.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
+from optiml_magic.llms.spending import Spent
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.refusal import Refused
 from optiml_magic.reports.quantities import number_of
@@ -70,7 +71,7 @@ class Window:
         """A stage begins."""
         self.view.enter(stage)
 
-    def spend(self, told: str) -> None:
+    def spend(self, told: Spent) -> None:
         """What the model cost so far."""
         self.view.spend(told)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from present import BROWSER
 
 from tests.browser.lab import Lab, Notebook, serving
+from tests.browser.window import Heard, Window
 
 FLAGS = (
     "--headless",
@@ -24,7 +26,17 @@ FLAGS = (
 )
 
 
-@pytest.fixture(scope="module")
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    report = yield
+    item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
+    return report
+
+
+@pytest.fixture(scope="package")  # no longer: its event loop would be in the way of other tests
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as started:
@@ -43,25 +55,20 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def page(browser: Any) -> Iterator[Any]:
     """A page; afterwards it must have asked nobody but this machine, and raised nothing."""
     page = browser.new_page()
-    asked: list[str] = []
-    errors: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("pageerror", lambda error: errors.append(str(error)))
+    heard = Heard(page)
     yield page
     page.close()
-    here = ("http://127.0.0.1:", "ws://127.0.0.1:", "http://localhost:", "data:", "blob:")
-    assert [url for url in asked if not url.startswith(here)] == []
-    assert errors == []
+    assert heard.wrong(console=False) == []
 
 
 @pytest.fixture
-def picture(tmp_path: Path) -> Callable[[Any, str], None]:
-    """Keeps a screenshot, in OPTIML_SCREENSHOTS where that is set."""
-    folder = Path(os.environ.get("OPTIML_SCREENSHOTS", tmp_path))
+def picture() -> Callable[[Any, str], None]:
+    """Keeps a screenshot in OPTIML_SCREENSHOTS, where that is set."""
+    folder = os.environ.get("OPTIML_SCREENSHOTS")
 
     def take(target: Any, name: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        target.screenshot(path=str(folder / f"{name}.png"))
+        if folder:
+            target.screenshot(path=str(Path(folder, f"{name}.png")))
 
     return take
 
@@ -76,21 +83,33 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield served
 
 
-@pytest.fixture
-def quiet(page: Any) -> Iterator[None]:
-    """The page says nothing on its console of errors."""
-    errors: list[str] = []
-    page.on("console", lambda said: said.type == "error" and errors.append(said.text))
-    yield
-    assert errors == []
+@pytest.fixture(scope="package")
+def loaded(browser: Any, lab: Lab) -> Iterator[Window]:
+    window = Window(browser, lab)
+    yield window
+    window.drop()
 
 
 @pytest.fixture
-def opened(page: Any, lab: Lab, quiet: None, request: pytest.FixtureRequest) -> Any:
-    """Opens a notebook of these cells, whose page stays quiet."""
+def window(loaded: Window, request: pytest.FixtureRequest) -> Iterator[Window]:
+    """A JupyterLab that is loaded already, unless the last test in it failed.
 
-    def write(*cells: str) -> Notebook:
-        name = request.node.name.split("[")[0] + ".ipynb"
-        return lab.open(page, lab.write(name, cells))
+    Meanwhile it must have asked nobody but this machine, raised nothing, and said nothing of
+    errors on its console.
+    """
+    yield loaded
+    if request.node.stash[FAILED]:
+        loaded.drop()
+    else:
+        assert loaded.clear() == []
+
+
+@pytest.fixture
+def opened(window: Window, request: pytest.FixtureRequest) -> Any:
+    """Opens a notebook of these cells in the window."""
+
+    def write(*cells: str, ready: bool = True) -> Notebook:
+        name = re.sub(r"\W+", "-", request.node.name)
+        return window.open(window.lab.write(f"{name}.ipynb", cells), ready=ready)
 
     return write

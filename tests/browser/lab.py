@@ -18,16 +18,27 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 TOKEN = "only-this-test"
 QUIET = {"fetchNews": "false", "checkForUpdates": False}  # else a question lies over the page
+NOTICES = "notification.jupyterlab-settings"
 EXTENSION = ROOT / "optiml_magic" / "labextension"  # where `make lab-extension` builds it
-KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+KERNEL = {
+    "kernelspec": {"name": "python3", "display_name": "Python 3"},
+    "language_info": {"name": "python", "mimetype": "text/x-python", "file_extension": ".py"},
+}
 
 
 @dataclass(frozen=True)
 class Lab:
-    """A running server: its address, and the folder of its notebooks."""
+    """A running server: its address, and the folders of its notebooks and of its settings."""
 
     url: str
     folder: Path
+    settings: Path
+
+    def forget(self) -> None:
+        """What was set since it began."""
+        for path in self.settings.rglob("*.jupyterlab-settings"):
+            if path.name != NOTICES:
+                path.unlink()
 
     def write(self, name: str, cells: Sequence[str]) -> str:
         """A notebook of code cells; its name."""
@@ -44,13 +55,9 @@ class Lab:
         page.goto(f"{self.url}lab/tree/{name}?token={TOKEN}&reset")
         page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=60_000)
         page.wait_for_function("window.jupyterapp?.shell.currentWidget?.sessionContext?.isReady")
-        page.evaluate("() => jupyterapp.shell.currentWidget.sessionContext.ready.then(() => null)")
-        page.wait_for_function(
-            "jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status == 'idle'",
-            timeout=60_000,
-        )
         opened = Notebook(page, self.folder / name)
-        opened.command("application:toggle-left-area", side="left")
+        opened.until_ready()
+        page.evaluate("jupyterapp.shell.collapseLeft()")
         return opened
 
 
@@ -66,6 +73,12 @@ class Notebook:
         self.page.evaluate(
             "([name, given]) => { jupyterapp.commands.execute(name, given); }", [name, arguments]
         )
+
+    def until_ready(self) -> None:
+        """Wait for its kernel."""
+        context = "jupyterapp.shell.currentWidget.sessionContext"
+        self.page.evaluate(f"() => {context}.ready.then(() => null)")
+        self.page.wait_for_function(f"{context}.session?.kernel?.status == 'idle'", timeout=60_000)
 
     def run_all(self) -> None:
         self.command("notebook:run-all-cells")
@@ -115,12 +128,20 @@ class Notebook:
         self.page.evaluate("() => jupyterapp.commands.execute('docmanager:save').then(() => null)")
 
     def dark(self, is_dark: bool = True) -> None:
-        theme = "JupyterLab Dark" if is_dark else "JupyterLab Light"
-        self.command("apputils:change-theme", theme=theme)
-        self.page.wait_for_function(
-            "is => (document.body.dataset.jpThemeLight == 'false') == is", arg=is_dark
-        )
-        self.page.locator("#jupyterlab-splash").wait_for(state="detached", timeout=20_000)
+        darken(self.page, is_dark)
+
+    def close(self) -> None:
+        """As it is, saved or not; its kernel goes on."""
+        self.page.evaluate("jupyterapp.shell.currentWidget.dispose()")
+
+
+def darken(page: Any, is_dark: bool = True) -> None:
+    theme = "JupyterLab Dark" if is_dark else "JupyterLab Light"
+    page.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', {theme})", theme)
+    page.wait_for_function(
+        "is => (document.body.dataset.jpThemeLight == 'false') == is", arg=is_dark
+    )
+    page.locator("#jupyterlab-splash").wait_for(state="detached", timeout=20_000)
 
 
 def serious(page: Any, part: str) -> list[tuple[str, str]]:
@@ -139,9 +160,10 @@ def serious(page: Any, part: str) -> list[tuple[str, str]]:
 def serving(home: Path, folder: Path) -> Iterator[Lab]:
     """A JupyterLab on loopback with empty settings of its own."""
     log = home / "log"
-    settings = home / "settings" / "@jupyterlab" / "apputils-extension"
-    settings.mkdir(parents=True)
-    (settings / "notification.jupyterlab-settings").write_text(json.dumps(QUIET))
+    settings = home / "settings"
+    notices = settings / "@jupyterlab" / "apputils-extension" / NOTICES
+    notices.parent.mkdir(parents=True)
+    notices.write_text(json.dumps(QUIET))
     if EXTENSION.is_dir():
         extensions = home / "data" / "labextensions"
         extensions.mkdir(parents=True)
@@ -153,7 +175,7 @@ def serving(home: Path, folder: Path) -> Iterator[Lab]:
         "JUPYTER_CONFIG_DIR": str(home / "config"),
         "JUPYTER_DATA_DIR": str(home / "data"),
         "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
-        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+        "JUPYTERLAB_SETTINGS_DIR": str(settings),
         "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
         "PYTHONPATH": str(ROOT),
         "PYTHONWARNINGS": "default",
@@ -173,7 +195,7 @@ def serving(home: Path, folder: Path) -> Iterator[Lab]:
             env=environment,
         )
     try:
-        yield Lab(_address(process, home / "runtime", log), folder)
+        yield Lab(_address(process, home / "runtime", log), folder, settings)
     finally:
         process.terminate()
         try:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.browser.cells import BODY, CUDA, LONG_SETUP, PYTHON, SEARCH, SETUP
-from tests.browser.lab import EXTENSION, TOKEN, Lab, Notebook, serious
+from tests.browser.lab import EXTENSION, Notebook, serious
+from tests.browser.window import Window, comes_to
 
 pytestmark = [
     pytest.mark.browser,
@@ -23,8 +24,8 @@ pytestmark = [
 PROSE = "%%optiml synthesize --ref double\nIt's twice the input, don't \"round\" if you can"
 COLOUR = """
 ([cell, text]) => {
-  const lines = document.querySelectorAll('.jp-Notebook .jp-Cell')[cell].querySelectorAll('.cm-line');
-  for (const line of lines) {
+  const found = document.querySelectorAll('.jp-Notebook .jp-Cell')[cell];
+  for (const line of found?.querySelectorAll('.cm-line') ?? []) {
     const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT);
     while (walker.nextNode()) {
       const words = walker.currentNode.data.split(/(?<![\\w-])(?=[\\w-])|(?<=[\\w-])(?![\\w-])/);
@@ -39,29 +40,31 @@ COLOUR = """
 """
 
 
-def colours(notebook: Notebook, cell: int) -> Callable[[str], str]:
-    """The colour of a piece of text in that cell."""
+def colours(notebook: Notebook, cell: int) -> Callable[[str], str | None]:
+    """The colour of a piece of text in that cell, None until the text is there."""
+    return lambda text: notebook.page.evaluate(COLOUR, [cell, text])
 
-    def colour(text: str) -> str:
-        found: str | None = notebook.page.evaluate(COLOUR, [cell, text])
-        assert found is not None, text
-        return found
 
-    return colour
+def are(read: Callable[[str], str | None], wanted: Mapping[str, str | None]) -> None:
+    """These texts have, or come to have, these colours."""
+    comes_to(lambda: {text: read(text) for text in wanted}, dict(wanted))
+
+
+def distinct(read: Callable[[str], str | None], *texts: str) -> list[str]:
+    """The colours of these texts, each another."""
+    comes_to(lambda: len({read(text) for text in texts} - {None}), len(texts))
+    return [read(text) or "" for text in texts]
 
 
 def test_a_cell_of_cuda_has_its_colours_and_python_beside_it_keeps_its(
     opened: Any, picture: Any
 ) -> None:
-    notebook = opened(CUDA, PYTHON, PROSE, BODY)
+    notebook = opened(CUDA, PYTHON, PROSE, BODY, ready=False)
     for dark in (False, True):
         notebook.dark(dark)
         cuda, python, prose = (colours(notebook, cell) for cell in range(3))
-        keyword, comment, number, builtin = (
-            python(text) for text in ("def", "# a remark", "2.0", "len")
-        )
-        assert len({keyword, comment, number, builtin}) == 4
-        for text, colour in {
+        keyword, comment, number, builtin = distinct(python, "def", "# a remark", "2.0", "len")
+        words = {
             "__global__": keyword,
             "if": keyword,
             "launch": keyword,
@@ -72,38 +75,38 @@ def test_a_cell_of_cuda_has_its_colours_and_python_beside_it_keeps_its(
             "2.0f": number,
             "float": builtin,
             "cdiv": builtin,
-        }.items():
-            assert cuda(text) == colour, text
-        assert cuda("%%optiml") == cuda("#pragma optiml")
-        assert len({cuda(text) for text in ("%%optiml", "--ref", "double", "threadIdx")}) == 4
-        assert prose("%%optiml") == cuda("%%optiml")
-        assert prose("synthesize") == keyword
+        }
+        are(cuda, words)
+        magic, *_ = distinct(cuda, "%%optiml", "--ref", "double", "threadIdx")
+        are(cuda, {"#pragma optiml": magic})
+        are(prose, {"%%optiml": magic, "synthesize": keyword})
         plain = prose("twice the input")
         assert plain == prose("round") == prose("if")
         # Without the magic it is Python still: the same text, its comment none.
-        assert colours(notebook, 3)("__global__") != keyword
+        assert distinct(colours(notebook, 3), "__global__", "if")[0] != keyword
         picture(notebook.page, f"extension-{'dark' if dark else 'light'}")
-    notebook.dark(is_dark=False)
 
 
 def test_the_language_follows_the_magic_as_it_is_typed_and_deleted(opened: Any) -> None:
-    notebook = opened(f"{BODY}# len\n", PYTHON)
+    notebook = opened(f"{BODY}# len\n", PYTHON, ready=False)
     page = notebook.page
-    cuda, keyword = colours(notebook, 0), colours(notebook, 1)("def")
-    assert cuda("__global__") != keyword
+    cuda, python = colours(notebook, 0), colours(notebook, 1)
+    keyword = distinct(python, "def", "len")[0]
+    plain, _ = distinct(cuda, "__global__", "# len")
+    assert plain != keyword
     notebook.cell(0).locator(".cm-content").click()
     page.keyboard.press("Control+Home")
     page.keyboard.press("Enter")
     page.keyboard.press("ArrowUp")
     page.keyboard.type("%%optim")
-    assert cuda("__global__") != keyword
+    are(cuda, {"%%optim": cuda("%%optim"), "__global__": plain})
     page.keyboard.type("l check")
-    assert cuda("__global__") == keyword
+    are(cuda, {"__global__": keyword})
     page.keyboard.press("Home")
     page.keyboard.press("Shift+End")
     page.keyboard.press("Delete")
-    assert cuda("__global__") != keyword
-    assert colours(notebook, 1)("def") == keyword
+    are(cuda, {"__global__": plain})
+    are(python, {"def": keyword})
 
 
 def typed(notebook: Notebook, cell: int, *keys: str) -> str:
@@ -123,7 +126,7 @@ def typed(notebook: Notebook, cell: int, *keys: str) -> str:
 
 
 def test_enter_indents_as_c_and_comments_toggle_as_in_each_language(opened: Any) -> None:
-    notebook = opened("%%optiml check", "%%optiml check\nint x;", "x = 1")
+    notebook = opened("%%optiml check", "%%optiml check\nint x;", "x = 1", ready=False)
     written = typed(
         notebook, 0, "Enter", "__global__ void k(int n) {", "Enter", "if (n)", "Enter", "n = 0;",
         "Enter", "n++;",
@@ -136,31 +139,29 @@ def test_enter_indents_as_c_and_comments_toggle_as_in_each_language(opened: Any)
 
 
 def test_brackets_match_in_cuda(opened: Any) -> None:
-    notebook = opened("%%optiml check\nvoid f(int* a) { a[0] = (1); }")
+    notebook = opened("%%optiml check\nvoid f(int* a) { a[0] = (1); }", ready=False)
     notebook.cell(0).locator(".cm-content").click()
     notebook.page.keyboard.press("Control+End")
     matched = notebook.cell(0).locator(".cm-matchingBracket")
     matched.first.wait_for(timeout=5000)
-    assert matched.all_text_contents() == ["{", "}"]
+    comes_to(matched.all_text_contents, ["{", "}"])
 
 
-def test_cu_files_are_cuda(page: Any, lab: Lab, quiet: None) -> None:
+def test_cu_files_are_cuda(window: Window) -> None:
     for name in ("scale.cu", "scale.cuh"):
-        Path(lab.folder, name).write_text(BODY)
-        page.goto(f"{lab.url}lab/tree/{name}?token={TOKEN}&reset")
-        page.locator(".jp-FileEditor .cm-line", has_text="__global__").wait_for(timeout=60_000)
-        span = page.locator(".jp-FileEditor .cm-line span", has_text="__global__").first
-        assert span.inner_text() == "__global__"
-        comment = page.locator(".jp-FileEditor .cm-line span", has_text="// don't stop").first
-        assert comment.inner_text() == "// don't stop"
+        Path(window.lab.folder, name).write_text(BODY)
+        window.show(name)
+        spans = window.page.locator(".jp-FileEditor:visible .cm-line span")
+        for whole in ("__global__", "// don't stop"):
+            comes_to(spans.filter(has_text=whole).first.inner_text, whole)
 
 
 def test_no_other_cell_is_touched(opened: Any) -> None:
     """The same cells with the extension's magic one letter off have the colours of Python."""
-    notebook = opened(CUDA.replace("%%optiml", "%%optimlx"), f"# x\n{CUDA}", PYTHON)
-    keyword, comment = (colours(notebook, 2)(text) for text in ("def", "# a remark"))
+    notebook = opened(CUDA.replace("%%optiml", "%%optimlx"), f"# x\n{CUDA}", PYTHON, ready=False)
+    keyword, comment = distinct(colours(notebook, 2), "def", "# a remark")
     for cell in (0, 1):
-        assert colours(notebook, cell)("__global__") != keyword
+        comes_to(lambda cell=cell: colours(notebook, cell)("__global__") in (keyword, None), False)
         assert colours(notebook, cell)("comment") != comment
 
 
@@ -184,7 +185,7 @@ def test_the_toolbar_runs_a_cell_with_another_command(opened: Any, picture: Any)
     picture(notebook.page, "extension-toolbar")
     button(notebook, 1, "Check").click()
     notebook.outputs(1).get_by_text("1024 output elements right").first.wait_for(timeout=60_000)
-    assert source(notebook, 1) == f"%%optiml check --ref double\n{BODY}"
+    comes_to(lambda: source(notebook, 1), f"%%optiml check --ref double\n{BODY}")
     button(notebook, 1, "Annotate").click()
     notebook.outputs(1).get_by_text("machine code").first.wait_for(timeout=60_000)
     assert source(notebook, 1).startswith("%%optiml annotate --ref double\n")
@@ -194,13 +195,14 @@ def test_the_toolbar_runs_a_cell_with_another_command(opened: Any, picture: Any)
 
 
 def test_the_toolbar_is_only_where_a_kernel_is(opened: Any) -> None:
-    notebook = opened(CUDA, PYTHON, "%%optiml synthesize --ref double\nwords", BODY)
+    notebook = opened(CUDA, PYTHON, "%%optiml synthesize --ref double\nwords", BODY, ready=False)
     buttons = ("Check", "Optimise", "Annotate", "Stop")
     for cell, shown in enumerate((buttons, (), ("Stop",), ())):
         notebook.cell(cell).locator(".cm-content").click()
         notebook.cell(cell).locator("jp-toolbar, .jp-cell-toolbar").first.wait_for(timeout=5000)
-        for name in buttons:
-            assert button(notebook, cell, name).count() == int(name in shown), (cell, name)
+        comes_to(
+            lambda cell=cell: tuple(n for n in buttons if button(notebook, cell, n).count()), shown
+        )
     notebook.page.keyboard.press("Control+Home")
     notebook.page.keyboard.type("%%optiml check\n")
     button(notebook, 3, "Check").wait_for(timeout=5000)
@@ -252,18 +254,13 @@ LINE_OF_MARK = """cell => {
 
 
 def is_beside(notebook: Notebook, cell: int, line: str) -> None:
-    """The only mark of a cell is, or within seconds comes to be, beside this line."""
-    for _ in range(50):
-        seen = notebook.cell(cell).evaluate(LINE_OF_MARK)
-        if seen == line:
-            return
-        notebook.page.wait_for_timeout(100)
-    assert seen == line
+    """The only mark of a cell is, or comes to be, beside this line."""
+    comes_to(lambda: notebook.cell(cell).evaluate(LINE_OF_MARK), line)
 
 
 @pytest.mark.parametrize("command", ["check", "optimize --budget 2"])
 def test_a_compile_error_is_marked_on_its_line_until_that_changes(
-    opened: Any, picture: Any, command: str
+    opened: Any, window: Window, picture: Any, command: str
 ) -> None:
     cell = f"%%optiml {command} --ref double\n{BODY}".replace("x[i];", "y[i];")
     notebook = opened(SETUP, cell, PYTHON)
@@ -277,19 +274,20 @@ def test_a_compile_error_is_marked_on_its_line_until_that_changes(
     assert mark(notebook, 2).count() == 0
     picture(notebook.page, "extension-mark")
     assert serious(notebook.page, ".optiml-line-error") == []
-    # It moves with its line, and lasts through a reload.
+    # It moves with its line, and is there again when the notebook is opened again.
     notebook.cell(1).locator(".cm-line").nth(4).click()
     notebook.page.keyboard.press("Home")
     notebook.page.keyboard.press("Enter")
     is_beside(notebook, 1, "if (i < n) out[i] = 2.0f * y[i];")
     notebook.page.keyboard.press("Control+z")
     notebook.save()
-    notebook.page.reload()
+    notebook.close()
+    notebook = window.open(notebook.path.name)
     mark(notebook, 1).wait_for(timeout=60_000)
     is_beside(notebook, 1, "if (i < n) out[i] = 2.0f * y[i];")
     notebook.cell(1).locator(".cm-line", has_text="y[i]").click()
     notebook.page.keyboard.type("z")
-    assert mark(notebook, 1).count() == 0
+    comes_to(mark(notebook, 1).count, 0)
 
 
 def test_wrong_elements_and_findings_are_marked(opened: Any, picture: Any) -> None:
@@ -323,10 +321,10 @@ def test_a_mark_is_text_whatever_a_kernel_says(opened: Any) -> None:
 
 
 def test_colours_and_marks_are_switched_in_the_settings(opened: Any) -> None:
-    notebook = opened(CUDA, PYTHON)
+    notebook = opened(CUDA, PYTHON, ready=False)
     page = notebook.page
-    keyword = colours(notebook, 1)("def")
-    assert colours(notebook, 0)("__global__") == keyword
+    keyword, _ = distinct(colours(notebook, 1), "def", "# a remark")
+    are(colours(notebook, 0), {"__global__": keyword})
     notebook.command("settingeditor:open", query="OptiML cells")
     switch = page.get_by_role("checkbox", name="CUDA in colour")
     switch.wait_for(timeout=20_000)
@@ -334,8 +332,7 @@ def test_colours_and_marks_are_switched_in_the_settings(opened: Any) -> None:
     for on in (False, True):
         switch.click()
         page.get_by_role("tab", name=notebook.path.name).click()
-        page.wait_for_timeout(1500)  # settings are saved a moment after they change
-        assert (colours(notebook, 0)("__global__") == keyword) is on
+        comes_to(lambda: colours(notebook, 0)("__global__") == keyword, on)
         page.get_by_role("tab", name="Settings", exact=True).click()
 
 
@@ -354,4 +351,3 @@ def test_at_700_pixels_the_commands_are_in_the_palette(opened: Any, picture: Any
     page.keyboard.press("Enter")
     notebook.outputs(1).get_by_text("machine code").first.wait_for(timeout=60_000)
     assert source(notebook, 1).startswith("%%optiml annotate --ref double\n")
-    page.set_viewport_size({"width": 1200, "height": 900})

@@ -10,7 +10,8 @@ import pytest
 from optiml_magic.replay.past import recalled
 from optiml_magic.runs.saved import save
 from tests.browser.cells import LONG_SETUP, SEARCH
-from tests.browser.lab import EXTENSION, TOKEN, Lab, Notebook, serious
+from tests.browser.lab import EXTENSION, Notebook, darken, serious
+from tests.browser.window import Window, comes_to
 from tests.unit.widgets.steps import EVIL, finding, some, step, summary
 
 pytestmark = [
@@ -22,9 +23,9 @@ pytestmark = [
 ]
 
 
-def open_run(page: Any, lab: Lab, name: str) -> Any:
-    page.goto(f"{lab.url}lab/tree/{name}?token={TOKEN}&reset")
-    run = page.locator(".optiml-run")
+def open_run(window: Window, name: str) -> Any:
+    window.show(name)
+    run = window.page.locator(".optiml-run:visible")
     run.wait_for(timeout=60_000)
     return run
 
@@ -38,24 +39,24 @@ def running(page: Any) -> int:
     return number
 
 
-def test_a_saved_run_opens_without_a_kernel(page: Any, lab: Lab, quiet: None, picture: Any) -> None:
-    save(recalled(summary(some()), None), lab.folder / "toy.optiml.json")
-    page.goto(f"{lab.url}lab/tree?token={TOKEN}&reset")
-    page.wait_for_function("window.jupyterapp?.restored")
+def test_a_saved_run_opens_without_a_kernel(window: Window, picture: Any) -> None:
+    page = window.page
+    save(recalled(summary(some()), None), window.lab.folder / "toy.optiml.json")
     before = running(page)
-    run = open_run(page, lab, "toy.optiml.json")
+    run = open_run(window, "toy.optiml.json")
     assert running(page) == before
     candidates = run.get_by_role("treeitem")
-    assert [c.get_attribute("aria-level") for c in candidates.all()] == ["1", "2", "3", "3", "2"]
+    levels = "all => all.map(each => each.ariaLevel)"
+    comes_to(lambda: candidates.evaluate_all(levels), ["1", "2", "3", "3", "2"])
     heading = run.get_by_role("heading", level=3)
-    assert heading.inner_text() == "#3 pad the tile"  # the winner
+    comes_to(heading.inner_text, "#3 pad the tile")  # the winner
     assert "bank conflicts" in run.inner_text()
     picture(page, "extension-run-light")
     candidates.first.click()
-    assert heading.inner_text() == "#0 the input kernel"
+    comes_to(heading.inner_text, "#0 the input kernel")
     assert run.get_by_text("strided access").first.is_visible()
     page.keyboard.press("ArrowDown")
-    assert heading.inner_text() == "#1 map threads along rows"
+    comes_to(heading.inner_text, "#1 map threads along rows")
     assert candidates.nth(1).get_attribute("aria-selected") == "true"
     assert run.get_by_role("region", name="Program").inner_text() == "program 1\nline two\n"
     assert (
@@ -65,52 +66,40 @@ def test_a_saved_run_opens_without_a_kernel(page: Any, lab: Lab, quiet: None, pi
         .all_inner_texts()[-1]
     )
     page.keyboard.press("End")
-    assert candidates.last.get_attribute("aria-selected") == "true"
+    comes_to(lambda: candidates.last.get_attribute("aria-selected"), "true")
     assert serious(page, ".optiml-run") == []
-    page.evaluate(
-        "jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})"
-    )
-    page.wait_for_function("document.body.dataset.jpThemeLight == 'false'")
-    page.locator("#jupyterlab-splash").wait_for(state="detached", timeout=20_000)
+    darken(page)
     assert serious(page, ".optiml-run") == []
     page.set_viewport_size({"width": 700, "height": 900})
     picture(page, "extension-run-700")
-    narrow = page.evaluate(
-        "() => { const at = document.querySelector('.optiml-renderer');"
-        " return at.scrollWidth <= at.clientWidth; }"
-    )
-    assert narrow
-    page.set_viewport_size({"width": 1200, "height": 900})
-    page.evaluate(
-        "jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})"
-    )
-    page.wait_for_function("document.body.dataset.jpThemeLight == 'true'")
+    fits = "() => { const at = document.querySelector('.optiml-renderer'); return at.scrollWidth <= at.clientWidth; }"
+    comes_to(lambda: page.evaluate(fits), True)
 
 
-def test_hostile_texts_of_a_run_are_texts(page: Any, lab: Lab, quiet: None) -> None:
+def test_hostile_texts_of_a_run_are_texts(window: Window) -> None:
     steps = [
         step(0, title=EVIL, findings=(finding(EVIL),)),
         step(1, 0, 5e-6, title=EVIL, findings=(finding(EVIL),)),
     ]
-    place = save(recalled(summary(steps), None), lab.folder / "evil.optiml.json")
+    place = save(recalled(summary(steps), None), window.lab.folder / "evil.optiml.json")
     evil = '"' + EVIL.replace('"', '\\"')
     text = place.read_text().replace('"headline":"', f'"headline":{evil} ')
     place.write_text(text.replace('"program 1', f"{evil} 1"))
-    run = open_run(page, lab, "evil.optiml.json")
+    run = open_run(window, "evil.optiml.json")
     shown = run.inner_text()
     assert shown.count(EVIL) >= 5  # headline, two titles, finding, program
-    assert page.evaluate("window.hacked") is None
+    assert window.page.evaluate("window.hacked") is None
     assert run.locator("script, img").count() == 0
 
 
-def test_what_is_no_run_says_so(page: Any, lab: Lab, quiet: None) -> None:
+def test_what_is_no_run_says_so(window: Window) -> None:
     for name, text, why in (
         ("text.optiml.json", "{", "not JSON"),
         ("other.optiml.json", '{"format": "optiml", "schema": 1}', "not a saved run"),
         ("newer.optiml.json", '{"format": "optiml run", "schema": 9}', "schema 9"),
     ):
-        (lab.folder / name).write_text(text)
-        assert why in open_run(page, lab, name).get_by_role("alert").inner_text()
+        (window.lab.folder / name).write_text(text)
+        open_run(window, name).get_by_role("alert").get_by_text(why).wait_for(timeout=10_000)
 
 
 def shown_panel(notebook: Notebook) -> Any:
@@ -118,10 +107,6 @@ def shown_panel(notebook: Notebook) -> Any:
     panel = notebook.page.get_by_role("region", name="OptiML runs")
     panel.wait_for(timeout=10_000)
     return panel
-
-
-def close_panel(notebook: Notebook) -> None:
-    notebook.command("application:toggle-left-area", side="left")
 
 
 @pytest.mark.slow
@@ -142,8 +127,8 @@ def test_the_panel_lists_compares_opens_inserts_and_stops(opened: Any, picture: 
     panel.get_by_role("button", name="Refresh").click()
     runs = panel.get_by_role("list", name="Runs", exact=True).get_by_role("listitem")
     runs.nth(1).wait_for(timeout=20_000)
-    listed = [run.inner_text() for run in runs.all()]  # the newest first
-    assert ["5 evaluations" in listed[0], "3 evaluations" in listed[1]] == [True, True]
+    for at, count in enumerate(("5", "3")):  # the newest first
+        runs.nth(at).get_by_text(f"{count} evaluations").wait_for(timeout=20_000)
 
     compare = panel.get_by_role("button", name="Compare")
     assert compare.is_disabled()
@@ -159,7 +144,6 @@ def test_the_panel_lists_compares_opens_inserts_and_stops(opened: Any, picture: 
     notebook.dark()
     picture(page, "extension-panel-dark")
     assert serious(page, "#optiml-runs") == []
-    notebook.dark(is_dark=False)
 
     notebook.cell(2).locator(".cm-content").click()
     panel.get_by_role("button", name="Insert the best kernel of").first.click()
@@ -182,7 +166,6 @@ def test_the_panel_lists_compares_opens_inserts_and_stops(opened: Any, picture: 
     panel.get_by_role("button", name="Open the report of").last.click()
     page.locator(".optiml-run").get_by_role("treeitem").first.wait_for(timeout=20_000)
     picture(page, "extension-opened")
-    close_panel(notebook)
 
 
 @pytest.mark.slow
@@ -195,7 +178,6 @@ def test_the_panel_answers_while_a_cell_runs(opened: Any) -> None:
     notebook.until_steps(2)
     panel = shown_panel(notebook)
     panel.get_by_text("running").first.wait_for(timeout=20_000)
-    assert "*" in notebook.cell(1).locator(".jp-InputPrompt").inner_text()
+    assert "*" in notebook.cell(1).locator(".jp-InputPrompt").inner_text()  # still
     notebook.page.locator(".optiml-stop").click()
     notebook.until_ran(1)
-    close_panel(notebook)

@@ -23,6 +23,7 @@ from optiml_magic.commands.parsers import cell_parser
 from optiml_magic.kernels import functions
 from optiml_magic.kernels.builtins import BUILTINS
 from optiml_magic.magics import completing, on_line
+from optiml_magic.magics.offer import Session
 from optiml_magic.search.policies import POLICIES
 from optiml_magic.settings import CHOICES
 from optiml_magic.source import grammar
@@ -106,6 +107,7 @@ def typed(shell: InteractiveShell, place: tuple[str, int]) -> list[str]:
         ("%%optiml optimize --objective |", ["speed", "energy"]),
         ("%%optiml optimize --objective=e|", ["energy"]),
         ("%%optiml optimize --policy |", list(POLICIES)),
+        ("%%optiml optimize --llm-effort m|", ["minimal", "medium"]),
         ("%%optiml check --compiler |", list(CHOICES["compiler"])),
         ("%%optiml check --device emulated:|", [f"emulated:{name}" for name in CHIPS]),
         ("%%optiml optimize --view t|", ["text"]),
@@ -209,7 +211,7 @@ def test_the_parameters_of_the_kernel_below_are_offered_above_it(shell: Interact
 def test_no_text_is_too_odd(shell: InteractiveShell, odd: str) -> None:
     code = f"%%optiml check\n{odd}\n__syncw|"
     assert typed(shell, cursor(code)) in (["__syncwarp"], [])
-    assert completing.about(code.replace("|", ""), len(code) - 3) is not None
+    assert completing.about(code.replace("|", ""), len(code) - 3, Session({})) is not None
 
 
 def test_prose_is_left_alone(shell: InteractiveShell) -> None:
@@ -374,6 +376,10 @@ def test_a_kernel_that_completes_line_by_line_does_so_on_the_line_of_a_command(k
         ("%%optiml check\n#pragma unr|oll", "unroll: "),
         ("%%optiml check\n__global__ void k() { __syncth|reads(); }", "__syncthreads(): "),
         ("%%optiml check\n__global__ void k() { atomicAdd(&out[i], | ", "atomicAdd(address, value): "),
+        ("%%optiml check\n__global__ void k(const float*\n  al|pha) {}", "const float* alpha: parameter of k; alpha of the notebook is float32[4]"),
+        ('%%optiml check\n__global__ void k(int rows) { int i = "é"[0] + ro|ws; }', "int rows: parameter of k; rows of the notebook is 3"),
+        ("%%optiml check\n__device__ void f(int v) {}\n__global__ void k(float v, float np) { v| }", "float v: parameter of k"),
+        ("%%optiml check\n__global__ void k(float np) { if (n|p", "float np: parameter of k"),
     ],
 )  # fmt: skip
 def test_a_kernel_tells_in_a_line_what_stands_there(kernel: Any, place: str, wanted: str) -> None:
@@ -382,6 +388,7 @@ def test_a_kernel_tells_in_a_line_what_stands_there(kernel: Any, place: str, wan
     told = content["data"]["text/plain"]
     assert told.startswith(wanted)
     assert "\n" not in told
+    assert content["metadata"] == {"optiml": True}
 
 
 @pytest.mark.parametrize(
@@ -390,6 +397,7 @@ def test_a_kernel_tells_in_a_line_what_stands_there(kernel: Any, place: str, wan
         "%%optiml check\n__global__ void k() { // pri|nt",
         "%%optiml check\n__global__ void k() { pri|nt(); }",
         "%%optiml check\nint ro|ws = 0;",
+        "%%optiml check\n__global__ void k(int rows) {}\nint other = ro|ws;",
         "%%optiml synthesize\nprin|t",
         "%%optiml nonsense pri|nt",
     ],
@@ -397,12 +405,14 @@ def test_a_kernel_tells_in_a_line_what_stands_there(kernel: Any, place: str, wan
 def test_a_kernel_tells_nothing_of_python_in_a_cell(kernel: Any, place: str) -> None:
     content = reply(kernel, kernel.inspect(*cursor(place)))
     assert (content["status"], content["found"], content["data"]) == ("ok", False, {})
+    assert content["metadata"] == {"optiml": True}
 
 
 def test_a_kernel_tells_of_python_what_it_told_before(kernel: Any) -> None:
     for place in ("pri|nt", "%optiml doctor\npri|nt"):
         content = reply(kernel, kernel.inspect(*cursor(place)))
         assert "Prints the values" in content["data"]["text/plain"]
+        assert content["metadata"] == {}
     magic = reply(kernel, kernel.inspect("%%optiml", 4))
     assert magic["found"]
     assert "search for a faster kernel" in magic["data"]["text/plain"]

@@ -10,7 +10,6 @@ import pytest
 
 from optiml_magic.evaluation import Evaluator
 from optiml_magic.model.candidate import Candidate, Proposal
-from optiml_magic.model.evaluation import Evaluation
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.optimize import optimize
 from optiml_magic.problem import prepare
@@ -31,12 +30,20 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
     return optimize(known_task("transpose_naive", rows=256, cols=192), settings)
 
 
+def parent_lines(result: Result) -> list[str]:
+    return result.trajectory.root.candidate.text.splitlines()
+
+
 def test_a_tile_lowers_the_sectors_of_the_stores_as_promised(result: Result) -> None:
     step = result.trajectory.steps[1]
     test = step.evaluation.test
     assert step.candidate.proposal.answers == "uncoalesced_access"
     assert test is not None
-    assert (test.state, test.source) == ("confirmed", "emulated")
+    assert (test.state, test.time, test.source) == ("confirmed", "alike", "emulated")
+    answered = step.evaluation.answered
+    assert answered is not None
+    store = next(n for n, t in enumerate(parent_lines(result), 1) if "out[" in t)
+    assert (answered.tool, answered.line) == ("uncoalesced_access", store)
     assert test.before == 256 * 192
     assert test.after == 256 * 192 / 8
     assert all(s.evaluation.test is not None for s in result.trajectory.steps[1:])
@@ -65,7 +72,10 @@ def test_every_report_tells_what_was_expected_and_what_came(result: Result) -> N
     first = contract.optimized(result.summary)["steps"][1]
     assert first["hypothesis"]["factor"] == list(hypothesis.factor)
     assert (first["answers"], first["test"]["state"]) == ("uncoalesced_access", "confirmed")
-    assert result.rows()[1]["hypothesis"] == "confirmed"
+    assert first["answered"]["tool"] == "uncoalesced_access"
+    row = result.rows()[1]
+    assert (row["hypothesis"], row["kept"]) == ("confirmed", "confirmed")
+    assert row["answered"].startswith("uncoalesced_access on line ")
 
 
 @pytest.mark.slow
@@ -82,13 +92,13 @@ def test_what_an_edit_promises_is_counted_of_it_and_of_later_ones(
     )
     later = Candidate(2, 1, Proposal(text.replace("256", "64"), "", "test"))
     asked: list[tuple[str, ...]] = []
-    completed = Levels.completed
+    begin = Levels.begin
 
-    def spy(*args: Any, also: tuple[str, ...] = ()) -> list[Evaluation]:
-        asked.append(also)
-        return completed(*args, also=also)
+    def spy(*args: Any, also: tuple[str, ...] = (), **more: Any) -> Any:
+        asked.append(tuple(also))
+        return begin(*args, also=also, **more)
 
-    monkeypatch.setattr(Levels, "completed", spy)
+    monkeypatch.setattr(Levels, "begin", spy)
     settings = resolve({"device": "emulated", "home": tmp_path})
     with session(settings) as members:
         evaluator = Evaluator(problem, members.tools)

@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 
 from optiml_magic.journal.lines import read_whole
+from optiml_magic.llms.spending import Spent
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import optimize
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
-from tests.unit.llms.endpoint import Answer, completed, failed, serving
+from tests.unit.llms.endpoint import Answer, completed, failed, serving, streamed
 
+TILED = known_task("transpose_tiled").text
 HYPOTHESIS = {"metric": "dram__bytes.sum", "direction": "lower", "because": "whole sectors"}
 
 
@@ -171,6 +173,25 @@ def test_what_a_model_cost_is_told_with_its_price_and_all_that_was_said_can_be_r
     assert "a tile" in shown
 
 
+def test_tokens_and_money_are_told_while_an_answer_is_on_its_way() -> None:
+    told: list[Spent] = []
+    task = known_task("transpose_naive", rows=128, cols=96)
+    tile = json.dumps({"proposals": [{"title": "a tile", "program": TILED}]})
+    with serving(streamed(tile, pace=0.01), saying()) as server:
+        url = {"llm": "toy", "llm_url": server.url, "experience": "none", "llm_prices": "1,2"}
+        more = {"budget": 4, "llm_temperature": 0.2, "llm_effort": "low"}
+        result = optimize(task, resolve({**url, **more}), spent=told.append)
+        assert all(body["temperature"] == 0.2 for body in server.bodies)
+        assert all(body["reasoning_effort"] == "low" for body in server.bodies)
+    under_way = [spent.completion_tokens for spent in told if spent.under_way]
+    assert len(set(under_way)) > 3
+    assert max(under_way) > 100
+    assert told[-1].under_way == 0
+    assert not told[-1].estimated
+    assert str(told[-1]) in result.summary.notes
+    assert "a tile" in {s.candidate.proposal.title for s in result.trajectory.steps}
+
+
 def test_without_tokens_left_the_rules_go_on_alone() -> None:
     with serving(saying()) as server:
         url = {"llm": "toy", "llm_url": server.url, "experience": "none"}
@@ -179,3 +200,26 @@ def test_without_tokens_left_the_rules_go_on_alone() -> None:
         assert not server.bodies
     assert len(result.trajectory.steps) == 3
     assert any("no more is to be spent" in note for note in result.summary.notes)
+
+
+@pytest.mark.parametrize("later", ["none", "other"])
+def test_a_run_goes_on_with_another_model_or_none(later: str) -> None:
+    """What the first model proposed is run from the journal; it is not asked again."""
+    task = known_task("transpose_naive", rows=128, cols=96)
+    tiled = known_task("transpose_tiled").text
+    with serving(saying(("a tile", tiled))) as first:
+        flags = {"llm": "toy", "llm_url": first.url, "budget": 2, "experience": "none"}
+        before = optimize(task, resolve(flags))
+    journal = before.summary.journal
+    assert journal is not None
+    with serving(saying(), saying()) as second:
+        flags |= {"llm": later, "llm_url": second.url, "budget": 5}
+        result = optimize(task, resolve(flags), resume=journal)
+        assert bool(second.bodies) == (later == "other")
+    steps = result.trajectory.steps
+    assert [step.candidate.digest for step in steps[:2]] == [
+        step.candidate.digest for step in before.trajectory.steps
+    ]
+    assert {s.candidate.proposal.title for s in steps} >= {"a tile"}
+    said = "rules" if later == "none" else "rules and llm:other"
+    assert f"resumed with {said}; it began with rules and llm:toy" in result.summary.notes

@@ -18,7 +18,7 @@ from optiml_magic.reports import html, text
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
 from tests.present import examples
-from tests.unit.llms.endpoint import Answer, completed, failed, serving
+from tests.unit.llms.endpoint import Answer, chunk, completed, event, failed, serving, streamed
 
 KEY = "sk-planted-93c1d7"
 TASK = known_task("transpose_naive", rows=96, cols=64)
@@ -32,8 +32,8 @@ def says(*programs: str) -> Answer:
     return completed(json.dumps({"proposals": drafts}))
 
 
-def faults(rng: random.Random) -> Iterator[Answer]:
-    """One of each kind, in any order, for ever."""
+def faults(rng: random.Random, *, obeys: bool) -> Iterator[Answer]:
+    """One of each kind, in any order, for ever; one that ``obeys`` keeps to its limit of tokens."""
     wrong = TASK.text.replace("= a[", "= 3 * a[")
     while True:
         edited = TASK.text.replace(
@@ -62,6 +62,32 @@ def faults(rng: random.Random) -> Iterator[Answer]:
             Answer(200, "<html>502 Bad Gateway</html>"),
             Answer(200, b"\xff\xfe\x00"),
         ]
+        whole = in_pieces(says(edited))
+        middle = rng.randrange(1, len(whole.pieces))
+        half = whole.pieces[middle][: rng.randrange(1, 40)]
+        broken = event({"error": {"message": f"overloaded; you sent {KEY}", "code": 503}})
+        round_ += [
+            in_pieces(says(TILED, edited)),
+            in_pieces(says(wrong)),
+            in_pieces(says()),
+            in_pieces(completed("I would rather not.", refusal="no")),
+            in_pieces(completed(json.dumps({"proposals": []})[:7], finish="length")),
+            in_pieces(completed("Certainly! What a lovely kernel.")),
+            replace(whole, pace=0.002),
+            replace(whole, pace=0.3),
+            replace(whole, pieces=whole.pieces[:-2]),  # it does not say what it cost
+            replace(whole, pieces=(*whole.pieces[:middle], half), end="reset"),
+            replace(whole, pieces=(*whole.pieces[:middle], half)),
+            replace(whole, pieces=whole.pieces[:middle], end="open"),
+            replace(whole, pieces=(*whole.pieces[:middle], broken)),
+            replace(whole, pieces=(*whole.pieces[:middle], event("{" * 300))),
+            replace(whole, pieces=(b": busy\n\n",), pace=0.05, endless=True),
+            failed(400, "Unrecognized request argument: stream_options"),
+            failed(400, "streaming is not supported"),
+        ]
+        if not obeys:
+            on = event(chunk({"content": "and so on, "}))
+            round_ += [replace(whole, pieces=(on,), pace=0.0005, endless=True)]
         rng.shuffle(round_)
         yield from round_
 
@@ -72,7 +98,7 @@ def test_whatever_the_endpoint_does_the_search_is_right_in_time_and_keeps_the_ke
 ) -> None:
     monkeypatch.setenv("OPTIML_LLM_KEY", KEY)
     told, asked, rng = "", 0, random.Random("faults")
-    coming, spent = faults(rng), list[int]()
+    spent = list[int]()
 
     def react(body: Any) -> Answer:
         answer, took = costing(next(coming), body)
@@ -83,6 +109,7 @@ def test_whatever_the_endpoint_does_the_search_is_right_in_time_and_keeps_the_ke
         spent.clear()
         with serving(react) as endpoint:
             limit = rng.choice([0, 20_000])
+            coming = faults(rng, obeys=bool(limit))
             settings = resolve({
                 "llm": "toy", "llm_url": endpoint.url, "experience": "none", "budget": 10,
                 "seconds": SECONDS, "llm_budget": limit, "llm_seconds": 1.0, "show_prompts": True,
@@ -110,15 +137,33 @@ def test_whatever_the_endpoint_does_the_search_is_right_in_time_and_keeps_the_ke
     assert KEY not in told
 
 
+def in_pieces(answer: Answer) -> Answer:
+    """The same answer as a stream."""
+    choice = json.loads(answer.body)["choices"][0]
+    message = choice["message"]
+    if message["refusal"]:
+        return streamed([{"refusal": message["refusal"]}], finish=choice["finish_reason"])
+    return streamed(message["content"], finish=choice["finish_reason"])
+
+
 def costing(answer: Answer, body: Any) -> tuple[Answer, int]:
-    """An answer that tells what it took: a token for three characters, and some that nobody sees."""
+    """An answer that tells what it took: a token for three characters, and some that nobody sees.
+
+    One in pieces that ends before it tells that took it all the same.
+    """
+    limit = body.get("max_tokens") or body.get("max_completion_tokens") or 10**6
+    asked = len(json.dumps(body["messages"])) // 3
+    if answer.pieces:
+        answered = min(limit, 700 + sum(map(len, answer.pieces)) // 30)
+        usage = {"prompt_tokens": asked, "completion_tokens": answered}
+        told = event(chunk(usage=usage))
+        pieces = tuple(told if b'"usage": {' in piece else piece for piece in answer.pieces)
+        return replace(answer, pieces=pieces), asked + answered
     try:
         said = json.loads(answer.body)
         usage = said["usage"]
     except (ValueError, KeyError, TypeError):
         return answer, 0
-    limit = body.get("max_tokens") or body.get("max_completion_tokens") or 10**6
-    asked = len(json.dumps(body["messages"])) // 3
     answered = min(limit, 700 + len(said["choices"][0]["message"]["content"] or "") // 3)
     usage.update(prompt_tokens=asked, completion_tokens=answered)
     return replace(answer, body=json.dumps(said)), asked + answered

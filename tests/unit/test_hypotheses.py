@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -130,6 +131,50 @@ def test_both_are_told_in_words_and_survive_the_journal() -> None:
     found = assess(LOWER, measured(100.0), passed(measured(12.5)))
     assert str(LOWER) == "sectors 2x to 8x lower"
     assert str(HIGHER) == "sectors higher"
-    assert str(found) == "confirmed: from 100 to 12.5 sector, emulated, 8x lower"
+    assert str(found) == "confirmed: from 100 to 12.5 sector, emulated, 8x lower; the time alike"
     assert from_json(HypothesisTest, to_json(HypothesisTest, found)) == found
     assert from_json(Hypothesis, to_json(Hypothesis, LOWER)) == LOWER
+
+
+@pytest.mark.parametrize(
+    ("after", "seconds", "time", "kept", "told"),
+    [
+        (50.0, 1e-3, "alike", "confirmed", "2x lower; the time alike"),
+        (50.0, 1.3e-3, "alike", "confirmed", "2x lower; the time alike"),  # noise is 1.4
+        (50.0, 5e-4, "shorter", "confirmed", "2x lower; the time 2x shorter"),
+        (50.0, 2e-3, "longer", "refuted", "2x lower; the time 2x longer: not kept"),
+        (200.0, 2e-3, "longer", "refuted", "it went the other way; the time 2x longer"),
+        (200.0, 5e-4, "shorter", "refuted", "it went the other way; the time 2x shorter"),
+    ],
+)
+def test_the_time_is_judged_beside_the_metric(
+    after: float, seconds: float, time: str, kept: str, told: str
+) -> None:
+    test = assess(LOWER, measured(100.0), passed(measured(after, seconds=seconds)))
+    assert (test.time, test.kept) == (time, kept)
+    assert test.state == ("confirmed" if after < 100 else "refuted")
+    assert str(test).endswith(told)
+
+
+def test_a_metric_that_moved_in_a_time_of_another_source_kept_nothing() -> None:
+    child = replace(measured(50.0), source="events")
+    test = assess(LOWER, measured(100.0), passed(child))
+    assert (test.state, test.time, test.kept) == ("confirmed", "", "not_measurable")
+
+
+def test_a_promise_of_time_says_it_once() -> None:
+    slower = passed(measured(1.0, seconds=2e-3))
+    test = assess(Hypothesis(TIME, "lower"), measured(1.0), slower)
+    assert (test.state, test.time, test.kept) == ("refuted", "longer", "refuted")
+    assert "the time" not in str(test)
+
+
+def test_what_an_earlier_release_wrote_is_read() -> None:
+    test = assess(LOWER, measured(100.0), passed(measured(50.0)))
+    evaluation = replace(passed(measured(50.0)), test=test)
+    written = json.loads(to_json(Evaluation, evaluation))
+    del written["answered"], written["test"]["time"], written["test"]["times"]
+    read = from_json(Evaluation, json.dumps(written))
+    assert read.test is not None
+    assert (read.test.state, read.test.kept) == ("confirmed", "not_measurable")
+    assert read.answered is None

@@ -10,10 +10,14 @@ import {
   IEditorExtensionRegistry,
   IEditorLanguageRegistry
 } from '@jupyterlab/codemirror';
+import { INotebookTracker } from '@jupyterlab/notebook';
+import type { Kernel } from '@jupyterlab/services';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 
 import { cuda } from '../cuda.js';
 import { cellLanguage } from '../highlighting.js';
+import { hovering, inspected } from '../hover.js';
+import type { Tell } from '../hover.js';
 import { marking, marksOf, show } from '../marks.js';
 
 const ID = 'optiml-magic:highlighting';
@@ -27,6 +31,7 @@ function isCode(model: CodeEditor.IModel): model is ICodeCellModel {
 interface Switches {
   readonly colours: boolean;
   readonly marks: boolean;
+  readonly words: boolean;
 }
 
 /** Shows in an editor what the outputs of its cell say of its lines. */
@@ -60,8 +65,11 @@ function watching(model: ICodeCellModel): Extension {
 class Cells {
   private readonly colours = new Compartment();
   private readonly marks = new Compartment();
+  private readonly words = new Compartment();
   private readonly open = new Map<EditorView, ICodeCellModel>();
-  private on: Switches = { colours: true, marks: true };
+  private on: Switches = { colours: true, marks: true, words: true };
+
+  constructor(private readonly kernelOf: (model: ICodeCellModel) => Kernel.IKernelConnection | null) {}
 
   extension(model: ICodeCellModel): Extension {
     const text = Text.of(model.sharedModel.getSource().split('\n'));
@@ -69,14 +77,20 @@ class Cells {
       this.open.set(view, model);
       return { destroy: () => this.open.delete(view) };
     });
-    return [this.colours.of(this.coloured(text)), this.marks.of(this.marked(model)), listed];
+    return [
+      this.colours.of(this.coloured(text)),
+      this.marks.of(this.marked(model)),
+      this.words.of(this.told(model)),
+      listed
+    ];
   }
 
   switch(on: Switches): void {
     this.on = on;
     for (const [view, model] of this.open) {
       const colours = this.colours.reconfigure(this.coloured(view.state.doc));
-      view.dispatch({ effects: [colours, this.marks.reconfigure(this.marked(model))] });
+      const marks = this.marks.reconfigure(this.marked(model));
+      view.dispatch({ effects: [colours, marks, this.words.reconfigure(this.told(model))] });
     }
   }
 
@@ -87,6 +101,11 @@ class Cells {
   private marked(model: ICodeCellModel): Extension {
     return this.on.marks ? [marking, watching(model)] : [];
   }
+
+  private told(model: ICodeCellModel): Extension {
+    const tell: Tell = (text, at) => inspected(this.kernelOf(model), text, at);
+    return this.on.words ? hovering(tell) : [];
+  }
 }
 
 /** CUDA in cells that the magic heads, and in files of its own. */
@@ -95,12 +114,13 @@ export const highlighting: JupyterFrontEndPlugin<void> = {
   description: 'CUDA in %%optiml cells and in .cu files.',
   autoStart: true,
   requires: [IEditorExtensionRegistry, IEditorLanguageRegistry],
-  optional: [ISettingRegistry],
+  optional: [ISettingRegistry, INotebookTracker],
   activate: (
     app: JupyterFrontEnd,
     extensions: IEditorExtensionRegistry,
     languages: IEditorLanguageRegistry,
-    registry: ISettingRegistry | null
+    registry: ISettingRegistry | null,
+    tracker: INotebookTracker | null
   ) => {
     languages.addLanguage({
       name: 'cuda',
@@ -117,7 +137,10 @@ export const highlighting: JupyterFrontEndPlugin<void> = {
       contentType: 'file',
       fileFormat: 'text'
     });
-    const cells = new Cells();
+    const cells = new Cells(model => {
+      const panel = tracker?.find(({ content }) => content.widgets.some(cell => cell.model === model));
+      return panel?.sessionContext.session?.kernel ?? null;
+    });
     extensions.addExtension({
       name: 'optiml-cell',
       factory: ({ model }) =>

@@ -17,6 +17,7 @@ from optiml_magic.experience.recorder import Recorder
 from optiml_magic.experience.store import SCHEMA, Experience, Setting
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
+from optiml_magic.model.finding import Answered
 from optiml_magic.model.hit_rates import Tally
 from optiml_magic.model.hypothesis import HypothesisTest
 from optiml_magic.model.idea import Idea, Ideas
@@ -34,8 +35,11 @@ HERE = Setting("events", "hopper")
 def evaluation(number: int, seconds: float | None, state: str = "confirmed") -> Evaluation:
     verdict = Verdict(Outcome.PASSED if seconds else Outcome.WRONG, "")
     found = Measurement("h200", "events", seconds, 1.01, (), (), ()) if seconds else None
-    test = HypothesisTest(state, reason="x") if number else None  # type: ignore[arg-type]
-    return Evaluation(number, str(number), verdict, found, roofline="memory", test=test)
+    test = HypothesisTest(state, reason="x", time="alike") if number else None  # type: ignore[arg-type]
+    answered = Answered("far", 3, "lanes far apart") if number else None
+    return Evaluation(
+        number, str(number), verdict, found, roofline="memory", test=test, answered=answered
+    )
 
 
 def candidate(number: int, rule: str = "tile", answers: str = "far") -> Candidate:
@@ -92,6 +96,29 @@ def test_a_run_is_counted_by_tool_action_and_rule(path: Path) -> None:
         assert t.mean_gain == pytest.approx((2.0 * 8.0 / 7.9) ** 0.5)
 
 
+def test_an_edit_that_changed_nothing_of_a_finding_is_no_try_of_its_tool(path: Path) -> None:
+    with closing(Experience(path)) as experience:
+        experience.apply("r", HERE, candidate(1), STEPS[0], replace(STEPS[1], answered=None))
+        experience.apply("r", HERE, candidate(2), STEPS[0], STEPS[2])
+        found = {t.kind: t for t in experience.tallies()}
+    assert (found["tool"].applied, found["tool"].gained) == (1, 0)
+    assert (found["action"].applied, found["action"].gained) == (1, 0)
+    assert (found["rule"].applied, found["rule"].gained) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("time", "counts"), [("shorter", (1, 0, 0)), ("alike", (1, 0, 0)), ("longer", (0, 1, 0)), ("", (0, 0, 1))]
+)  # fmt: skip
+def test_a_promise_is_kept_on_time_as_well(
+    path: Path, time: str, counts: tuple[int, int, int]
+) -> None:
+    moved = HypothesisTest("confirmed", 8.0, 1.0, time=time)  # type: ignore[arg-type]
+    with closing(Experience(path)) as experience:
+        experience.apply("r", HERE, candidate(1), STEPS[0], replace(STEPS[1], test=moved))
+        for t in experience.tallies():
+            assert (t.confirmed, t.refuted, t.not_measurable) == counts
+
+
 def test_a_gain_of_just_ten_percent_is_a_hit(path: Path) -> None:
     with closing(Experience(path)) as experience:
         for number, seconds in ((1, 8.0 / 1.101), (2, 8.0 / 1.099)):
@@ -127,12 +154,6 @@ def test_a_finalist_that_fails_in_the_end_is_no_hit(path: Path) -> None:
     test = settled.steps[1].evaluation.test
     assert test is not None
     assert str(test) == "not measurable: the candidate failed (race)"
-
-
-def test_an_edit_that_answers_no_finding_counts_for_its_rule_alone(path: Path) -> None:
-    with closing(Experience(path)) as experience:
-        experience.apply("r", HERE, candidate(1, answers=""), STEPS[0], STEPS[1])
-        assert [t.kind for t in experience.tallies()] == ["rule"]
 
 
 _WRITER = """

@@ -88,16 +88,14 @@ def test_the_ladder_goes_down_and_is_remembered(
 
 
 def test_a_complaint_without_a_reason_goes_down_the_ladder_but_is_not_remembered() -> None:
-    with asked(failed(400, "no"), failed(422, "no"), failed(400, "no"), completed("{}")) as (
-        llm,
-        endpoint,
-    ):
+    complaints = [failed(400, "no"), failed(422, "no"), failed(400, "no"), failed(422, "no")]
+    with asked(*complaints, completed("{}")) as (llm, endpoint):
         failure = llm.complete(ASK)
         assert isinstance(failure, LlmFailure)
         assert failure.kind == "rejected"
         assert isinstance(llm.complete(ASK), Reply)
-    assert len(endpoint.bodies) == 4
-    assert endpoint.bodies[3]["response_format"]["type"] == "json_schema"
+    assert [body.get("stream") for body in endpoint.bodies] == [True, True, True, None, True]
+    assert endpoint.bodies[4]["response_format"]["type"] == "json_schema"
 
 
 def test_a_complaint_about_the_messages_is_not_repeated() -> None:

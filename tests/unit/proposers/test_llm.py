@@ -22,7 +22,7 @@ from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.verdict import Outcome, Verdict
-from optiml_magic.proposers.asking import Room
+from optiml_magic.proposers.asking import Asker, Room
 from optiml_magic.proposers.base import Proposer
 from optiml_magic.proposers.brief import Contents
 from optiml_magic.proposers.llm import LlmProposer
@@ -58,7 +58,7 @@ BETTER = SCALE.replace("2.0f * a[i]", "a[i] + a[i]")
 
 def test_edits_become_proposals() -> None:
     llm = ScriptedLLM([says(GOOD, draft(title="b", program=SCALE.replace("256}", "256, 512}")))])
-    proposer: Proposer = LlmProposer(llm)
+    proposer: Proposer = LlmProposer(Asker(llm))
     first, second = proposer.propose(view(), 16).ideas
     told = Proposal(
         BETTER,
@@ -81,7 +81,7 @@ def test_edits_become_proposals() -> None:
 )
 def test_the_factor_of_a_model_is_read_as_times_lower_or_higher(told: Any, factor: float) -> None:
     reply = says(draft(**{**GOOD, "hypothesis": {**EXPECTED, "factor": told}}))
-    (found,) = LlmProposer(ScriptedLLM([reply])).propose(view(), 4).ideas
+    (found,) = LlmProposer(Asker(ScriptedLLM([reply]))).propose(view(), 4).ideas
     assert found.hypothesis == Hypothesis(
         "sectors.ratio", "lower", "fewer sectors", (factor, factor)
     )
@@ -92,14 +92,16 @@ def test_the_factor_of_a_model_is_read_as_times_lower_or_higher(told: Any, facto
     [("uncoalesced_access", "uncoalesced_access"), ("no such tool", ""), (None, "")],
 )
 def test_a_model_answers_a_finding_by_the_name_of_its_tool(named: Any, answers: str) -> None:
-    (found,) = LlmProposer(ScriptedLLM([says({**GOOD, "answers": named})])).propose(view(), 4).ideas
+    (found,) = (
+        LlmProposer(Asker(ScriptedLLM([says({**GOOD, "answers": named})]))).propose(view(), 4).ideas
+    )
     assert found.answers == answers
 
 
 def test_it_mixes_with_the_rules() -> None:
     literal = re.sub("#pragma optiml tune.*\n", "", SCALE).replace("BLOCK", "256")
     told = replace(view(), step=step(literal))
-    found = mixed((RuleProposer(), LlmProposer(ScriptedLLM([says(GOOD)]))), told, 16).ideas
+    found = mixed((RuleProposer(), LlmProposer(Asker(ScriptedLLM([says(GOOD)])))), told, 16).ideas
     assert {idea.proposer for idea in found} >= {"llm:scripted", "block_size"}
 
 
@@ -117,12 +119,12 @@ def test_it_mixes_with_the_rules() -> None:
 def test_the_answer_is_found_wherever_it_stands(wrap: str) -> None:
     reply = says(GOOD)
     head, _, tail = wrap.rpartition("{}")
-    proposer = LlmProposer(ScriptedLLM([head + reply + tail]))
+    proposer = LlmProposer(Asker(ScriptedLLM([head + reply + tail])))
     assert [p.text for p in proposer.propose(view(), 4).ideas] == [BETTER]
 
 
 def test_bare_line_breaks_in_strings_are_read() -> None:
-    proposer = LlmProposer(ScriptedLLM([says(draft(program=BETTER)).replace("\\n", "\n")]))
+    proposer = LlmProposer(Asker(ScriptedLLM([says(draft(program=BETTER)).replace("\\n", "\n")])))
     assert [p.text for p in proposer.propose(view(), 4).ideas] == [BETTER]
 
 
@@ -141,7 +143,7 @@ def test_bare_line_breaks_in_strings_are_read() -> None:
     ],
 )
 def test_what_is_said_in_other_forms_is_read_all_the_same(reply: str) -> None:
-    proposer = LlmProposer(ScriptedLLM([reply]))
+    proposer = LlmProposer(Asker(ScriptedLLM([reply])))
     assert [p.text for p in proposer.propose(view(), 4).ideas] == [BETTER]
     assert proposer.notes == ()
 
@@ -149,7 +151,7 @@ def test_what_is_said_in_other_forms_is_read_all_the_same(reply: str) -> None:
 @pytest.mark.parametrize("find", ["nt  i = block", "inti = blockIdx.x", "i  n"])
 def test_other_blanks_neither_cut_nor_join_words(find: str) -> None:
     llm = ScriptedLLM([says(draft(edits=[edit(find, "x")])), says(GOOD)])
-    proposer = LlmProposer(llm)
+    proposer = LlmProposer(Asker(llm))
     proposer.propose(view(), 4)
     assert "does not occur" in " ".join(proposer.notes)
 
@@ -185,6 +187,23 @@ def with_line(line: str) -> dict[str, Any]:
         (with_line("#include_next <x.h>"), "not allowed"),
         (with_line("#embed </etc/passwd>"), "not allowed"),
         (with_line("%:include </etc/passwd>"), "digraphs"),
+        (with_line("??=include </etc/passwd>"), "trigraphs"),
+        (with_line("// a ??/\n#include </etc/passwd>"), "not allowed"),
+        (with_line("#\\ \ninclude </etc/passwd>"), "not allowed"),
+        (with_line("// x\r#include </etc/passwd>"), "carriage return"),
+        (with_line("#include <own.cuh>"), "not allowed"),
+        (with_line("#include <secrets>"), "not allowed"),
+        (with_line("#include <own/limits>"), "not allowed"),
+        (with_line('#include "cuda_fp16.h"'), "not allowed"),
+        (with_line("#include <cuda/../../x.h>"), "not allowed"),
+        (with_line("#define F </etc/passwd>\n#include F"), "not allowed"),
+        (with_line("#if __has_include(</etc/passwd>)\n#endif"), "not allowed"),
+        (with_line("#define H __has_include\n#if H(<x>)\n#endif"), "not allowed"),
+        (with_line("#ifdef X\n#elif __has_embed(</etc/passwd>)\n#endif"), "not allowed"),
+        (with_line('# 1 "/etc/passwd"'), "a line directive"),
+        (with_line('#line 1 "/etc/passwd"'), "a line directive"),
+        (with_line('#pragma GCC dependency "/etc/passwd"'), "a pragma that asks for a file"),
+        (with_line('_Pragma("GCC dependency \\"/etc/passwd\\"")'), "asks for a file"),
         (with_line("// \x1b[2J"), "U+001B"),
         (with_line("// \u202e"), "U+202E"),
         (draft(program=BETTER + "/" * 200_000), "more than 200000"),
@@ -196,7 +215,7 @@ def with_line(line: str) -> dict[str, Any]:
 )
 def test_what_cannot_be_evaluated_is_dropped_with_its_reason(raw: Any, reason: str) -> None:
     llm = ScriptedLLM([says(raw), says(GOOD)])
-    proposer = LlmProposer(llm)
+    proposer = LlmProposer(Asker(llm))
     assert [p.text for p in proposer.propose(view(), 4).ideas] == [BETTER]
     assert reason in " ".join(proposer.notes)
     assert reason in llm.requests[1].user
@@ -214,14 +233,23 @@ def test_what_cannot_be_evaluated_is_dropped_with_its_reason(raw: Any, reason: s
     ],
 )
 def test_ordinary_lines_pass(line: str) -> None:
-    (found,) = LlmProposer(ScriptedLLM([says(with_line(line))])).propose(view(), 4).ideas
+    (found,) = LlmProposer(Asker(ScriptedLLM([says(with_line(line))]))).propose(view(), 4).ideas
     assert f"{line}\n__global__" in found.text
 
 
 def test_what_the_input_kernel_includes_may_stay() -> None:
     text = '#include "my own.cuh"\n' + SCALE
-    (found,) = LlmProposer(ScriptedLLM([says(GOOD)])).propose(view(text), 4).ideas
+    (found,) = LlmProposer(Asker(ScriptedLLM([says(GOOD)]))).propose(view(text), 4).ideas
     assert found.text.startswith('#include "my own.cuh"\n')
+
+
+def test_what_an_include_of_the_input_kernel_means_stays() -> None:
+    text = '#define F "own.cuh"\n#include F\n' + SCALE
+    again = '#undef F\n#define F "secrets"\n#include F\n'
+    llm = ScriptedLLM([says(draft(edits=[edit("__global__", f"{again}__global__")]), GOOD)] * 3)
+    proposer = LlmProposer(Asker(llm))
+    assert [one.title for one in proposer.propose(view(text), 4).ideas] == ["an edit"]
+    assert "`#undef F` is not allowed" in " ".join(proposer.notes)
 
 
 def test_scratch_buffers_are_allowed() -> None:
@@ -231,14 +259,14 @@ def test_scratch_buffers_are_allowed() -> None:
             "#pragma optiml launch", "#pragma optiml scratch more float[n]\n#pragma optiml launch"
         ),
     ]
-    assert LlmProposer(ScriptedLLM([says(draft(edits=edits))])).propose(view(), 4).ideas
+    assert LlmProposer(Asker(ScriptedLLM([says(draft(edits=edits))]))).propose(view(), 4).ideas
 
 
 def test_a_whole_program_may_come_in_a_fence_and_keeps_the_line_ends_of_its_parent() -> None:
     text = SCALE.replace("\n", "\r\n")
     fenced = f"```cuda\n{BETTER}```"
     two_lines = draft(edits=[edit("{\n    int i", "{\n    const int i")])
-    proposer = LlmProposer(ScriptedLLM([says(draft(program=fenced), two_lines)]))
+    proposer = LlmProposer(Asker(ScriptedLLM([says(draft(program=fenced), two_lines)])))
     whole, edited = proposer.propose(view(text), 4).ideas
     assert whole.text == BETTER.replace("\n", "\r\n")
     assert edited.text == text.replace("int i =", "const int i =")
@@ -246,7 +274,7 @@ def test_a_whole_program_may_come_in_a_fence_and_keeps_the_line_ends_of_its_pare
 
 def test_edits_apply_to_the_parent_at_once() -> None:
     edits = [edit("int i =", "int j ="), edit("out[i] = 2.0f * a[i]", "int i = j; out[i] = a[i]")]
-    (found,) = LlmProposer(ScriptedLLM([says(draft(edits=edits))])).propose(view(), 4).ideas
+    (found,) = LlmProposer(Asker(ScriptedLLM([says(draft(edits=edits))]))).propose(view(), 4).ideas
     assert "int j = blockIdx" in found.text
     assert "int i = j; out[i] = a[i];" in found.text
 
@@ -257,7 +285,7 @@ AT_ONCE = Room(pause=lambda _: None)
 def test_only_what_cannot_be_used_is_asked_for_again() -> None:
     other = draft(title="c", program=SCALE.replace("2.0f", "2.00f"))
     llm = ScriptedLLM([says(draft(title="b", edits=[edit("nowhere", "y")]), GOOD), says(other)])
-    proposer = LlmProposer(llm)
+    proposer = LlmProposer(Asker(llm))
     assert [p.title for p in proposer.propose(view(), 2).ideas] == ["an edit", "c"]
     first, second = llm.requests
     assert second.user.startswith(first.user)
@@ -271,20 +299,17 @@ def test_only_what_cannot_be_used_is_asked_for_again() -> None:
 def test_two_repairs_and_no_more() -> None:
     replies = [Reply("hm", 10, 2, 0.5), Reply('{"proposals": [}', 20, 3, 0.5)]
     llm = ScriptedLLM([*replies, Reply("hm", 10, 2, 0.5), says(GOOD)])
-    proposer = LlmProposer(llm)
+    proposer = LlmProposer(Asker(llm))
     assert list(proposer.propose(view(), 4).ideas) == []
     first, second, _ = llm.requests
     assert second.user.startswith(first.user)
     assert "hm\n\nFault: there is no JSON object" in second.user
     assert "gave up after 2 repairs" in proposer.notes[-1]
-    usage = proposer.usage
-    assert (usage.requests, usage.prompt_tokens, usage.completion_tokens) == (3, 40, 7)
-    assert usage.seconds == 1.5
 
 
 def test_useless_replies_end_it() -> None:
     llm = ScriptedLLM(["hm"] * 99)
-    proposer = LlmProposer(llm)
+    proposer = LlmProposer(Asker(llm))
     for _ in range(9):
         assert not proposer.propose(view(), 4).ideas
     assert len(llm.requests) == 5 * 3
@@ -293,7 +318,7 @@ def test_useless_replies_end_it() -> None:
 
 def test_it_is_not_asked_while_what_it_proposed_waits_to_be_tried() -> None:
     llm = ScriptedLLM([says(GOOD), says(GOOD)])
-    proposer = LlmProposer(llm)
+    proposer = LlmProposer(Asker(llm))
     (idea,) = proposer.propose(view(), 4).ideas
     answer = proposer.propose(replace(view(), find_queued=lambda: (idea,)), 4)
     assert answer == Ideas(more=True)
@@ -305,7 +330,7 @@ def test_it_is_not_asked_while_what_it_proposed_waits_to_be_tried() -> None:
 @pytest.mark.parametrize(("evaluated", "wanted"), [(0, 4), (5, 3), (9, 1), (11, 1)])
 def test_it_is_asked_for_as_many_as_can_still_be_tried(evaluated: int, wanted: int) -> None:
     llm = ScriptedLLM([says(GOOD)])
-    proposer = LlmProposer(llm, room=Room(12))
+    proposer = LlmProposer(Asker(llm, Room(12)))
     proposer.propose(replace(view(), evaluated=[step()] * evaluated), 16)
     assert f"Plan up to {wanted} different edits" in llm.requests[0].user
 
@@ -319,7 +344,7 @@ def failing(title: str, parent: int = 0, number: int = 3) -> Step:
 
 def test_a_program_that_failed_is_shown_to_the_model_once_and_again_where_that_failed() -> None:
     llm = ScriptedLLM([says(draft(edits=[edit("a[i] - a[i]", "a[i] + a[i]")])), says(GOOD)])
-    proposer = LlmProposer(llm)
+    proposer = LlmProposer(Asker(llm))
     failed = failing("twice by a sum")
     (mended,) = proposer.propose(replace(view(), evaluated=[step(), failed]), 4).ideas
     assert mended.text == BETTER
@@ -345,27 +370,26 @@ def test_what_failed_is_repaired_twice_at_most_the_latest_first(
 ) -> None:
     llm = ScriptedLLM([says(draft(edits=[edit("a[i] - a[i]", "a[i] + a[i]")])), says(GOOD)])
     steps = [failing(one, number=number) for number, one in enumerate(titles, 3)]
-    found = LlmProposer(llm).propose(replace(view(), evaluated=steps), 4).ideas
+    found = LlmProposer(Asker(llm)).propose(replace(view(), evaluated=steps), 4).ideas
     assert [one.title for one in found] == [title or "an edit"]
 
 
 def test_a_cut_reply_is_asked_for_shorter_with_more_room_once() -> None:
     cut = LlmFailure("truncated", "cut off", 5, 6)
     llm = ScriptedLLM([cut, says(GOOD)])
-    proposer = LlmProposer(llm)
+    proposer = LlmProposer(Asker(llm))
     assert len(proposer.propose(view(), 4).ideas) == 1
     first, second = llm.requests
     assert "cut off" in second.user
     assert second.max_tokens == 2 * first.max_tokens
-    assert proposer.usage.prompt_tokens == 5
     llm = ScriptedLLM([cut] * 9)
-    assert not LlmProposer(llm).propose(view(), 4).ideas
+    assert not LlmProposer(Asker(llm)).propose(view(), 4).ideas
     assert len(llm.requests) == 2
 
 
 def test_no_more_ideas() -> None:
     llm = ScriptedLLM([says()])
-    proposer = LlmProposer(llm)
+    proposer = LlmProposer(Asker(llm))
     assert list(proposer.propose(view(), 4).ideas) == []
     assert len(llm.requests) == 1
     assert "no more ideas" in proposer.notes[-1]
@@ -374,7 +398,7 @@ def test_no_more_ideas() -> None:
 def test_a_failure_is_tried_again_after_a_while_and_three_in_a_row_end_it() -> None:
     down, waited = LlmFailure("unreachable", "nobody there"), list[float]()
     llm = ScriptedLLM([down, down, says(GOOD), *[down] * 9])
-    proposer = LlmProposer(llm, room=Room(pause=waited.append))
+    proposer = LlmProposer(Asker(llm, Room(pause=waited.append)))
     found = [len(proposer.propose(view(), 4).ideas) for _ in range(9)]
     assert found == [1, 0, 0, 0, 0, 0, 0, 0, 0]
     assert waited == [1.0, 4.0, 1.0, 4.0]
@@ -385,14 +409,14 @@ def test_a_failure_is_tried_again_after_a_while_and_three_in_a_row_end_it() -> N
 def test_a_request_and_a_pause_take_half_of_what_is_left_at_most() -> None:
     down, waited = LlmFailure("server", "fails"), list[float]()
     llm = ScriptedLLM([down, down, down])
-    LlmProposer(llm, room=Room(24, lambda: 3.0, pause=waited.append)).propose(view(), 4)
+    LlmProposer(Asker(llm, Room(24, lambda: 3.0, pause=waited.append))).propose(view(), 4)
     assert waited == [1.0, 1.5]
     assert {request.seconds for request in llm.requests} == {1.5}
 
 
 def test_a_request_that_is_refused_is_not_put_again() -> None:
     llm = ScriptedLLM([LlmFailure("rejected", "too long"), says(GOOD)])
-    proposer = LlmProposer(llm, room=AT_ONCE)
+    proposer = LlmProposer(Asker(llm, AT_ONCE))
     assert not proposer.propose(view(), 4).ideas
     assert proposer.propose(view(), 4).ideas
 
@@ -409,12 +433,12 @@ class Refusing(ScriptedLLM):
 
 def test_a_key_that_is_refused_from_the_beginning_passes_through() -> None:
     with pytest.raises(MachineError):
-        LlmProposer(Refusing([])).propose(view(), 4)
+        LlmProposer(Asker(Refusing([]))).propose(view(), 4)
 
 
 def test_a_key_that_is_refused_later_ends_the_models_part_alone() -> None:
     llm = Refusing([says(GOOD)])
-    proposer = LlmProposer(llm)
+    proposer = LlmProposer(Asker(llm))
     assert [len(proposer.propose(view(), 4).ideas) for _ in range(4)] == [1, 0, 0, 0]
     assert len(llm.requests) == 2
     assert proposer.notes[-1].endswith("no key: the model is not asked again")
@@ -422,15 +446,15 @@ def test_a_key_that_is_refused_later_ends_the_models_part_alone() -> None:
 
 def test_counts_and_notes_are_bounded() -> None:
     many = [draft(program=BETTER + f"// {number}\n") for number in range(40)]
-    assert len(LlmProposer(ScriptedLLM([says(*many)])).propose(view(), 16).ideas) == 4
-    assert len(LlmProposer(ScriptedLLM([says(*many)])).propose(view(), 2).ideas) == 2
-    eager = LlmProposer(ScriptedLLM([says(*many)]), room=Room(most=40))
+    assert len(LlmProposer(Asker(ScriptedLLM([says(*many)]))).propose(view(), 16).ideas) == 4
+    assert len(LlmProposer(Asker(ScriptedLLM([says(*many)]))).propose(view(), 2).ideas) == 2
+    eager = LlmProposer(Asker(ScriptedLLM([says(*many)]), Room(most=40)))
     priors = [proposal.prior for proposal in eager.propose(view(), 40).ideas]
     assert priors == sorted(priors, reverse=True)
     assert min(priors) > 0
-    silent = LlmProposer(ScriptedLLM([]))
+    silent = LlmProposer(Asker(ScriptedLLM([])))
     assert list(silent.propose(view(), 0).ideas) == []
-    chatty = LlmProposer(ScriptedLLM([says(*[7] * 100)] * 3), room=Room(most=100))
+    chatty = LlmProposer(Asker(ScriptedLLM([says(*[7] * 100)] * 3), Room(most=100)))
     chatty.propose(view(), 100)
     assert len(chatty.notes) == 50
     assert all(len(note) < 400 for note in chatty.notes)
@@ -439,7 +463,7 @@ def test_counts_and_notes_are_bounded() -> None:
 @pytest.mark.parametrize("text", ["x" * 100_001, "#pragma optiml lunch"])
 def test_a_program_that_cannot_be_asked_about_is_noted(text: str) -> None:
     llm = ScriptedLLM([])
-    proposer = LlmProposer(llm)
+    proposer = LlmProposer(Asker(llm))
     assert list(proposer.propose(view(text), 4).ideas) == []
     assert llm.requests == []
     assert len(proposer.notes) == 1
@@ -447,7 +471,7 @@ def test_a_program_that_cannot_be_asked_about_is_noted(text: str) -> None:
 
 def test_titles_are_fit_for_a_terminal() -> None:
     loud = draft(title="\x1b[31m\nred\u202e" + "y" * 500, edits=GOOD["edits"], rationale="\x00a\nb")
-    (found,) = LlmProposer(ScriptedLLM([says(loud)])).propose(view(), 4).ideas
+    (found,) = LlmProposer(Asker(ScriptedLLM([says(loud)]))).propose(view(), 4).ideas
     assert found.title.isprintable()
     assert len(found.title) == 120
     assert found.rationale == "a b"
@@ -455,7 +479,7 @@ def test_titles_are_fit_for_a_terminal() -> None:
 
 def test_a_later_visit_draws_another_sample_and_the_same_visit_the_same() -> None:
     llm = ScriptedLLM([says()] * 3)
-    proposer = LlmProposer(llm, seed=7)
+    proposer = LlmProposer(Asker(llm), seed=7)
     for tried in ((), (), (step(number=1),)):
         proposer.propose(replace(view(), tried=tried), 4)
     first, again, later = llm.requests
@@ -484,12 +508,12 @@ def test_a_resumed_run_asks_nothing_again(tmp_path: Path) -> None:
     )
     asked = ScriptedLLM([says(GOOD)])
     journal = Journal.create(tmp_path / "run", header)
-    proposer = LlmProposer(asked).propose
+    proposer = LlmProposer(Asker(asked)).propose
     first = journal.remember_expand(proposer, proposer)(view(), 4)
     journal.close()
     journal = Journal.resume(tmp_path / "run", header)
     silent = ScriptedLLM([])
-    proposer = LlmProposer(silent).propose
+    proposer = LlmProposer(Asker(silent)).propose
     assert journal.remember_expand(proposer, proposer)(view(), 4) == first
     journal.close()
     assert silent.requests == []
@@ -500,7 +524,7 @@ def test_over_http_braces_and_percent_signs_arrive_unchanged() -> None:
     odd = odd.replace("i % 1", "i %1").replace("if", "/* \u4f60\u597d */ if")
     with serving(completed("not yet"), completed(says(GOOD))) as endpoint:
         llm = OpenAILLM("toy", endpoint.url, "k-1", timeout=5.0)
-        proposer = LlmProposer(llm)
+        proposer = LlmProposer(Asker(llm))
         (found,) = proposer.propose(view(odd), 4).ideas
         llm.close()
     assert found.text == odd.replace("2.0f * a[i]", "a[i] + a[i]")
@@ -508,7 +532,6 @@ def test_over_http_braces_and_percent_signs_arrive_unchanged() -> None:
     for body in endpoint.bodies:
         assert odd.rstrip("\n") in body["messages"][1]["content"]
         assert body["response_format"]["json_schema"]["name"] == "kernel_proposals"
-    assert proposer.usage.completion_tokens == 14
 
 
 def test_over_http_an_exact_run_asks_for_the_bits_and_drops_what_says_otherwise() -> None:
@@ -518,9 +541,9 @@ def test_over_http_an_exact_run_asks_for_the_bits_and_drops_what_says_otherwise(
         completed(says(GOOD, frank)), completed(says()), completed(says(frank))
     ) as endpoint:
         llm = OpenAILLM("toy", endpoint.url, "k-1", timeout=5.0)
-        proposer = LlmProposer(llm, contents=Contents(exact=True))
+        proposer = LlmProposer(Asker(llm), contents=Contents(exact=True))
         (found,) = proposer.propose(replace(view(), step=refused), 4).ideas
-        loose = LlmProposer(llm).propose(view(), 4).ideas
+        loose = LlmProposer(Asker(llm)).propose(view(), 4).ideas
         llm.close()
     assert found.text == BETTER
     assert [idea.arithmetic for idea in loose] == [("the factor",)]
@@ -547,7 +570,7 @@ def test_over_http_a_model_is_told_what_became_of_its_ideas_wherever_they_were()
 
     with serving(completed(says(*others)), *[completed(says())] * 9) as endpoint:
         llm = OpenAILLM("toy", endpoint.url, "k-1", timeout=5.0)
-        search = TreeSearch(Proposal(SCALE, "input", "user"), LlmProposer(llm).propose)
+        search = TreeSearch(Proposal(SCALE, "input", "user"), LlmProposer(Asker(llm)).propose)
         search.tell([became(candidate) for candidate in search.ask(1)])
         search.tell([became(candidate) for candidate in search.ask(3)])
         assert search.ask(1) == []
@@ -592,7 +615,7 @@ DRAFTS = st.builds(
 @given(PIECES | JSON.map(json.dumps) | st.lists(DRAFTS | JSON, max_size=4).map(lambda d: says(*d)))
 def test_any_reply_gives_proposals_or_a_note(reply: str) -> None:
     llm = ScriptedLLM([reply, reply])
-    proposer = LlmProposer(llm)
+    proposer = LlmProposer(Asker(llm))
     found = proposer.propose(view(), 4).ideas
     assert found or proposer.notes
     for proposal in made(found):
@@ -605,6 +628,6 @@ def test_any_reply_gives_proposals_or_a_note(reply: str) -> None:
 
 @pytest.mark.parametrize("reply", ["[" * 100_000, '{"proposals":' * 20_000, '{"a":' + "9" * 9999])
 def test_hostile_replies_end(reply: str) -> None:
-    proposer = LlmProposer(ScriptedLLM([reply, reply]))
+    proposer = LlmProposer(Asker(ScriptedLLM([reply, reply])))
     assert list(proposer.propose(view(), 4).ideas) == []
     assert proposer.notes

@@ -15,6 +15,7 @@ from optiml_magic.llms.base import LlmFailure, Reply, Request
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.idea import Idea, Ideas, Ready
 from optiml_magic.model.view import View
+from optiml_magic.proposers.asking import Asker
 from optiml_magic.proposers.brief import Contents
 from optiml_magic.proposers.judge import Agreement, Judge
 from optiml_magic.proposers.llm import LlmProposer
@@ -66,7 +67,7 @@ def test_plans_are_written_at_once_and_keep_their_order_and_their_promise() -> N
         return says(draft(program=SCALE.replace("256}", "256, 512}")))
 
     llm = Acting(act)
-    first, second = LlmProposer(llm).propose(view(), 4).ideas
+    first, second = LlmProposer(Asker(llm)).propose(view(), 4).ideas
     assert (first.title, first.text, first.prior) == ("a sum", BETTER, 0.6)
     assert first.hypothesis is not None
     assert (first.answers, first.arithmetic) == ("uncoalesced_access", ("nothing",))
@@ -78,7 +79,7 @@ def test_plans_are_written_at_once_and_keep_their_order_and_their_promise() -> N
 def test_the_writer_is_told_the_plan_and_the_finding_and_not_what_only_a_planner_needs() -> None:
     llm = Acting(lambda question: says(SUM) if is_plan(question) else says(GOOD))
     (_,) = (
-        LlmProposer(llm, contents=Contents("def f(a): ..."))
+        LlmProposer(Asker(llm), contents=Contents("def f(a): ..."))
         .propose(view(SCALE, step(number=1)), 4)
         .ideas
     )
@@ -99,7 +100,7 @@ def test_a_plan_that_is_declined_or_cannot_be_written_leaves_the_others() -> Non
             return says(draft(title="declined"), SUM, draft(title="broken"))
         return {"declined": says(), "a sum": says(GOOD)}.get(planned(question), says(draft()))
 
-    proposer = LlmProposer(Acting(act))
+    proposer = LlmProposer(Asker(Acting(act)))
     assert [one.title for one in proposer.propose(view(), 4).ideas] == ["a sum"]
     notes = " ".join(proposer.notes)
     assert "`broken`: it gives neither" in notes
@@ -110,7 +111,7 @@ def test_a_plan_that_is_declined_or_cannot_be_written_leaves_the_others() -> Non
 def test_an_endpoint_that_fails_while_plans_are_written_ends_with_a_note() -> None:
     down = LlmFailure("rejected", "nobody there")
     llm = Acting(lambda question: says(SUM, BLOCKS) if is_plan(question) else down)
-    proposer = LlmProposer(llm)
+    proposer = LlmProposer(Asker(llm))
     assert proposer.propose(view(), 4) == Ideas()
     assert sum("nobody there" in note for note in proposer.notes) == 2
 
@@ -141,7 +142,7 @@ def test_its_order_moves_the_chances_of_what_others_would_try() -> None:
             return Ideas((idea(1, 0.5), idea(2, 0.48), idea(3, 0.44)))
 
     llm = Acting(lambda _: says(waiting=[3, 2, 99, 0, -1]))
-    found = mixed((Rules(), LlmProposer(llm)), view(), 16)
+    found = mixed((Rules(), LlmProposer(Asker(llm))), view(), 16)
     assert [(one.title, one.prior) for one in found.ideas] == [
         ("edit 3", 0.55),
         ("edit 2", 0.54),
@@ -153,7 +154,7 @@ def test_its_order_moves_the_chances_of_what_others_would_try() -> None:
 @pytest.mark.parametrize("order", [None, [], [99], "first", [True], [1.5], [[1]]])
 def test_no_order_moves_nothing(order: Any) -> None:
     llm = Acting(lambda _: says(waiting=order))
-    assert LlmProposer(llm).propose(waiting(idea(1), idea(2)), 4).weights == ()
+    assert LlmProposer(Asker(llm)).propose(waiting(idea(1), idea(2)), 4).weights == ()
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,7 @@ def test_a_judge_that_a_coin_would_do_for_is_not_followed() -> None:
     ideas = [idea(number) for number in range(6)]
     order = [*range(1, 7)]
     llm = Acting(lambda _: says(waiting=order))
-    proposer = LlmProposer(llm)
+    proposer = LlmProposer(Asker(llm))
     assert proposer.propose(waiting(*ideas), 4).weights
     wrong = tuple(came(number, float(number)) for number in range(6))
     assert proposer.propose(waiting(*ideas, evaluated=wrong), 4).weights == ()
@@ -197,13 +198,16 @@ def test_an_edit_of_a_line_comes_with_its_plan() -> None:
     llm = Acting(lambda question: says(GOOD, SUM) if is_plan(question) else says(
         draft(edits=[edit("int i =", "const int i =")])
     ))  # fmt: skip
-    assert [one.title for one in LlmProposer(llm).propose(view(), 4).ideas] == ["an edit", "a sum"]
+    assert [one.title for one in LlmProposer(Asker(llm)).propose(view(), 4).ideas] == [
+        "an edit",
+        "a sum",
+    ]
     assert len(llm.requests) == 2
 
 
 def test_the_reply_that_is_asked_for_has_all_of_it() -> None:
     llm = Acting(lambda _: says())
-    LlmProposer(llm).propose(view(), 4)
+    LlmProposer(Asker(llm)).propose(view(), 4)
     schema = json.loads(llm.requests[0].schema)
     assert schema["required"] == ["proposals", "waiting"]
     assert "span" in schema["$defs"]["Draft"]["required"]

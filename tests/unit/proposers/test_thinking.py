@@ -18,6 +18,7 @@ from optiml_magic.model.candidate import Candidate
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.thought import Attempt, Wanted, Wave, fates
 from optiml_magic.model.verdict import Outcome, Verdict
+from optiml_magic.proposers.asking import Asker, Room
 from optiml_magic.proposers.thinking import Thinker
 
 from .views import RIGHT, SCALE, step
@@ -25,6 +26,7 @@ from .views import RIGHT, SCALE, step
 WANTED = Wanted(
     "twice each\nelement", "def f(a): return 2 * a", "- `a`: float32, shape (12,)", ("elementwise",)
 )
+AT_ONCE = Room(pause=lambda _: None)
 WRONG = Verdict(Outcome.WRONG, "3 of 12 wrong", line=6)
 
 
@@ -71,7 +73,7 @@ def told(waves: Sequence[Wave], verdict: Callable[[Attempt], Verdict]) -> list[S
 
 def test_the_best_thoughts_are_asked_side_by_side_at_each_temperature() -> None:
     model = Model(numbered, together=6)
-    wave = Thinker(model, WANTED, budget=24)((), [step()])
+    wave = Thinker(Asker(model, AT_ONCE), WANTED, budget=24)((), [step()])
     assert sum(thought.weight for thought in wave.gate) == pytest.approx(1.0)
     best = [thought.name for thought in wave.gate[:3]]
     assert best[0] == "vector_map"
@@ -91,19 +93,19 @@ def test_the_best_thoughts_are_asked_side_by_side_at_each_temperature() -> None:
 
 @pytest.mark.parametrize(("budget", "attempts"), [(1, 1), (4, 2), (24, 6), (400, 6)])
 def test_the_first_attempts_take_half_of_the_budget_at_most(budget: int, attempts: int) -> None:
-    wave = Thinker(Model(numbered), WANTED, budget=budget)((), [step()])
+    wave = Thinker(Asker(Model(numbered), AT_ONCE), WANTED, budget=budget)((), [step()])
     assert len(wave.attempts) == attempts
 
 
 def test_one_thought_alone_may_be_developed() -> None:
-    wave = Thinker(Model(numbered), WANTED, budget=24, most=1)((), [step()])
+    wave = Thinker(Asker(Model(numbered), AT_ONCE), WANTED, budget=24, most=1)((), [step()])
     assert {one.thought for one in wave.attempts} == {wave.gate[0].name}
     assert len(wave.attempts) == 2
 
 
 def test_what_is_wrong_is_mended_twice_unless_its_thought_is_right() -> None:
     model = Model(numbered)
-    thinker = Thinker(model, WANTED, budget=24)
+    thinker = Thinker(Asker(model, AT_ONCE), WANTED, budget=24)
     waves = [thinker((), [step()])]
     right, *others = [thought.name for thought in waves[0].gate[:3]]
 
@@ -142,7 +144,7 @@ def test_what_is_wrong_is_mended_twice_unless_its_thought_is_right() -> None:
 def test_what_is_no_program_is_not_tried_and_may_be_mended(reply: str, said: str) -> None:
     wanted = replace(WANTED, words="")
     model = Model(lambda request: reply if request.seed < 100 else numbered(request))
-    thinker = Thinker(model, wanted, budget=2)
+    thinker = Thinker(Asker(model, AT_ONCE), wanted, budget=2)
     first = thinker((), [step()])
     (attempt,) = first.attempts
     assert attempt.proposal is None
@@ -156,7 +158,7 @@ def test_what_is_no_program_is_not_tried_and_may_be_mended(reply: str, said: str
 
 def test_what_failed_before_there_was_a_baseline_is_no_baseline() -> None:
     model = Model(numbered)
-    thinker = Thinker(model, replace(WANTED, interface=SCALE), budget=2)
+    thinker = Thinker(Asker(model, AT_ONCE), replace(WANTED, interface=SCALE), budget=2)
     first = thinker((), ())
     (proposal,) = first.proposals
     failed = replace(step(verdict=WRONG), candidate=Candidate(0, None, proposal))
@@ -168,7 +170,7 @@ def test_what_failed_before_there_was_a_baseline_is_no_baseline() -> None:
 
 def test_nothing_is_mended_when_it_is_late() -> None:
     late: list[bool] = []
-    thinker = Thinker(Model(numbered), WANTED, budget=24, late=lambda: bool(late))
+    thinker = Thinker(Asker(Model(numbered), AT_ONCE), WANTED, budget=24, late=lambda: bool(late))
     first = thinker((), [step()])
     late.append(True)
     assert thinker([first], told([first], lambda _: WRONG)).attempts == ()
@@ -176,13 +178,29 @@ def test_nothing_is_mended_when_it_is_late() -> None:
 
 def test_an_endpoint_that_is_down_ends_it_and_is_noted_once() -> None:
     model = Model(lambda _: LlmFailure("unreachable", "nobody there"))
-    thinker = Thinker(model, WANTED, budget=24)
+    thinker = Thinker(Asker(model, AT_ONCE), WANTED, budget=24)
     first = thinker((), [step()])
     assert not first.proposals
     assert thinker([first], [step()]).attempts == ()
-    assert thinker.notes == ("llm:toy: nobody there",)
-    assert thinker.usage.requests == 6
+    off = "llm:toy: 3 failures in a row: the model is not asked again"
+    assert thinker.notes == ("llm:toy: nobody there", off)
+    assert thinker.requests == 6
+    assert len(model.requests) <= 6
     assert {fate.outcome for fate in fates([first], [step()])[:3]} <= {"no program"}
+
+
+def test_a_failure_that_passes_costs_no_thought() -> None:
+    waited: list[float] = []
+    turns: list[Request] = []
+
+    def act(request: Request) -> str | LlmFailure:
+        turns.append(request)
+        return LlmFailure("rate_limited", "slowly") if len(turns) == 1 else numbered(request)
+
+    thinker = Thinker(Asker(Model(act), Room(pause=waited.append)), WANTED, budget=24)
+    assert len(thinker((), [step()]).proposals) == 6
+    assert waited == [1.0]
+    assert thinker.notes == ("llm:toy: slowly",)
 
 
 @pytest.fixture
@@ -209,7 +227,7 @@ def test_an_interrupt_does_not_wait_for_an_endpoint_that_is_silent() -> None:
     threading.Thread(target=interrupt, daemon=True).start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        Thinker(Model(silent), WANTED, budget=24)((), [step()])
+        Thinker(Asker(Model(silent), AT_ONCE), WANTED, budget=24)((), [step()])
     assert time.monotonic() - began < 10
     answered.set()
 
@@ -219,22 +237,24 @@ def test_a_wrong_key_is_the_users_matter() -> None:
         raise MachineError("it does not accept the key")
 
     with pytest.raises(MachineError, match="accept the key"):
-        Thinker(Model(refuse), WANTED, budget=24)((), [step()])
+        Thinker(Asker(Model(refuse), AT_ONCE), WANTED, budget=24)((), [step()])
 
 
 def test_a_program_that_another_thought_wrote_too_is_not_mended() -> None:
     wave = Wave((Attempt("vector_map", 0.3, 0, step(SCALE + "\n").candidate.proposal),))
-    assert Thinker(Model(numbered), WANTED, budget=24)([wave], [step()]).attempts == ()
+    assert (
+        Thinker(Asker(Model(numbered), AT_ONCE), WANTED, budget=24)([wave], [step()]).attempts == ()
+    )
 
 
 def test_without_a_baseline_the_interface_is_shown_and_attempts_made_before_are_kept() -> None:
     skeleton = "#pragma optiml launch f grid(1) block(1)\n__global__ void f(const float* a, float* out) {}\n"
     model = Model(numbered)
     wanted = Wanted("twice", interface=skeleton, note="it is not traced")
-    first = Thinker(model, wanted, budget=4)((), ())
+    first = Thinker(Asker(model, AT_ONCE), wanted, budget=4)((), ())
     assert skeleton in model.requests[0].user
     assert "computes nothing" in model.requests[0].user
     assert first.proposals
-    again = Thinker(model, replace(wanted, first=first), budget=4)
+    again = Thinker(Asker(model, AT_ONCE), replace(wanted, first=first), budget=4)
     assert again((), [step()]) is first
     assert again.notes == ("it is not traced",)

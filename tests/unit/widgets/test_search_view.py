@@ -12,6 +12,7 @@ pytest.importorskip("anywidget", reason="anywidget is not installed")
 import comm
 from comm.base_comm import BaseComm
 
+from optiml_magic.llms.spending import Spent
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.search.controls import Controls
 from optiml_magic.widgets.search import SearchView
@@ -75,6 +76,15 @@ def test_steps_become_traits_soon(view: SearchView) -> None:
     assert view.best["id"] == 3
     assert [row["id"] for row in view.steps] == [0, 1, 2, 3, 4]
     assert "+program 3" in view.diff
+
+
+def test_what_a_model_costs_is_drawn_while_it_is_asked(view: SearchView) -> None:
+    view.spend(Spent("llm:toy", "", 1, 30, 20, estimated=True, under_way=1))
+    view._draw()
+    assert view.spent == "llm:toy: about 30 + 20 tokens in 1 request, 1 under way, 0 s"
+    view.spend(Spent("llm:toy", "", 1, 31, 22, 2.0))
+    view.finish("done", "budget spent")
+    assert view.spent == "llm:toy: 31 + 22 tokens in 1 request, 2 s"
 
 
 def test_a_thousand_steps_do_not_flood_the_comm(view: SearchView) -> None:

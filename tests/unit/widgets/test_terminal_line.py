@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from optiml_magic.llms.spending import Spent
 from optiml_magic.model.refusal import NOTHING
 from optiml_magic.widgets.bar import Bar
 from optiml_magic.widgets.line import LogLine, Now, StageLine, TerminalLine
@@ -60,6 +61,16 @@ def test_a_search_is_a_bar_with_its_figures_that_is_gone_at_the_end(terminal):
     assert "in a terminal" not in text
     assert COLOUR.search(written)
     assert written.endswith("\x1b[2K")  # the line is erased, the result follows
+
+
+def test_what_a_model_costs_stands_in_the_line(terminal):
+    def act() -> None:
+        with PlainView(SUBJECT, TerminalLine(), "in a terminal") as view:
+            view.spend(Spent("llm:toy", "1,2", 2, 1000, 500, estimated=True, under_way=1))
+            view(some()[0], NOTHING)
+
+    text = ESCAPES.sub("", terminal(act))
+    assert "about 1500 tokens, cost 0.002" in text
 
 
 def test_no_color_draws_without_colours(terminal, monkeypatch):
