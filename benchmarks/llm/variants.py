@@ -17,11 +17,12 @@ from optiml_magic.composition import proposers_of
 from optiml_magic.journal.lines import read_whole
 from optiml_magic.llms.choice import ModelChoice
 from optiml_magic.llms.recorded import RecordedLLM, Topic, read
+from optiml_magic.llms.spending import Spending
 from optiml_magic.model.candidate import Proposal, text_digest
 from optiml_magic.model.evaluation import Step
 from optiml_magic.model.task import Task
 from optiml_magic.optimize import optimize
-from optiml_magic.proposers.asking import Room
+from optiml_magic.proposers.asking import Asker, Room
 from optiml_magic.proposers.brief import ALL, Contents
 from optiml_magic.proposers.judge import Agreement
 from optiml_magic.proposers.llm import LlmProposer
@@ -131,10 +132,14 @@ def searched(
 
     @contextmanager
     def opened(
-        chosen: ModelChoice, settings: Settings, left: Callable[[], float], reference: str
+        chosen: ModelChoice,
+        settings: Settings,
+        left: Callable[[], float],
+        reference: str,
+        _spending: Spending,
     ) -> Iterator[LlmProposer | None]:
-        contents = replace(variant.contents, reference=reference)
-        asked.append(LlmProposer(llm, contents=contents, room=Room(settings.budget, left)))
+        asker = Asker(llm, Room(settings.budget, left))
+        asked.append(LlmProposer(asker, contents=replace(variant.contents, reference=reference)))
         yield asked[0] if chosen.name else None
 
     def members(*given: Any) -> tuple[Any, ...]:
