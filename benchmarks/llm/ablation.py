@@ -4,8 +4,8 @@
 
 Each variant of ``variants.py`` searches each task with the answers that were written for its own
 questions (``record.py``). The record, ``benchmarks/results/llm-ablation.jsonl``, has a line a
-search. **The answers were written by one person who knows this package**: the table shows what the
-search makes of good answers, not how good a model is (docs/llm.md).
+search. **The makers of this package wrote the answers, no endpoint was asked**: the table shows
+what the search makes of good answers, not how good a model is (docs/llm.md).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Answers to the questions of a search, written by a person, one at a time.
+"""Answers to the questions of a search, written down one at a time.
 
-    python benchmarks/llm/record.py FOLDER TASK --variant both --budget 8 [--wait SECONDS]
+    python benchmarks/llm/record.py FOLDER TASK --variant both --author NAME [--wait SECONDS]
 
 The search is run with the answers that are recorded. At the first question without one the whole
 question is written to FOLDER, and the command says where its answer goes and ends, or waits so long
 for it. Run again it takes the answer into the record, ``tests/golden/answers/VARIANT.jsonl.gz``,
-and goes on: compilations are cached.
+and goes on: compilations are cached. One record is written by one command at a time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.llm.variants import (  # noqa: E402
     searched,
     slug,
 )
-from optiml_magic.llms.recorded import Answered, Topic  # noqa: E402
+from optiml_magic.llms.recorded import Answered, Topic, packed, read  # noqa: E402
 from optiml_magic.proposers import prompt  # noqa: E402
 
 _STEP = 0.5  # seconds between two looks
@@ -67,8 +67,8 @@ class Recorder:
         with self._lock:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             found = Answered(question, reply, self._author, time.strftime("%Y-%m-%d"))
-            with self._path.open("ab", buffering=0) as file:  # others may write to it as well
-                file.write(found.packed)
+            known = read(self._path) if self._path.exists() else []
+            self._path.write_bytes(packed([*known, found]))
         return reply
 
 
@@ -77,9 +77,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("task", choices=KERNELS)
     parser.add_argument("--variant", choices=[n for n, v in VARIANTS.items() if v.model])
-    parser.add_argument("--budget", type=int, default=8, help="evaluations")
+    parser.add_argument("--budget", type=int, default=12, help="evaluations")
     parser.add_argument("--wait", type=float, default=0.0, help="seconds for an answer")
-    parser.add_argument("--author", default="expert", help="who writes the answers")
+    parser.add_argument("--author", required=True, help="who writes the answers")
     options = parser.parse_args(arguments)
     name = options.variant or "both"
     recorder = Recorder(options.folder, options.task, name, options.author, options.wait)

@@ -105,10 +105,10 @@ class Searched:
         return [(number, proposal) for (number, _), proposal in paid.items()]
 
     @property
-    def tried(self) -> list[Step]:
-        """What became of those that were evaluated."""
-        own = f"llm:{self.llm.name}"
-        return [step for step in self.steps if step.candidate.proposal.proposer == own]
+    def tried(self) -> list[Proposal]:
+        """Those of them that were evaluated."""
+        run = {step.candidate.text for step in self.steps}
+        return [proposal for _, proposal in self.given if proposal.text in run]
 
 
 def seconds_of(step: Step) -> float:

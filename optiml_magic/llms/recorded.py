@@ -54,14 +54,15 @@ class Answered:
     author: str
     date: str
 
-    @property
-    def packed(self) -> bytes:
-        """It as a line of JSON, compressed: a file is nothing but such lines."""
-        return gzip.compress(f"{json.dumps(asdict(self))}\n".encode(), mtime=0)
+
+def packed(answers: Iterable[Answered]) -> bytes:
+    """A file of them: a line of JSON each, compressed, with no time in it."""
+    lines = (f"{json.dumps(asdict(one))}\n" for one in answers)
+    return gzip.compress("".join(lines).encode(), mtime=0)
 
 
 def read(path: Path) -> list[Answered]:
-    """The lines of a file; raises UsageError for one that is not as ``Answered.packed`` made it."""
+    """The lines of a file; raises UsageError for one that is not as ``packed`` made it."""
     found = []
     lines = gzip.decompress(path.read_bytes()).decode().splitlines()
     for number, line in enumerate(lines, 1):

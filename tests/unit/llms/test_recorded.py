@@ -7,7 +7,7 @@ import pytest
 
 from optiml_magic.errors import UsageError
 from optiml_magic.llms.base import LLM, Request
-from optiml_magic.llms.recorded import NOTHING, Answered, RecordedLLM, Topic, read
+from optiml_magic.llms.recorded import NOTHING, Answered, RecordedLLM, Topic, packed, read
 from optiml_magic.proposers import brief
 from optiml_magic.proposers.answer import Draft
 from optiml_magic.proposers.prompt import failed
@@ -71,8 +71,9 @@ def test_what_is_not_recorded_is_asked_for() -> None:
 def test_a_record_is_read_as_it_was_written_and_a_broken_line_is_named(tmp_path: Path) -> None:
     record = [answered(PLAN, '{"proposals": []}'), answered(DEBUG, "é\u2028")]
     path = tmp_path / "answers.jsonl.gz"
-    path.write_bytes(b"".join(one.packed for one in record))
+    path.write_bytes(packed(record))
     assert read(path) == record
-    path.write_bytes(record[0].packed + gzip.compress(b"{}\n"))
+    assert path.read_bytes()[4:8] == bytes(4)  # where gzip has the time that a file was made at
+    path.write_bytes(packed(record[:1]) + gzip.compress(b"{}\n"))
     with pytest.raises(UsageError, match="line 2 of"):
         read(path)
