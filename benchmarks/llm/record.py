@@ -26,6 +26,7 @@ from benchmarks.llm.variants import (  # noqa: E402
     answers_of,
     recorded,
     searched,
+    seconds_of,
     slug,
 )
 from optiml_magic.llms.recorded import Answered, Topic, packed, read  # noqa: E402
@@ -89,9 +90,10 @@ def main(arguments: Sequence[str]) -> int:
     except UnansweredError:
         print("run this again once the answers are there")
         return 1
-    for step, best in zip(found.steps, found.curve, strict=True):
-        told = step.candidate.proposal
-        print(f"#{step.candidate.number} {told.proposer}: {told.title}: {best:.2f}x so far")
+    for step in found.steps:
+        told, speedup = step.candidate.proposal, seconds_of(found.steps[0]) / seconds_of(step)
+        print(f"#{step.candidate.number} {told.proposer}: {told.title}: {speedup:.2f}x")
+    print(f"the best so far: {', '.join(f'{best:.2f}x' for best in found.curve)}")
     print(f"{options.task}: done, {llm.given} answers from the record, {llm.unanswered} new")
     return 0
 

@@ -86,8 +86,11 @@ class Searched:
 
     @property
     def curve(self) -> list[float]:
-        """How many times faster than the input kernel the best is, after each evaluation."""
-        times = [seconds_of(step) for step in self.steps]
+        """How many times faster than the input kernel the best is, after each evaluation.
+
+        A duplicate is none: it takes nothing of the budget.
+        """
+        times = [seconds_of(s) for s in self.steps if s.evaluation.duplicate_of is None]
         return [times[0] / min(times[: count + 1]) for count in range(len(times))]
 
     @property
