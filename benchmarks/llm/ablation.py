@@ -70,6 +70,12 @@ def authors(variant: str) -> str:
     return ", ".join(sorted({one.author for one in read(path)})) if path.exists() else ""
 
 
+def best(row: Row, count: int) -> float:
+    """How many times faster after so many evaluations; a model alone may run out of ideas."""
+    found: list[float] = row["best_so_far"][:count]
+    return found[-1]
+
+
 def table(rows: Sequence[Row]) -> str:
     """A line a variant: geometric means over the tasks, and sums."""
     titles = ["variant", "tasks", f"faster after {EARLY}", f"after {BUDGET}"]
@@ -81,8 +87,8 @@ def table(rows: Sequence[Row]) -> str:
         if not own:
             continue
         early, late = (
-            math.exp(sum(math.log(row["best_so_far"][at]) for row in own) / len(own))
-            for at in (EARLY - 1, -1)
+            math.exp(sum(math.log(best(row, count)) for row in own) / len(own))
+            for count in (EARLY, BUDGET)
         )
         usable, evaluated = (sum(row[key] for row in own) for key in ("usable", "evaluated"))
         pairs = sum(row["pairs"] for row in own)
@@ -102,27 +108,31 @@ def by_task(rows: Sequence[Row]) -> str:
     present = [v for v in VARIANTS if any(row["variant"] == v for row in rows)]
     lines = [f"| task | {' | '.join(present)} |", "|---|" + "---|" * len(present)]
     for name in KERNELS:
-        own = {row["variant"]: row["best_so_far"] for row in rows if row["task"] == name}
-        cells = (f"{own[v][EARLY - 1]:.2f}, {own[v][-1]:.2f}" if v in own else "" for v in present)
+        own = {row["variant"]: row for row in rows if row["task"] == name}
+        cells = (f"{best(own[v], EARLY):.2f}, {best(own[v], BUDGET):.2f}" for v in own)
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
 def main(names: Sequence[str], variants: Sequence[str], *, write: bool) -> None:
-    """Run all, print the tables, and put the rows in the place of the older ones of their kind."""
+    """Run all, put each row in the place of the older one of its kind, and print the tables."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as home:
         for name in names or KERNELS:
             for variant in variants or VARIANTS:
                 rows.append(ran(name, variant, Path(home)))
                 print(name, variant, rows[-1]["best_so_far"], flush=True)
+                if write:
+                    keep(rows[-1])
     print(table(rows), by_task(rows), sep="\n\n")
-    if write:
-        old = RECORD.read_text().splitlines() if RECORD.exists() else []
-        kept = {(row["task"], row["variant"]): row for row in [*map(json.loads, old), *rows]}
-        order = [(name, variant) for name in KERNELS for variant in VARIANTS]
-        lines = (json.dumps(kept[key]) + "\n" for key in order if key in kept)
-        RECORD.write_text("".join(lines))
+
+
+def keep(row: Row) -> None:
+    """Put a row into the record, in the order of tasks and variants."""
+    old = RECORD.read_text().splitlines() if RECORD.exists() else []
+    kept = {(one["task"], one["variant"]): one for one in [*map(json.loads, old), row]}
+    order = [(name, variant) for name in KERNELS for variant in VARIANTS]
+    RECORD.write_text("".join(json.dumps(kept[key]) + "\n" for key in order if key in kept))
 
 
 if __name__ == "__main__":
