@@ -18,6 +18,7 @@ from optiml_magic.kernels.primitives import (
     cooperating,
     dispatched,
     places,
+    scanned,
     selections,
     warps,
 )
@@ -28,6 +29,7 @@ from optiml_magic.proposers.rewrites import REWRITES
 _PARTS = (
     places.placed,
     combine.combined,
+    scanned.helpers,
     selections.selected,
     cooperating.cooperation,
     warps.followed,

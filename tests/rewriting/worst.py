@@ -29,6 +29,21 @@ def _rows(
 
 #: What rules got wrong.
 WORST: tuple[Made, ...] = (
+    # Elements by vectors in the place of `*walk++`, which then stood still.
+    _rows(
+        "walk_beside_a_counter",
+        """\
+    float s = 1.0f;
+    const float* walk = a + row * cols;
+    for (int j = 0; j < cols; ++j) {
+        float now = s + *walk++;
+        if (x[j] > 0.0f) now = 1.0f;
+        out[row * cols + j] = now;
+        s = now;
+    }
+""",
+        wide=True,
+    ),
     # Of an unsigned index `at - 2` is near the end of its type, and a lane's first round beyond it.
     _rows(
         "window_that_wraps",

@@ -27,6 +27,7 @@ class Array:
         dtype: as NumPy names it; the fields of a struct as ``x:f4 y:f4``.
         shape: extents, each an expression of the sizes.
         content: ``numbers``, of which sums are exact in any order; ``positive`` ones; ``zeros``;
+            ``odd`` ones, with NaN, infinities and both zeros;
             ``below N`` and ``order``, indices in any order, the latter each once; ``starts N``, the
             rising bounds of segments of N elements in all, some empty.
     """
@@ -63,6 +64,9 @@ def _numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, kind:
         return np.zeros(shape, dtype)
     least = 1 if kind == "positive" else 0 if np.dtype(dtype).kind == "u" else -16
     numbers = rng.integers(least, 17, shape)
+    if kind == "odd":
+        odd = rng.choice([np.nan, np.inf, -np.inf, 0.0, -0.0], shape)
+        return np.where(rng.integers(0, 3, shape) == 0, odd, numbers / 8).astype(dtype)
     return (numbers / 8 if np.dtype(dtype).kind == "f" else numbers).astype(dtype)
 
 

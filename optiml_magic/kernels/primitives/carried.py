@@ -84,7 +84,8 @@ def _carried(
     statement = next((s for s in body if store.node in s.expressions), None)
     if not isinstance(statement, Evaluate) or not isinstance(statement.expression, Assign):
         raise NotLegal("its store is not one of the loop's own statements", store.line)
-    if not is_plain(kernel, store) or any(isinstance(s, Leave) for s in walk(loop.body)):
+    whole = is_plain(kernel, store) and element(effects, store) is not None
+    if not whole or any(isinstance(s, Leave) for s in walk(loop.body)):
         raise NotLegal("not every round stores one number", store.line)
     by, symbols = _step(kernel, axis, store), kernel.reading.symbols
     asked = {e for s in body[: body.index(statement) + 1] for e in effects.inside(s)}
@@ -96,7 +97,8 @@ def _carried(
         plain = access.element == store.element and access.array == store.array
         if access.mode != "load" or ago is None or access.loops != store.loops:
             continue
-        if not plain or access.call is not None or access.node not in asked:
+        plain = plain and access.call is None and element(effects, access) is not None
+        if not plain or access.node not in asked:
             raise NotLegal("what rounds before stored is not taken as a whole", access.line)
         if any(part not in sure for c in access.guard for part in c.conjuncts()):
             raise NotLegal("not every round asks for it", access.line)

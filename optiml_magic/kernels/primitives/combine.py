@@ -23,6 +23,7 @@ _WORDS = {"+": "sum", "*": "product", "&": "and", "|": "or", "^": "xor", "min": 
 _INFIX = frozenset("+*&|^")
 _OPPOSITE = {"!<=": ">", "!<": ">=", "!>=": "<", "!>": "<="}  # but for a NaN
 _IDEMPOTENT = frozenset({"&", "|", "min", "max", "<", ">"})
+_EXTREMES = {"float": "f", "double": "double_", "__half": "half_"}  # by a function of each
 _ZEROS = {"float": "0.0f", "double": "0.0", "__half": "__half(0.0f)"}
 _ONES = {"float": "1.0f", "double": "1.0", "__half": "__half(1.0f)"}
 
@@ -31,9 +32,13 @@ _ENDS = {
     "float": ("__int_as_float(0x7f800000)", "__int_as_float(0xff800000)"),
     "double": ("__longlong_as_double(0x7ff0000000000000)",
                "__longlong_as_double(0xfff0000000000000)"),
-    "int": ("0x7fffffff", "(-0x7fffffff - 1)"),
-    "unsigned int": ("0xffffffffu", "0u"),
 }  # fmt: skip
+_WHOLE_ENDS = {
+    (4, True): ("0x7fffffff", "(-0x7fffffff - 1)"),
+    (4, False): ("0xffffffffu", "0u"),
+    (8, True): ("0x7fffffffffffffffLL", "(-0x7fffffffffffffffLL - 1)"),
+    (8, False): ("0xffffffffffffffffULL", "0ULL"),
+}
 
 MASK = """\
 // The lanes of a warp that work together: LANES of them, a power of two.
@@ -103,7 +108,7 @@ def helpers(reductions: Iterable[Reduction], group: Group, *, mask: bool) -> lis
     found = {}
     for reduction in reductions:
         shape = {"warp": _WARP, "apart": _APART, "stacked": _STACKED, "block": _BLOCK}[group]
-        word = _word(reduction)
+        word = word_of(reduction)
         found[word] = shape.format(word=word, combined=joined(reduction, "value", "other"))
     first = {"warp": [MASK], "apart": [APART_MASK], "stacked": [], "block": []}[group]
     return [*(first if found or mask else []), *found.values()]
@@ -111,7 +116,7 @@ def helpers(reductions: Iterable[Reduction], group: Group, *, mask: bool) -> lis
 
 def combined(reduction: Reduction, group: Group, count: str, value: str) -> str:
     """The call that combines ``value`` over ``count`` lanes."""
-    return f"{_SCOPES[group]}_{_word(reduction)}<{count}>({value})"
+    return f"{_SCOPES[group]}_{word_of(reduction)}<{count}>({value})"
 
 
 def joined(reduction: Reduction, value: str, other: str) -> str:
@@ -165,9 +170,11 @@ def nothing(reduction: Reduction) -> str:
     if op not in _IDEMPOTENT or op == "|":
         return identity(reduction)
     if op == "&":
-        return f"{kind.name}(-1)"
-    if kind.name in _ENDS:
-        return _ENDS[kind.name][op in ("max", ">")]
+        return f"({kind.name})-1"
+    whole = _WHOLE_ENDS.get((kind.size or 0, kind.signed)) if kind.integral else None
+    ends = _ENDS.get(kind.name, whole)
+    if ends is not None:
+        return ends[op in ("max", ">")]
     raise NotLegal(f"no {kind.name or 'value of its type'} is known to be beyond all others")
 
 
@@ -195,6 +202,7 @@ def test(reduction: Reduction) -> str:
     return tests.pop()
 
 
-def _word(reduction: Reduction) -> str:
-    extreme = reduction.op in ("min", "max")
-    return ("f" if extreme and reduction.type.floating else "") + _WORDS[reduction.op]
+def word_of(reduction: Reduction) -> str:
+    """What helpers are named by, each for all types that it is right for."""
+    own = _EXTREMES.get(reduction.type.name, "") if reduction.op in ("min", "max") else ""
+    return own + _WORDS[reduction.op]

@@ -109,14 +109,15 @@ class Heads:
                 raise NotLegal("steps may jump over its end", loop.line)
             names = isinstance(test.left, Name) and test.left.variable is axis.variable
             order = "<" if (step > 0) == names else ">"
-            return self._written(replace(test, op=order, span=None), swaps)
-        return self._written(test, swaps)
+            return self.written(replace(test, op=order, span=None), swaps)
+        return self.written(test, swaps)
 
-    def _written(self, expr: Expr, swaps: Mapping[Node, Node]) -> str:
+    def written(self, expr: Expr, swaps: Mapping[Node, Node]) -> str:
+        """An expression as the kernel spells it."""
         return self.kernel.show(Evaluate(None, 0, expr), swaps).removesuffix(";")
 
     def _term(self, expr: Expr, swaps: Mapping[Node, Node]) -> str:
         """An expression to which something may be added."""
-        shown = self._written(expr, swaps)
+        shown = self.written(expr, swaps)
         loose = isinstance(expr, Binary) and expr.op not in ("+", "-", "*", "/", "%")
         return f"({shown})" if loose or isinstance(expr, Assign | Choice) else shown

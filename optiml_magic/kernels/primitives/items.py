@@ -13,6 +13,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.tree import Evaluate
 
 _WORDS = {
     ("float", 16): "float4", ("float", 8): "float2", ("double", 16): "double2",
@@ -77,6 +78,9 @@ def is_plain(kernel: Kernel, access: Access) -> bool:
 
 
 def element(effects: Effects, access: Access) -> Expr | None:
-    """What stands for the element in the kernel's own text."""
+    """What stands for the element in the kernel's own text, and is no more than that."""
     node = effects.taken(access)
-    return node.target if isinstance(node, Assign | Step) else node
+    place = node.target if isinstance(node, Assign | Step) else node
+    if place is None or effects.changed(Evaluate(None, access.line, place)):
+        return None  # `*p++` moves a pointer as well
+    return place

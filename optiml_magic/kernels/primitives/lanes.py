@@ -21,16 +21,11 @@ from optiml_magic.kernels.primitives.heads import Heads
 from optiml_magic.kernels.primitives.places import Place, placed
 from optiml_magic.kernels.primitives.restricted import shared_by_threads
 from optiml_magic.kernels.primitives.rounds import shareable
+from optiml_magic.kernels.primitives.scanned import Scanning, helpers
+from optiml_magic.kernels.primitives.scans import scanned
 from optiml_magic.kernels.primitives.selections import Selection, selected
 from optiml_magic.kernels.reading import Access, Reduction
-from optiml_magic.kernels.tree import (
-    Block,
-    Evaluate,
-    Loop,
-    Statement,
-    Variable,
-    walk,
-)
+from optiml_magic.kernels.tree import Block, Evaluate, Loop, Statement, Variable, walk
 from optiml_magic.source.directives import (
     Directive,
     LaunchDirective,
@@ -74,7 +69,13 @@ class _Sharing:
         self.axes = kernel.axes()
         self.heads = Heads(kernel, self.loops, self.effects)
         self._check()
-        self.reductions = {loop: shareable(kernel, loop, self.effects) for loop in self.loops}
+        self.reductions = {
+            loop: shareable(kernel, loop, self.effects, scanning=True) for loop in self.loops
+        }
+        found = {loop: scanned(kernel, loop, self.effects) for loop in self.loops}
+        self.scans = {loop: scans for loop, scans in found.items() if scans is not None}
+        if self.scans and lanes.group in ("apart", "stacked"):
+            raise NotLegal("lanes that lie apart hand nothing on from round to round")
         self.selections = {
             r: selected(kernel, self.axes[loop], loop, r, self.effects)
             for loop, found in self.reductions.items() for r in found if r.carried
@@ -181,6 +182,7 @@ class _Sharing:
             plain[combine.MASK] = None
         plain |= dict.fromkeys(combine.helpers(found, group, mask=bool(self.waits)))
         plain |= {s.helper(group): None for s in self.selections.values()}
+        plain |= {h: None for scans in self.scans.values() for h in helpers(scans, group)}
         return [*plain]
 
     # -- loops
@@ -292,6 +294,9 @@ class _Sharing:
         told: dict[Node, tuple[Statement, ...]] = {
             last: (lines(self.old.show(last, swaps)), also) for last, also in self.told.items()
         }
+        if loop in self.scans:
+            made = Scanning(self.old, self.heads, self.axes[loop], self.scans[loop], self.taken)
+            return lines(made.text(self.lanes.group, self.lane, self.count, swaps, told))
         return self.heads.shared(loop, self.lane, self.count, swaps, told)
 
     def _renamed(self, loop: Loop, private: dict[str, str]) -> dict[Node, Node]:

@@ -13,7 +13,7 @@ from optiml_magic.kernels.primitives.selections import selected
 from optiml_magic.kernels.primitives.updates import Updated, updated
 from optiml_magic.kernels.reading import Access, Axis, Reduction
 from optiml_magic.kernels.subscripts import Subscript
-from optiml_magic.kernels.tree import Loop
+from optiml_magic.kernels.tree import Loop, Variable
 
 _NONE = Polynomial()
 _WIDE = 4  # bytes of a counter to which the steps of all lanes together may be added
@@ -26,8 +26,13 @@ def _may_begin_far(kernel: Kernel, start: Polynomial) -> bool:
     return any(factor < 0 for s in wrapped for _, factor in s.arguments[0].terms)
 
 
-def shareable(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Reduction, ...]:
-    """The reductions of a loop whose rounds lanes may share; raises NotLegal for any other."""
+def shareable(
+    kernel: Kernel, loop: Loop, effects: Effects, *, scanning: bool = False
+) -> tuple[Reduction, ...]:
+    """The reductions of a loop whose rounds lanes may share; raises NotLegal for any other.
+
+    Who is ``scanning`` looks by itself at what goes from round to round.
+    """
     axis = kernel.axes().get(loop)
     if axis is None:
         raise NotLegal("a loop is not read", loop.line)
@@ -49,7 +54,9 @@ def shareable(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Reduction, 
     kept = effects.kept(loop.body)
     if kept:
         raise NotLegal(f"`{kept}` goes from round to round", loop.line)
-    reductions = _reductions(kernel, axis, effects, loop)
+    reductions, passed = combined_in(kernel, axis, effects, loop)
+    if passed and not scanning:
+        raise NotLegal(f"`{passed[0].name}` goes from round to round", loop.line)
     for access in effects.accesses(loop):
         if access.mode == "store":
             _check_stores(kernel, axis, access, effects, loop)
@@ -57,9 +64,12 @@ def shareable(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Reduction, 
     return reductions
 
 
-def _reductions(kernel: Kernel, axis: Axis, effects: Effects, loop: Loop) -> tuple[Reduction, ...]:
+def combined_in(
+    kernel: Kernel, axis: Axis, effects: Effects, loop: Loop
+) -> tuple[tuple[Reduction, ...], list[Variable]]:
+    """What a loop combines, and what goes from round to round besides."""
     found = {r.place: r for r in kernel.reading.reductions if axis.name in r.axes}
-    own = []
+    own, passed = list[Reduction](), list[Variable]()
     along = {
         v for r in found.values() if r.carried
         for v in selected(kernel, axis, loop, r, effects).carried
@@ -71,10 +81,11 @@ def _reductions(kernel: Kernel, axis: Axis, effects: Effects, loop: Loop) -> tup
         if reduction is None and effects.begun_anew(variable, loop):
             continue
         if reduction is None:
-            raise NotLegal(f"`{variable.name}` goes from round to round", loop.line)
+            passed.append(variable)
+            continue
         combine.supported(reduction)
         own.append(reduction)
-    return tuple(own)
+    return tuple(own), passed
 
 
 def _check_stores(kernel: Kernel, axis: Axis, access: Access, effects: Effects, loop: Loop) -> None:

@@ -18,6 +18,7 @@ from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.primitives.rows import others_load, rows
+from optiml_magic.kernels.primitives.scans import scanned
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
 from optiml_magic.kernels.primitives.unclamped import unclamped
@@ -51,7 +52,7 @@ class RowToLanes(KernelRule):
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
         "a row apart, a sector for each. Lanes that share a row read neighbouring elements, "
         "several at once where they are aligned, and many more threads hide the latency; shuffles "
-        "combine what each of them has."
+        "combine what each of them has, or hand a running sum or extreme on from lane to lane."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
@@ -66,7 +67,7 @@ class RowToLanes(KernelRule):
         counters = ", ".join(dict.fromkeys(a.variable.name for a in found if a.variable))
         names = {axis.name for axis in found}
         sums = [r for r in kernel.reading.reductions if names & set(r.axes) and not r.exact]
-        arithmetic = ("the order of additions",) if sums else ()
+        arithmetic = ("the order of additions",) if sums or not _exact(kernel, at) else ()
         hypothesis = Hypothesis(_SECTORS, "lower", "lanes read neighbouring elements", (1.5, 8.0))
         alone = _alone(kernel, at, length, counters)
         if alone is not None:
@@ -136,10 +137,24 @@ def _unshared(kernel: Kernel, at: tuple[int, ...]) -> Refused | None:
     loops, effects = loops_in(kernel.function.body), Effects(kernel)
     try:
         for number in at:
-            shareable(kernel, loops[number], effects)
+            shareable(kernel, loops[number], effects, scanning=True)
+            scanned(kernel, loops[number], effects)
     except NotLegal as reason:
         return Refused(reason.reason, reason.line)
     return None
+
+
+def _exact(kernel: Kernel, at: tuple[int, ...]) -> bool:
+    """Whether what goes from round to round of these loops is the same in any order."""
+    loops, effects = loops_in(kernel.function.body), Effects(kernel)
+    for number in at:
+        try:
+            found = scanned(kernel, loops[number], effects)
+        except NotLegal:
+            continue
+        if found is not None and not found.exact:
+            return False
+    return True
 
 
 def _in_strips(kernel: Kernel, at: tuple[int, ...], strips: tuple[int, ...]) -> Kernel | Refused:
@@ -212,4 +227,7 @@ def shared_by(
     for number in at:
         plain = where_legal(unpeeled, plain, number)
     wide, loops = vectorised(plain, at) if vectors else (plain, at)
-    return share(wide, loops, lanes)
+    made = share(wide, loops, lanes)
+    if isinstance(made, Refused) and wide is not plain:
+        return share(plain, at, lanes)  # what vectors made may be followed less far
+    return made

@@ -22,6 +22,7 @@ from . import (
     pixels,
     planes,
     rows,
+    scans,
     several,
     shuffled,
     stencils,
@@ -48,4 +49,5 @@ FAMILIES = {
     "triangles": triangles.FAMILY,
     "gathers": gathers.FAMILY,
     "brought": brought.FAMILY,
+    "scans": scans.FAMILY,
 }

@@ -1,0 +1,202 @@
+"""P11, scan: lanes take neighbouring rounds of a loop, and hand on what goes from round to round.
+
+Each lane finds the part that its round combines; shuffles give it what all rounds before its own
+have left, in a logarithm of as many steps; then it makes its round. Lanes beyond the last round
+have parts that change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from optiml_magic.kernels.editing import Node, Swaps, edited, text
+from optiml_magic.kernels.expressions import Name, every
+from optiml_magic.kernels.primitives import combine
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.combine import Group
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.heads import Heads
+from optiml_magic.kernels.primitives.naming import declared_type
+from optiml_magic.kernels.primitives.scans import Scan, Scans, left_out
+from optiml_magic.kernels.reading import Axis, Reduction
+from optiml_magic.kernels.tree import Block, Declare, Loop, Statement, Variable
+from optiml_magic.kernels.tree import expressions as expressions_in
+
+_JOINED = """\
+// What an earlier part and one behind it are together.
+template <class T> __device__ __forceinline__ T {word}_of(T value, T other) {{
+    return {combined};
+}}"""
+_WARP = """\
+// What the lanes before each have combined, behind `whole`, which becomes that of all of them.
+template <int LANES, class T> __device__ __forceinline__ T lanes_before_{word}(T& whole, T part) {{
+    const int lane = threadIdx.x % LANES;
+    for (int apart = 1; apart < LANES; apart *= 2) {{
+        const T earlier = __shfl_up_sync(group_mask<LANES>(), part, apart, LANES);
+        if (lane >= apart) part = {word}_of(earlier, part);
+    }}
+    const T mine = {word}_of(whole, part);
+    const T before = __shfl_up_sync(group_mask<LANES>(), mine, 1, LANES);
+    const T begun = whole;
+    whole = __shfl_sync(group_mask<LANES>(), mine, LANES - 1, LANES);
+    return lane == 0 ? begun : before;
+}}"""
+_BLOCK = """\
+// What the threads before each have combined, behind `whole`, which becomes that of all of them.
+template <int THREADS, class T>
+__device__ __forceinline__ T block_before_{word}(T& whole, T part) {{
+    __shared__ T parts[THREADS / 32];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    for (int apart = 1; apart < 32; apart *= 2) {{
+        const T earlier = __shfl_up_sync(~0u, part, apart);
+        if (lane >= apart) part = {word}_of(earlier, part);
+    }}
+    const T near = __shfl_up_sync(~0u, part, 1);
+    __syncthreads();  // the round before has read its parts
+    if (lane == 31) parts[warp] = part;
+    __syncthreads();
+    T warps = parts[lane % (THREADS / 32)];
+    for (int apart = 1; apart < THREADS / 32; apart *= 2) {{
+        const T earlier = __shfl_up_sync(~0u, warps, apart);
+        if (lane >= apart) warps = {word}_of(earlier, warps);
+    }}
+    warps = {word}_of(whole, warps);
+    const T far = __shfl_sync(~0u, warps, warp == 0 ? 0 : warp - 1);
+    const T before = warp == 0 ? whole : far;
+    whole = __shfl_sync(~0u, warps, THREADS / 32 - 1);
+    return lane == 0 ? before : {word}_of(before, near);
+}}"""
+
+
+def helpers(scans: Scans, group: Group) -> list[str]:
+    """The functions that the scans of a loop need."""
+    found = [combine.MASK] if group == "warp" else []
+    shape = _WARP if group == "warp" else _BLOCK
+    for reduction in (scan.reduction for scan in scans.found):
+        word = _word(reduction)
+        found += [_JOINED.format(word=word, combined=_joined(reduction)), shape.format(word=word)]
+    return found
+
+
+def _word(reduction: Reduction) -> str:
+    return combine.word_of(reduction) + ("_last" if _last(reduction) else "")
+
+
+def _last(reduction: Reduction) -> bool:
+    """Whether of equals, which zeros of two signs are, the later one is kept."""
+    return reduction.op in "<>" and combine.test(reduction).endswith("=")
+
+
+def _joined(reduction: Reduction) -> str:
+    if _last(reduction):
+        return f"other {reduction.op}= value ? other : value"
+    return combine.joined(reduction, "value", "other")
+
+
+class Scanning:
+    """The text of a loop whose rounds are shared so; ``count`` lanes, each with its ``lane``."""
+
+    def __init__(
+        self, kernel: Kernel, heads: Heads, axis: Axis, scans: Scans, taken: Sequence[str]
+    ) -> None:
+        self.kernel = kernel
+        self.effects = Effects(kernel)
+        self.heads = heads
+        self.axis = axis
+        self.loop: Loop = axis.node
+        self.scans = scans
+        self.taken = [*taken]
+
+    def _fresh(self, name: str) -> str:
+        self.taken.append(self.kernel.fresh(name, *self.taken))
+        return self.taken[-1]
+
+    def text(
+        self, group: Group, lane: str, count: str, swaps: Mapping[Node, Node],
+        told: Mapping[Node, tuple[Statement, ...]],
+    ) -> str:  # fmt: skip
+        """The loop; ``swaps`` and ``told`` are exchanged in all of its rounds."""
+        counter = self.axis.variable
+        assert counter is not None
+        first, there = self._fresh(f"first_{counter.name}"), self._fresh("there")
+        _, start = self.heads.start(self.loop, swaps)
+        kind, step = declared_type(self.kernel, counter), self.heads.step(self.axis)
+        asked = every(self.loop.test) if self.loop.test is not None else ()
+        ahead: dict[Node, Node] = {
+            e: text(first) for e in asked if isinstance(e, Name) and e.variable is counter
+        }
+        test = self.heads.test(self.loop, self.axis, swaps)
+        heading = self.heads.test(self.loop, self.axis, {**swaps, **ahead})
+        own, stride = (lane, count) if step == "1" else (f"{lane} * {step}", f"{count} * {step}")
+        inside = [f"const {kind} {counter.name} = {first} + {own};",
+                  f"const bool {there} = {test};"]  # fmt: skip
+        hoisted, begun = self._hoisted(swaps)
+        inside += hoisted
+        if begun:
+            inside += [f"if ({there}) {{", *begun, "}"]
+        names: dict[Variable, str] = {}
+        scope = "lanes" if group == "warp" else "block"
+        for scan in self.scans.found:
+            place, word = scan.variable.name, _word(scan.reduction)
+            part, mine = self._fresh(f"{place}_part"), self._fresh(f"{place}_before")
+            inside += self._part(scan, part, there, names, swaps)
+            handed = f"{scope}_before_{word}<{count}>({place}, {part})"
+            inside.append(f"{scan.reduction.type.name} {mine} = {handed};")
+            names[scan.variable] = mine
+        renamed = {**swaps, **told, **self._named(self.scans.rest, names)}
+        inside += [f"if ({there}) {{", *self._shown(self.scans.rest, renamed), "}"]
+        body = "\n".join(inside)
+        return f"for ({kind} {first} = {start}; {heading}; {first} += {stride}) {{\n{body}\n}}"
+
+    def _part(
+        self, scan: Scan, part: str, there: str, names: Mapping[Variable, str],
+        swaps: Mapping[Node, Node],
+    ) -> list[str]:  # fmt: skip
+        """The statements that find a lane's part, as ``part``."""
+        kind = scan.reduction.type.name
+        found = [f"{kind} {part} = {combine.nothing(scan.reduction)};", f"if ({there}) {{"]
+        own = {scan.variable: part}
+        for variable in scan.needs:
+            own[variable] = self._fresh(f"{variable.name}_ahead")
+            found.append(f"auto {own[variable]} = {names[variable]};")
+        exchanged: dict[Node, Node | None] = {**swaps, **self._named(self.scans.rest, own)}
+        for old, new in self.scans.given.items():
+            exchanged[old] = edited(new, {**swaps, **self._named((new,), own)})
+        exchanged |= dict.fromkeys(left_out(scan, self.scans.rest))
+        return [*found, *self._shown(self.scans.rest, exchanged), "}"]
+
+    def _named(
+        self, statements: Sequence[Statement], names: Mapping[Variable, str]
+    ) -> dict[Node, Node]:
+        """Locals under other names, wherever the statements have them."""
+        return {
+            e: text(names[e.variable]) for s in statements for e in expressions_in(s)
+            if isinstance(e, Name) and e.variable is not None and e.variable in names
+        }  # fmt: skip
+
+    def _hoisted(self, swaps: Mapping[Node, Node]) -> tuple[list[str], list[str]]:
+        """Declarations of what is asked for behind, and the statements before any scan."""
+        asked = {v for s in self.scans.rest for v in self.effects.mentions(s)}
+        hoisted, begun = list[str](), list[str]()
+        for statement in self.scans.first:
+            if not isinstance(statement, Declare) or not asked & {*statement.variables}:
+                begun += self._shown((statement,), swaps)
+                continue
+            for variable in statement.variables:
+                if variable.type.reference or variable.initial or variable.storage != "local":
+                    raise NotLegal(f"`{variable.name}` cannot be declared ahead", variable.line)
+            if all(v.value is None for v in statement.variables):
+                hoisted += self._shown((statement,), swaps)
+                continue
+            for variable in statement.variables:
+                if variable.array:
+                    raise NotLegal(f"`{variable.name}` cannot be declared ahead", variable.line)
+                hoisted.append(f"{declared_type(self.kernel, variable)} {variable.name};")
+                if variable.value is not None:
+                    value = self.heads.written(variable.value, swaps)
+                    begun.append(f"{variable.name} = {value};")
+        return hoisted, begun
+
+    def _shown(self, statements: Sequence[Statement], swaps: Swaps) -> list[str]:
+        shown = self.kernel.show(Block(None, 0, tuple(statements)), swaps)
+        return [line for line in shown.strip()[1:-1].splitlines() if line.strip()]
