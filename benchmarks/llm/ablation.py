@@ -109,8 +109,10 @@ def by_task(rows: Sequence[Row]) -> str:
     lines = [f"| task | {' | '.join(present)} |", "|---|" + "---|" * len(present)]
     for name in KERNELS:
         own = {row["variant"]: row for row in rows if row["task"] == name}
-        cells = (f"{best(own[v], EARLY):.2f}, {best(own[v], BUDGET):.2f}" for v in own)
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+        if own:
+            both = ((best(own[v], EARLY), best(own[v], BUDGET)) if v in own else () for v in present)
+            cells = (", ".join(f"{times:.2f}" for times in found) for found in both)
+            lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
