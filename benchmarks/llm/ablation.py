@@ -110,8 +110,8 @@ def by_task(rows: Sequence[Row]) -> str:
     for name in KERNELS:
         own = {row["variant"]: row for row in rows if row["task"] == name}
         if own:
-            both = ((best(own[v], EARLY), best(own[v], BUDGET)) if v in own else () for v in present)
-            cells = (", ".join(f"{times:.2f}" for times in found) for found in both)
+            found = map(own.get, present)
+            cells = (f"{best(r, EARLY):.2f}, {best(r, BUDGET):.2f}" if r else "" for r in found)
             lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
