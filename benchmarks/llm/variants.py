@@ -32,9 +32,10 @@ from optiml_magic.settings import Settings, resolve
 ROOT = Path(__file__).parents[2]
 ANSWERS = ROOT / "tests" / "golden" / "answers"
 DEVICE = "emulated:h200"
-# A search ends by its evaluations. Of other inputs a busy machine tries fewer than an idle one, so
-# that now and then a program is no duplicate there; all else is the same on any machine.
-_SECONDS, _TRIAL_SECONDS = 1e6, 0.5
+_SECONDS = 1e6  # a search ends by its evaluations
+# Of other inputs a busy machine tries fewer in this time than an idle one, so that now and then a
+# program is no duplicate there; all else is the same on any machine.
+_TRIAL_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -122,17 +123,28 @@ def seconds_of(step: Step) -> float:
     return measured.seconds if measured is not None else float("inf")
 
 
-def settings_of(variant: Variant, budget: int, home: str = "") -> Settings:
-    """Those of a search; ``home`` is a folder for its journal and what is compiled."""
+def settings_of(
+    variant: Variant, budget: int, home: str = "", trial_seconds: float = _TRIAL_SECONDS
+) -> Settings:
+    """Those of a search; ``home`` is a folder for its journal and what is compiled.
+
+    ``trial_seconds`` are those for other inputs: next to none leaves the fewest.
+    """
     given = {"device": DEVICE, "budget": budget, "seconds": _SECONDS, "experience": "none"}
-    given |= {"verify_seeds": 1, "trial_seconds": _TRIAL_SECONDS, "home": home or None}
+    given |= {"verify_seeds": 1, "trial_seconds": trial_seconds, "home": home or None}
     return resolve({**given, "llm": "recorded" if variant.model else "none"})
 
 
 def searched(
-    task: Task, variant: Variant, llm: RecordedLLM, *, budget: int, home: str = ""
+    task: Task,
+    variant: Variant,
+    llm: RecordedLLM,
+    *,
+    budget: int,
+    home: str = "",
+    trial_seconds: float = _TRIAL_SECONDS,
 ) -> Searched:
-    """One search."""
+    """One search, with ``settings_of`` the last three."""
     asked: list[LlmProposer] = []
 
     @contextmanager
@@ -155,5 +167,5 @@ def searched(
         mock.patch("optiml_magic.optimize.language_model", opened),
         mock.patch("optiml_magic.optimize.proposers_of", members),
     ):
-        result = optimize(task, settings_of(variant, budget, home))
+        result = optimize(task, settings_of(variant, budget, home, trial_seconds))
     return Searched(result, llm, asked[0].agreement(result.trajectory.steps))
