@@ -33,7 +33,7 @@ from optiml_magic.testing.cheats import cheat
 from optiml_magic.testing.cheats.tasks import task as task_of_cheat
 from optiml_magic.testing.kernels import known_task
 from optiml_magic.timings import Timings
-from tests.present import examples
+from tests.present import examples, sampled
 from tests.processes import eventually
 
 TASK = known_task("transpose_naive", rows=64, cols=48)
