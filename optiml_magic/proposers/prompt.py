@@ -80,8 +80,8 @@ def fenced(program: str, language: str = "cuda") -> str:
 def verdict(step: Step) -> str:
     """Whether a step is right, and else what is wrong with it, with the line quoted."""
     found = step.evaluation.verdict
-    if found.passed:
-        return "It is right: " + (found.summary or "it passed every check")
+    if found.passed:  # on how many inputs is a matter of time: equal questions have equal words
+        return "It is right."
     place = f" at {line_of(step, found.line)}" if found.line else ""
     fix = f"; fix: {found.fix}" if found.fix else ""
     return f"It failed ({found.outcome}){place}: {found.summary}{fix}"

@@ -12,6 +12,7 @@ import pytest
 from tests.browser.cells import BODY, CUDA, LONG_SETUP, PYTHON, SEARCH, SETUP
 from tests.browser.lab import EXTENSION, Notebook, serious
 from tests.browser.window import Window, comes_to
+from tests.present import sampled
 
 pytestmark = [
     pytest.mark.browser,
@@ -258,7 +259,7 @@ def is_beside(notebook: Notebook, cell: int, line: str) -> None:
     comes_to(lambda: notebook.cell(cell).evaluate(LINE_OF_MARK), line)
 
 
-@pytest.mark.parametrize("command", ["check", "optimize --budget 2"])
+@pytest.mark.parametrize("command", sampled(["check", "optimize --budget 2"]))
 def test_a_compile_error_is_marked_on_its_line_until_that_changes(
     opened: Any, window: Window, picture: Any, command: str
 ) -> None:

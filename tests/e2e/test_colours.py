@@ -130,6 +130,7 @@ def test_nbconvert_colours_cells_by_one_line_of_configuration(notebook: Path) ->
     assert '<span class="kp">launch</span>' in fence
 
 
+@pytest.mark.slow
 def test_the_line_of_configuration_works_in_a_file_too(notebook: Path, tmp_path: Path) -> None:
     config = {"HighlightMagicsPreprocessor": {"languages": {"%%optiml": "cuda-optiml"}}}
     file = tmp_path / "jupyter_nbconvert_config.json"
@@ -138,6 +139,7 @@ def test_the_line_of_configuration_works_in_a_file_too(notebook: Path, tmp_path:
     assert '<span class="kp">launch</span>' in sources(page)[1]
 
 
+@pytest.mark.slow
 def test_a_cell_may_say_so_itself(notebook: Path, tmp_path: Path) -> None:
     book = nbformat.read(notebook, as_version=4)
     book.cells[1].metadata["magics_language"] = "cuda-optiml"
@@ -146,6 +148,7 @@ def test_a_cell_may_say_so_itself(notebook: Path, tmp_path: Path) -> None:
     assert '<span class="kp">launch</span>' in found[1]
 
 
+@pytest.mark.slow
 def test_a_fence_needs_no_configuration_and_markdown_gets_one(notebook: Path) -> None:
     plain = sources(converted(notebook, "html"))
     assert '<span class="kp">launch</span>' in plain[3]

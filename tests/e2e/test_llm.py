@@ -63,6 +63,7 @@ def test_a_models_program_competes_under_the_same_verification(
     assert "sk-secret" not in journal + repr(result)
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_is_gone_is_said_and_the_rules_go_on() -> None:
     with serving() as endpoint:
         url = endpoint.url
@@ -148,6 +149,7 @@ def test_a_key_that_is_withdrawn_ends_the_models_part_and_keeps_the_result() -> 
     assert any("the model is not asked again" in note for note in result.summary.notes)
 
 
+@pytest.mark.slow
 def test_a_model_that_drips_leaves_the_search_its_seconds() -> None:
     """It would take minutes for an answer, and is never silent for long."""
     task = known_task("transpose_naive", rows=128, cols=96)

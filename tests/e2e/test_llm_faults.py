@@ -17,14 +17,13 @@ from optiml_magic.replay.recording import Recording
 from optiml_magic.reports import html, text
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
-from tests.present import examples
 from tests.unit.llms.endpoint import Answer, chunk, completed, event, failed, serving, streamed
 
 KEY = "sk-planted-93c1d7"
 TASK = known_task("transpose_naive", rows=96, cols=64)
 TILED = known_task("transpose_tiled").text
 SECONDS = 20.0
-REQUESTS = examples(8, 200)
+REQUESTS = 200
 
 
 def says(*programs: str) -> Answer:
@@ -93,6 +92,7 @@ def faults(rng: random.Random, *, obeys: bool) -> Iterator[Answer]:
 
 
 @pytest.mark.timeout(1200)
+@pytest.mark.slow
 def test_whatever_the_endpoint_does_the_search_is_right_in_time_and_keeps_the_key(
     home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -41,7 +41,7 @@ TILED = known_task("transpose_tiled").text
 BUDGET = 6
 
 
-@pytest.fixture(params=["inline", "pool"])
+@pytest.fixture(params=sampled(["pool", "inline"]))
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """That of a card stands on an emulated device as well; there it only costs time."""
     if request.param == "pool":

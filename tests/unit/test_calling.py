@@ -20,6 +20,7 @@ from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
 from tests.e2e.test_structs import task as struct_task
 from tests.e2e.test_variables import COEF, CONVOLVE, X, convolved
+from tests.present import sampled
 
 STARTED = """\
 #pragma optiml init(y) = start
@@ -59,7 +60,7 @@ CASES: dict[str, tuple[Task, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", sampled(CASES, 2))
 def test_a_kernel_is_made_again_from_a_pickle_and_from_json(name: str) -> None:
     task, arrays = CASES[name]
     settings = resolve({"device": "emulated:h200"})

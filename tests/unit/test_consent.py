@@ -12,6 +12,7 @@ from jupyter_client.manager import start_new_kernel
 from optiml_magic.commands import consent
 from optiml_magic.llms.choice import ModelChoice
 from optiml_magic.settings import Settings
+from tests.present import sampled
 
 HERE = Settings(llm_url="http://localhost:1/v1")
 THERE = Settings(llm_url="https://models.example.org/v1")
@@ -97,7 +98,7 @@ def f(x): return 2 * x
 """
 
 
-@pytest.mark.parametrize("stdin", [True, False])
+@pytest.mark.parametrize("stdin", sampled([True, False], 2))
 def test_a_cell_asks_where_it_can_and_goes_on_without_where_nobody_answers(
     home: Path, *, stdin: bool
 ) -> None:

@@ -468,7 +468,7 @@ def annotation_of(said: str) -> Annotation:
 
 
 @given(MARKED)
-@settings(max_examples=examples(8, 1000))
+@settings(max_examples=examples(4, 1000))
 def test_html_holds_no_tag_and_no_attribute_of_a_text(said: str) -> None:
     summary = summary_of(said)
     root = summary.root.evaluation

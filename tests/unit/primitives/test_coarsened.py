@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.coarsened import Coarse, coarsen
+from tests.present import sampled
 from tests.rewriting.writing import Array
 
 from .alike import end_of
@@ -185,7 +186,7 @@ __global__ void k(const int* at, const float* table, float* out, int n, int w) {
 """
 
 
-@pytest.mark.parametrize("w", [16, 30])
+@pytest.mark.parametrize("w", sampled([16, 30], 2))
 @pytest.mark.parametrize(
     "chosen",
     ["q < 0 ? q + n : q", "q < 0 || q >= n ? n - 1 : q", "q < 0 ? (q < -n ? 0 : q + n) : q"],

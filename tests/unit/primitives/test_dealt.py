@@ -9,6 +9,7 @@ from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.counters import private
 from optiml_magic.kernels.primitives.dealt import dealt
 from optiml_magic.kernels.primitives.endings import enclosed
+from tests.present import sampled
 from tests.rewriting.writing import Array
 
 from .alike import end_of, kernel_of, refused, written
@@ -36,7 +37,7 @@ def made(body: str, at: int = 0) -> Kernel | Refused:
 
 @pytest.mark.parametrize(
     "body",
-    [
+    sampled([
         "for (int j = i + 1; j < n; j++) if (c[i] < c[j]) atomicAdd(&out[c[j] % 20], 2);",
         "for (int j = 0; j < m; j++) { if (j == i) continue; atomicMax(&out[j % 7], c[i + j]); }",
         "for (int j = m - 1; j >= 0; --j) atomicSub(out + c[i + j] % 9, c[j]);",
@@ -47,7 +48,7 @@ def made(body: str, at: int = 0) -> Kernel | Refused:
         "for (int a = 0; a < 3; a++) for (int b = 0; b < m; b++) atomicAdd(&out[(a + b) % 20], 1);",
         "if (c[i] < 9) { for (int j = 0; j < m; ++j) atomicAdd(&out[c[j] % 20], 1); } else y[i] = 3;",
         "if (c[i] % 2) return;\nint k = c[i] % 20;\nfor (int j = 0; j < m; ++j) atomicAdd(&out[k], j);",
-    ],
+    ], 3),
 )  # fmt: skip
 def test_blocks_share_rounds(body: str) -> None:
     after = made(body)

@@ -6,6 +6,7 @@ import pytest
 
 from optiml_magic.kernels.primitives.base import Refused
 from optiml_magic.kernels.primitives.jammed import Several, jam, shared
+from tests.present import sampled
 from tests.rewriting.offers import Offer
 from tests.rewriting.trying import Stand
 from tests.rewriting.writing import Array, Made
@@ -33,12 +34,15 @@ ARRAYS = {
 
 @pytest.mark.parametrize(
     "body",
-    [
-        "for (int k = 0; k < 3; ++k) s += t[at[y * 3 + k] * w + x];",
-        "for (int k = from[y]; k < h; k++) s += t[at[k * 3] * w + x];",
-        "const float* row = t + at[y * 3] * w; s = row[x] * 2.0f;",
-        "for (int k = 0; k < h; ++k) { int r = at[at[k * 3] * 3]; s += t[r * w + x] * from[k]; }",
-    ],
+    sampled(
+        [
+            "for (int k = 0; k < 3; ++k) s += t[at[y * 3 + k] * w + x];",
+            "for (int k = from[y]; k < h; k++) s += t[at[k * 3] * w + x];",
+            "const float* row = t + at[y * 3] * w; s = row[x] * 2.0f;",
+            "for (int k = 0; k < h; ++k) { int r = at[at[k * 3] * 3]; s += t[r * w + x] * from[k]; }",
+        ],
+        2,
+    ),
 )
 def test_rows_come_as_vectors(body: str) -> None:
     text = ROWS % body

@@ -7,6 +7,7 @@ import pytest
 from optiml_magic.kernels.primitives.counted import all_counted, counted
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.vectors import vectorise
+from tests.present import sampled
 
 from .running import same
 from .shapes import ROWS, accesses, applied, kernel, refused
@@ -174,7 +175,7 @@ BY_MEMORY = """out[r * w] = a[r * w];
     ],
     ids=["sum", "from the second", "recurrence", "conditional", "shifted", "by memory"],
 )  # fmt: skip
-@pytest.mark.parametrize("wide", [64, 70])
+@pytest.mark.parametrize("wide", sampled([70, 64], 2))
 def test_what_goes_from_round_to_round_goes_on_in_strips(body: str, strips: int, wide: int) -> None:
     text = ROWS % body
     made = applied(vectorise(kernel(text), 0, strips=(8, 16, 2)))

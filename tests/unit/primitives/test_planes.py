@@ -8,6 +8,7 @@ from optiml_magic.kernels.primitives.base import kernels
 from optiml_magic.kernels.primitives.fused import fused_rows
 from optiml_magic.kernels.primitives.serial import by_rows
 from optiml_magic.source.program import parse_program
+from tests.present import sampled
 
 from .running import same
 from .shapes import applied, kernel, refused
@@ -36,11 +37,11 @@ BODIES = [
 
 @pytest.mark.parametrize(
     ("text", "body"),
-    [
+    sampled([
         *BODIES,
         (PLANE, "if (x < w && y < h) out[y * w + x] = a[y * w + x] * b[x];"),
         (PLANE, "if (y >= h || x >= w) return;\nif (b[x] > 0.0f) return;\nout[y * w + x] = x;"),
-    ],
+    ], 2),
 )  # fmt: skip
 def test_a_thread_takes_a_row(text: str, body: str) -> None:
     made = by_rows(kernel(text % body), 16)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.rowed import rowed
+from tests.present import sampled
 
 from .running import same
 from .shapes import applied, kernel, refused
@@ -21,7 +22,7 @@ STEPS = "for (int c = threadIdx.x; c < n; c += blockDim.x)"
 
 @pytest.mark.parametrize(
     ("width", "body"),
-    [
+    sampled([
         ("n", "out[blockIdx.x * n + threadIdx.x] = a[blockIdx.x * n + threadIdx.x];"),
         ("n", "int r = blockIdx.x, c = threadIdx.x; out[r * blockDim.x + c] = a[c * m + r];"),
         ("n", "out[threadIdx.x * m + blockIdx.x] = a[blockIdx.x * blockDim.x + threadIdx.x];"),
@@ -30,7 +31,7 @@ STEPS = "for (int c = threadIdx.x; c < n; c += blockDim.x)"
         ("16", f"const float* row = a + blockIdx.x * n; {STEPS} {{ if (row[c] < 0) continue; out[blockIdx.x * n + c] = row[c]; }}"),
         ("n", "out[threadIdx.x * m + blockIdx.x] = blockDim.x / 3;"),
         ("n / 2", f"{STEPS} out[blockIdx.x * n + c] = a[c];"),
-    ],
+    ], 2),
 )  # fmt: skip
 def test_rows_and_columns(width: str, body: str) -> None:
     text = ROWS % (width, body)

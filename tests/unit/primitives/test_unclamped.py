@@ -8,6 +8,7 @@ import pytest
 
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.model.facts import LaunchFacts
+from tests.present import sampled
 
 from .running import same
 from .shapes import applied, kernel, refused
@@ -33,21 +34,24 @@ def _found(body: str, r: int = 3):
 
 @pytest.mark.parametrize(
     "body",
-    [
-        "for (int q = max(x - 2, 0); q <= min(x + 2, w - 1); ++q) s += a[y * w + q];",
-        "for (int q = max(0, x - r); q < min(w, x + r); q++) { s += a[y * w + q]; }",
-        (
-            "int from = x - r, to = min(from + r, w); from = max(from, 0);"
-            " for (int q = from; q < to; ++q) { if (q == x) continue; s += a[y * w + q] * (to - from); }"
-        ),
-        (
-            "for (int p = max(y - 1, 0); p < min(y + 2, h); ++p)"
-            " for (int q = max(x - 1, 0); q < min(x + 2, w); ++q) s += a[p * w + q];"
-        ),
-        "for (int q = x; q < min(x + 4, w); ++q) s += a[y * w + q];",
-        "int f = r / 2; for (int q = max(x - f, 0); q <= min(x + f, w - 1); ++q) s += a[y * w + q];",
-        "int b = blockIdx.x; for (int q = max(b - 1, 0); q < min(b + r, w); ++q) s += a[y * w + q];",
-    ],
+    sampled(
+        [
+            "for (int q = max(x - 2, 0); q <= min(x + 2, w - 1); ++q) s += a[y * w + q];",
+            "for (int q = max(0, x - r); q < min(w, x + r); q++) { s += a[y * w + q]; }",
+            (
+                "int from = x - r, to = min(from + r, w); from = max(from, 0);"
+                " for (int q = from; q < to; ++q) { if (q == x) continue; s += a[y * w + q] * (to - from); }"
+            ),
+            (
+                "for (int p = max(y - 1, 0); p < min(y + 2, h); ++p)"
+                " for (int q = max(x - 1, 0); q < min(x + 2, w); ++q) s += a[p * w + q];"
+            ),
+            "for (int q = x; q < min(x + 4, w); ++q) s += a[y * w + q];",
+            "int f = r / 2; for (int q = max(x - f, 0); q <= min(x + f, w - 1); ++q) s += a[y * w + q];",
+            "int b = blockIdx.x; for (int q = max(b - 1, 0); q < min(b + r, w); ++q) s += a[y * w + q];",
+        ],
+        2,
+    ),
 )
 def test_a_window_keeps_its_elements_in_their_order(body: str) -> None:
     made = applied(unclamped(_found(body)))

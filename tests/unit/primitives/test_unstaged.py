@@ -15,6 +15,7 @@ from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
 from optiml_magic.proposers.rewrites.unstage import Unstage
+from tests.present import sampled
 
 from .running import same, same_of_many
 from .shapes import applied, kernel, refused
@@ -98,7 +99,7 @@ def test_a_transpose_becomes_the_plain_one(high: int) -> None:
 
 @pytest.mark.parametrize(
     ("room", "body", "loads"),
-    [
+    sampled([
         ("32", "s[t] = i < n ? a[i] : 0.0f;\n__syncthreads();\nif (i < n) out[i] = s[31 - t];", 1),
         ("32", "s[31 - t] = i < n ? a[i] : 0.0f;\n__syncthreads();\nif (i < n) out[i] = s[t];", 1),
         ("32", ("float v = i < n ? a[i] * 2.0f : 1.0f;\nconst float w = i < n ? a[i] + b[i] : 0.0f;\n"
@@ -111,7 +112,7 @@ def test_a_transpose_becomes_the_plain_one(high: int) -> None:
                "s[e] = g >= 0 && g < n ? a[g] : 0.0f; }\n__syncthreads();\nfloat v = 0.0f;\n"
                "for (int e = 0; e < 9; ++e) v += s[t + e];\nif (i < n) out[i] = v;"), 1),
         ("32", "s[t] = i < n ? a[n - 1 - i] : 0.0f;\n__syncthreads();\nif (i < n) out[i] = s[t];", 1),
-    ],
+    ], 2),
 )  # fmt: skip
 def test_an_element_is_loaded_from_where_it_came(room: str, body: str, loads: int) -> None:
     text = LINE % (room, body)

@@ -8,6 +8,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.jammed import Several, jam
 from optiml_magic.kernels.primitives.reached import holds
 from optiml_magic.kernels.symbols import Always, Compare, Condition, Every, Some, Untold
+from tests.present import sampled
 
 from .running import same
 from .shapes import applied, kernel, refused
@@ -30,7 +31,7 @@ SQUARE = "for (int j = -1; j <= 1; ++j) for (int i = -1; i <= 1; ++i) "
 
 @pytest.mark.parametrize(
     ("types", "body", "words", "shapes"),
-    [
+    sampled([
         ((BYTE, BYTE), f"{CHANNELS}out[(y * w + x) * 3 + c] = 255 - a[(y * w + x) * 3 + c];",
          ["a_row[ITEMS_X * 3];", "out_row[ITEMS_X * 3];", "part < ITEMS_X * 3"],
          {"a": ("u1", "h", "w", "3"), "out": ("u1", "h", "w", "3")}),
@@ -68,7 +69,7 @@ SQUARE = "for (int j = -1; j <= 1; ++j) for (int i = -1; i <= 1; ++i) "
           " if (v < s) s = v; } out[y * w + x] = s;"),
          ["s[x_item] = min(s[x_item], s_columns[x_item + i]);"],
          {"a": ("u1", "h", "w"), "out": ("u1", "h", "w")}),
-    ],
+    ], 2),
 )  # fmt: skip
 def test_rows_of_items(
     types: tuple[str, str], body: str, words: list[str], shapes: dict[str, tuple[str, ...]]

@@ -7,10 +7,13 @@ import numpy as np
 from optiml_magic.chips import chip
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
+from optiml_magic.model.facts import Facts
 from optiml_magic.model.task import Task
 from optiml_magic.preparation import Bound, compiled
 from optiml_magic.problem import prepare
 from optiml_magic.problem.facts import FactFinder
+from optiml_magic.problem.problem import Problem
+from optiml_magic.problem.references import References
 
 TEXT = """
 #pragma optiml scratch part f4[cdiv(n, 64)]
@@ -26,17 +29,21 @@ __global__ void second(const float* p, float* out, int n, float scale) {
 """
 
 
+def facts_of(problem: Problem) -> Facts:
+    bound = compiled(
+        problem.program, problem.interface, NvrtcCompiler(), CompileOptions(), chip("h200")
+    )
+    assert isinstance(bound, Bound)
+    instance = problem.instances[0]
+    plan = bound.plan(instance.values, instance.shapes)
+    return FactFinder(problem, chip("h200"))(problem.program, plan)
+
+
 def test_sizes_roles_ranges_and_aliases_of_every_launch():
     x = np.linspace(-2, 3, 130, dtype=np.float32)
     inputs = {"x": x, "n": 130, "scale": np.float32(0.5)}
     problem = prepare(Task(TEXT, inputs=inputs, outputs={"out": "f4[1]"}), seeds=1)
-    card = chip("h200")
-    options = CompileOptions()
-    bound = compiled(problem.program, problem.interface, NvrtcCompiler(), options, card)
-    assert isinstance(bound, Bound)
-    instance = problem.instances[0]
-    plan = bound.plan(instance.values, instance.shapes)
-    first, second = FactFinder(problem, card)(problem.program, plan).launches
+    first, second = facts_of(problem).launches
     assert (first.line, second.line) == (3, 4)
     assert (first.kernel, first.grid, first.block) == ("first", (3, 1, 1), (64, 1, 1))
     assert first.aliased("a", "b")
@@ -48,3 +55,18 @@ def test_sizes_roles_ranges_and_aliases_of_every_launch():
     assert second.scalars == {"n": 130, "scale": 0.5}
     assert second.arrays["out"].role == "out"
     assert second.fixed["blockDim.x"] == 32
+
+
+def test_the_tolerance_is_that_of_the_sizes_that_are_verified(monkeypatch):
+    monkeypatch.setattr(References, "time", lambda *_: 170.0)
+    text = (
+        "#pragma optiml launch k grid(cdiv(n, 64)) block(64)\n"
+        "__global__ void k(const float* x, float* out, int n) {\n"
+        "    int i = blockIdx.x * 64 + threadIdx.x;\n    if (i < n) out[i] = 2.0f * x[i];\n}\n"
+    )
+    inputs = {"x": np.linspace(1, 2, 1 << 16, dtype=np.float32), "n": 1 << 16}
+    problem = prepare(Task(text, lambda x: 2 * x, inputs), seeds=1, seconds=10.0)
+    assert not problem.instances[0].verified
+    facts = facts_of(problem)
+    assert facts.rtol > 0
+    assert facts.launches[0].scalars == {"n": 1 << 16}

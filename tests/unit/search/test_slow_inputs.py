@@ -44,6 +44,7 @@ from optiml_magic.search.loop import Batches, Budget
 from optiml_magic.search.search import TreeSearch
 from optiml_magic.timings import Timings
 from optiml_magic.verifiers import purse
+from tests.present import sampled
 from tests.unit.devices.card import Card, floats
 
 N = 4096
@@ -214,7 +215,7 @@ def fast(count: int) -> dict[str, float]:
     return {f"k{at}": 1e-3 * (2.0 if at == 0 else 1 + 0.01 * (at - 1)) for at in range(count)}
 
 
-@pytest.mark.parametrize(("given", "most", "half"), [(SLOW, 12, 6), (0.06, 16, 12)])
+@pytest.mark.parametrize(("given", "most", "half"), sampled([(SLOW, 12, 6), (0.06, 16, 12)], 2))
 def test_a_slow_input_runs_seldom_and_leaves_time_for_candidates(
     search: Search, given: float, most: int, half: int
 ) -> None:
