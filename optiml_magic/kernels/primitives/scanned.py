@@ -8,15 +8,17 @@ have parts that change nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
-from optiml_magic.kernels.editing import Node, Swaps, edited, text
-from optiml_magic.kernels.expressions import Name, every
+from optiml_magic.kernels.editing import Node, Swaps, edited, lines, text
+from optiml_magic.kernels.expressions import Assign, Name, Step, every
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.combine import Group
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.heads import Heads
 from optiml_magic.kernels.primitives.naming import declared_type
+from optiml_magic.kernels.primitives.recurrences import Linear
 from optiml_magic.kernels.primitives.scans import Scan, Scans, left_out
 from optiml_magic.kernels.reading import Axis, Reduction
 from optiml_magic.kernels.tree import Block, Declare, Loop, Statement, Variable
@@ -68,17 +70,77 @@ __device__ __forceinline__ T block_before_{word}(T& whole, T part) {{
 }}"""
 
 
+_LINEAR = """\
+// What is left of an earlier value by rounds that scale it and add to it.
+template <class T> __device__ __forceinline__ T {word}_of(T value, T scale, T added) {{
+    return {combined};
+}}"""
+_WARP_LINEAR = """\
+// What the lanes before each leave of `whole`, which becomes what all of them leave.
+template <int LANES, class T>
+__device__ __forceinline__ T lanes_before_{word}(T& whole, T scale, T added) {{
+    const int lane = threadIdx.x % LANES;
+    for (int apart = 1; apart < LANES; apart *= 2) {{
+        const T by = __shfl_up_sync(group_mask<LANES>(), scale, apart, LANES);
+        const T earlier = __shfl_up_sync(group_mask<LANES>(), added, apart, LANES);
+        if (lane >= apart) {{
+            added = {word}_of(earlier, scale, added);
+            scale *= by;
+        }}
+    }}
+    const T mine = {word}_of(whole, scale, added);
+    const T before = __shfl_up_sync(group_mask<LANES>(), mine, 1, LANES);
+    const T begun = whole;
+    whole = __shfl_sync(group_mask<LANES>(), mine, LANES - 1, LANES);
+    return lane == 0 ? begun : before;
+}}"""
+_BLOCK_LINEAR = """\
+// What the threads before each leave of `whole`, which becomes what all of them leave.
+template <int THREADS, class T>
+__device__ __forceinline__ T block_before_{word}(T& whole, T scale, T added) {{
+    __shared__ T scales[THREADS / 32], sums[THREADS / 32];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    for (int apart = 1; apart < 32; apart *= 2) {{
+        const T by = __shfl_up_sync(~0u, scale, apart);
+        const T earlier = __shfl_up_sync(~0u, added, apart);
+        if (lane >= apart) {{
+            added = {word}_of(earlier, scale, added);
+            scale *= by;
+        }}
+    }}
+    const T by = __shfl_up_sync(~0u, scale, 1), near = __shfl_up_sync(~0u, added, 1);
+    __syncthreads();  // the round before has read them
+    if (lane == 31) {{
+        scales[warp] = scale;
+        sums[warp] = added;
+    }}
+    __syncthreads();
+    T before = whole;
+    for (int other = 0; other < THREADS / 32; ++other) {{
+        if (other == warp) before = whole;
+        whole = {word}_of(whole, scales[other], sums[other]);
+    }}
+    return lane == 0 ? before : {word}_of(before, by, near);
+}}"""
+
+
 def helpers(scans: Scans, group: Group) -> list[str]:
     """The functions that the scans of a loop need."""
     found = [combine.MASK] if group == "warp" else []
-    shape = _WARP if group == "warp" else _BLOCK
-    for reduction in (scan.reduction for scan in scans.found):
-        word = _word(reduction)
-        found += [_JOINED.format(word=word, combined=_joined(reduction)), shape.format(word=word)]
+    for scan in scans.found:
+        word = _word(scan)
+        one, all_of = (_JOINED, _WARP if group == "warp" else _BLOCK)
+        if scan.factors is not None:
+            one, all_of = (_LINEAR, _WARP_LINEAR if group == "warp" else _BLOCK_LINEAR)
+        found += [one.format(word=word, combined=_joined(scan)), all_of.format(word=word)]
     return found
 
 
-def _word(reduction: Reduction) -> str:
+def _word(scan: Scan) -> str:
+    reduction = scan.reduction
+    if scan.factors is not None:
+        begun = scan.factors.begun and not scan.factors.scaled
+        return "linear" if reduction.type.integral else "begun" if begun else "scaled"
     return combine.word_of(reduction) + ("_last" if _last(reduction) else "")
 
 
@@ -87,7 +149,15 @@ def _last(reduction: Reduction) -> bool:
     return reduction.op in "<>" and combine.test(reduction).endswith("=")
 
 
-def _joined(reduction: Reduction) -> str:
+def _joined(scan: Scan) -> str:
+    reduction = scan.reduction
+    if scan.factors is not None and reduction.type.integral:
+        return "value * scale + added"
+    if scan.factors is not None:
+        if _word(scan) == "begun":
+            return "scale == 0 ? added : value + added"
+        # What is zero stays so, whatever it is multiplied by and however often.
+        return "value == 0 && scale == scale ? added : value * scale + added"
     if _last(reduction):
         return f"other {reduction.op}= value ? other : value"
     return combine.joined(reduction, "value", "other")
@@ -137,10 +207,12 @@ class Scanning:
         names: dict[Variable, str] = {}
         scope = "lanes" if group == "warp" else "block"
         for scan in self.scans.found:
-            place, word = scan.variable.name, _word(scan.reduction)
+            place, word = scan.variable.name, _word(scan)
             part, mine = self._fresh(f"{place}_part"), self._fresh(f"{place}_before")
-            inside += self._part(scan, part, there, names, swaps)
-            handed = f"{scope}_before_{word}<{count}>({place}, {part})"
+            scale = self._fresh(f"{place}_scale") if scan.factors is not None else ""
+            inside += self._part(scan, part, scale, there, names, swaps)
+            along = ", ".join(own for own in (place, scale, part) if own)
+            handed = f"{scope}_before_{word}<{count}>({along})"
             inside.append(f"{scan.reduction.type.name} {mine} = {handed};")
             names[scan.variable] = mine
         renamed = {**swaps, **told, **self._named(self.scans.rest, names)}
@@ -149,21 +221,42 @@ class Scanning:
         return f"for ({kind} {first} = {start}; {heading}; {first} += {stride}) {{\n{body}\n}}"
 
     def _part(
-        self, scan: Scan, part: str, there: str, names: Mapping[Variable, str],
+        self, scan: Scan, part: str, scale: str, there: str, names: Mapping[Variable, str],
         swaps: Mapping[Node, Node],
     ) -> list[str]:  # fmt: skip
-        """The statements that find a lane's part, as ``part``."""
+        """The statements that find a lane's part, as ``part``, and by what it scales."""
         kind = scan.reduction.type.name
-        found = [f"{kind} {part} = {combine.nothing(scan.reduction)};", f"if ({there}) {{"]
+        nothing = combine.nothing(scan.reduction) if not scale else "0"
+        found = [f"{kind} {part} = {nothing};", f"if ({there}) {{"]
+        found[:0] = [f"{kind} {scale} = 1;"] if scale else []
         own = {scan.variable: part}
         for variable in scan.needs:
             own[variable] = self._fresh(f"{variable.name}_ahead")
             found.append(f"auto {own[variable]} = {names[variable]};")
-        exchanged: dict[Node, Node | None] = {**swaps, **self._named(self.scans.rest, own)}
+        exchanged: dict[Node, Node | tuple[Statement, ...] | None] = {
+            **swaps,
+            **self._named(self.scans.rest, own),
+        }
         for old, new in self.scans.given.items():
             exchanged[old] = edited(new, {**swaps, **self._named((new,), own)})
+        for unit, changing in scan.changes.items():
+            others = {**swaps, **self._named((*self.scans.rest, *self.scans.given.values()), own)}
+            exchanged[unit] = self._scaling(scan, unit, changing, scale, others)
         exchanged |= dict.fromkeys(left_out(scan, self.scans.rest))
         return [*found, *self._shown(self.scans.rest, exchanged), "}"]
+
+    def _scaling(
+        self, scan: Scan, unit: Statement, changing: Assign | Step, scale: str,
+        swaps: Mapping[Node, Node],
+    ) -> tuple[Statement, ...]:  # fmt: skip
+        """A change of a recurrence's part, behind what it multiplies by."""
+        show = partial(self.heads.written, swaps=swaps)
+        linear = Linear(self.kernel, scan.variable, scan.reduction.type, show)
+        by = linear.changed(changing)
+        whole = self.scans.given.get(unit, unit)
+        shown = self.kernel.show(whole, swaps)
+        ahead = (lines(f"{scale} *= {by};"),) if by != linear.one else ()
+        return (*ahead, lines(shown))
 
     def _named(
         self, statements: Sequence[Statement], names: Mapping[Variable, str]

@@ -7,7 +7,7 @@ side, combined by lanes in their order, and each round goes on from what is befo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -16,6 +16,7 @@ from optiml_magic.kernels.expressions import Assign, Expr, Name, Step, every
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.recurrences import Factors, factors
 from optiml_magic.kernels.primitives.rounds import combined_in, moves
 from optiml_magic.kernels.reading import Access, Reduction
 from optiml_magic.kernels.tree import (
@@ -33,16 +34,31 @@ from optiml_magic.kernels.tree import (
 from optiml_magic.kernels.tree import (
     expressions as expressions_in,
 )
+from optiml_magic.kernels.types import CType, named
 
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """One such local: ``kept`` are the statements that find a part, ``needs`` the scans before."""
+    """One such local: ``kept`` are the statements that find a part, ``needs`` the scans before.
+
+    Where its ``changes`` are no combination of one kind, they are those of a recurrence.
+    """
 
     variable: Variable
     reduction: Reduction
     kept: frozenset[Statement]
     needs: tuple[Variable, ...]
+    changes: Mapping[Statement, Assign | Step] = field(default_factory=dict)
+    factors: Factors | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Unit:
+    """A statement that changes one local alone: ``changing`` it, or by ``found`` selecting."""
+
+    variable: Variable
+    changing: Assign | Step | None
+    found: Combination | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +99,7 @@ class _Finding:
         self.effects = effects
         self.carried = carried
         self.body = loop.body.body if isinstance(loop.body, Block) else (loop.body,)
-        self.units: dict[Statement, Combination] = {}
+        self.units: dict[Statement, _Unit] = {}
         self.inner: set[Statement] = set()  # statements within units
         self.given: dict[Statement, Statement] = {}
 
@@ -98,12 +114,12 @@ class _Finding:
         if self.carried & names(e for e in (self.loop.test, self.loop.update) if e is not None):
             raise NotLegal("what goes from round to round says when it ends", self.loop.line)
         self._units()
-        reductions = {v: self._reduction(v) for v in self.carried}
+        changes = {v: self._changes(v) for v in self.carried}
         at = next(n for n, s in enumerate(self.body) if self.effects.mentions(s) & self.carried)
         while at and isinstance(self.body[at - 1], Blank):  # a pragma belongs to what follows it
             at -= 1
         self.rest = self.body[at:]
-        found = [self._scan(v, reductions[v]) for v in sorted(self.carried, key=lambda v: v.line)]
+        found = [self._scan(v, *changes[v]) for v in sorted(self.carried, key=lambda v: v.line)]
         return Scans(_ordered(found), self.body[:at], self.rest, self.given)
 
     def _plain(self, variable: Variable) -> None:
@@ -141,72 +157,90 @@ class _Finding:
             if lost is not None:
                 raise NotLegal(f"`{lost.name}` goes from round to round", statement.line)
 
-    def _unit(self, statement: Statement) -> Combination | None:
+    def _unit(self, statement: Statement) -> _Unit | None:
         found: Combination | None = None
+        changing: Assign | Step | None = None
         match statement:
             case If():
                 found = selection(statement)
-                if found is not None and (found.carried or found.named):
-                    found = None
                 inside = statement.then
                 if isinstance(inside, Block) and len(inside.body) != 1:
                     found = None
-            case Evaluate(expression=Assign() | Step() as changing):
-                found = combination(changing)
-                if found is None and isinstance(changing, Assign):
-                    found = self._going_on(statement, changing)
-                if found is not None and found.named:
-                    found = None
-        if found is None or not isinstance(found.target, Name):
+                target = found.target if found is not None else None
+            case Evaluate(expression=Assign() | Step() as own):
+                changing = self._going_on(statement, own) if isinstance(own, Assign) else own
+                found, target = combination(changing), changing.target
+            case _:
+                target = None
+        if found is not None and (found.carried or found.named):
+            found = None
+        if not isinstance(target, Name) or target.variable not in self.carried:
             return None
-        if found.target.variable not in self.carried:
+        if found is None and changing is None:
             return None
-        return found
+        value = changing.value if isinstance(changing, Assign) else None
+        if value is not None and self.effects.changed(Evaluate(None, statement.line, value)):
+            return None
+        assert target.variable is not None
+        return _Unit(target.variable, changing, found)
 
-    def _going_on(self, statement: Evaluate, assign: Assign) -> Combination | None:
-        """``s = t`` where ``t`` was declared as what combines something with ``s``."""
+    def _going_on(self, statement: Evaluate, assign: Assign) -> Assign:
+        """For ``s = t``, where ``t`` was declared as what is made of ``s``, that in its place."""
         target, value = assign.target, assign.value
         if assign.op != "=" or not isinstance(target, Name) or not isinstance(value, Name):
-            return None
+            return assign
         block = next((s.body for s in walk(self.loop.body)
                       if isinstance(s, Block) and statement in s.body), ())  # fmt: skip
         declared = next((s for s in block if isinstance(s, Declare)
                          and s.variables == (value.variable,)), None)  # fmt: skip
         if declared is None or value.variable not in self.effects.lasting:
-            return None
+            return assign
         before = value.variable
         if before is None or before.value is None or target.variable is None:
-            return None
+            return assign
         types = self.kernel.reading.types
         if types.get(target) is None or types.get(target) != types.get(value):
-            return None
+            return assign
         whole = Assign(None, "=", target, before.value)
         between = block[block.index(declared) : block.index(statement)]
-        if names([before.value]) & self.effects.changed(*between).keys():
-            return None
-        found = combination(whole)
-        if found is not None:
-            self.given[statement] = replace(statement, expression=whole, span=None)
-        return found
+        asked = names([before.value])
+        if target.variable not in asked or asked & self.effects.changed(*between).keys():
+            return assign
+        self.given[statement] = replace(statement, expression=whole, span=None)
+        return whole
 
-    def _reduction(self, variable: Variable) -> Reduction:
+    def _changes(self, variable: Variable) -> tuple[Reduction, Factors | None]:
         """How its parts are combined."""
-        own = [u for u in self.units.values() if isinstance(u.target, Name)
-               and u.target.variable is variable]  # fmt: skip
-        types = self.kernel.reading.types
-        kind = types.get(own[0].target) if own else None
-        if kind is None:
-            raise NotLegal(f"`{variable.name}` goes from round to round", self.loop.line)
+        own = [u for u in self.units.values() if u.variable is variable]
+        found = [u.found for u in own if u.found is not None]
+        kind = named(variable.type.base, self.kernel.unit.aliases)
+        combine.carries(kind, self.loop.line)
         whole = {"<": "min", ">": "max"} if kind.integral else {}
-        ops = {whole.get(u.op, u.op) for u in own}
-        tests = tuple(dict.fromkeys(u.test for u in own))
-        if len(ops) != 1 or (len(tests) != 1 and not kind.integral):
+        ops = {whole.get(c.op, c.op) for c in found}
+        if len(ops) == 1 and len(found) == len(own):
+            return self._reduction(variable, kind, ops.pop(), found), None
+        changes = [u.changing for u in own if u.changing is not None]
+        if len(changes) < len(own):
             raise NotLegal(f"`{variable.name}` is combined in more than one way", self.loop.line)
-        op = ops.pop()
-        values = tuple(value for u in own for value in u.values)
+        by = factors(self.kernel, variable, kind, changes)
+        made = Reduction(variable.name, "*", (self._axis,), None, (), kind, self.loop.line)
+        combine.supported(made)
+        return made, by
+
+    @property
+    def _axis(self) -> str:
+        return self.kernel.axes()[self.loop].name
+
+    def _reduction(
+        self, variable: Variable, kind: CType, op: str, own: Sequence[Combination]
+    ) -> Reduction:
+        types = self.kernel.reading.types
+        tests = tuple(dict.fromkeys(c.test for c in own))
+        if len(tests) != 1 and not kind.integral:
+            raise NotLegal(f"`{variable.name}` is combined in more than one way", self.loop.line)
+        values = tuple(value for c in own for value in c.values)
         made = Reduction(
-            variable.name, op, (self.kernel.axes()[self.loop].name,), None, values, kind,
-            self.loop.line, (), tests,
+            variable.name, op, (self._axis,), None, values, kind, self.loop.line, (), tests,
         )  # fmt: skip
         combine.supported(made)
         combine.nothing(made)
@@ -221,9 +255,9 @@ class _Finding:
                 raise NotLegal(f"`{variable.name}` is compared as another type", self.loop.line)
         return made
 
-    def _scan(self, variable: Variable, reduction: Reduction) -> Scan:
+    def _scan(self, variable: Variable, reduction: Reduction, by: Factors | None) -> Scan:
         kept, asked = self._kept(variable)
-        own = {s for s in self.units if s in kept and self._place(s) is variable}
+        own = {s for s in self.units if s in kept and self.units[s].variable is variable}
         for statement in kept:
             if statement in own or (statement.statements and statement not in self.units):
                 heads = statement.expressions if statement not in own else ()
@@ -232,11 +266,12 @@ class _Finding:
             elif variable in self.effects.mentions(statement):
                 raise NotLegal("what it combines depends on the rounds before", statement.line)
         self._check(kept)
-        return Scan(variable, reduction, frozenset(kept), tuple(asked - {variable}))
-
-    def _place(self, unit: Statement) -> Variable | None:
-        target = self.units[unit].target
-        return target.variable if isinstance(target, Name) else None
+        changes = {
+            s: u.changing for s, u in self.units.items()
+            if by is not None and u.variable is variable and u.changing is not None
+        }  # fmt: skip
+        needs = tuple(asked - {variable})
+        return Scan(variable, reduction, frozenset(kept), needs, changes, by)
 
     def _kept(self, variable: Variable) -> tuple[set[Statement], set[Variable]]:
         """The statements of the rest that a part is found by, and the scans that they ask for."""
@@ -260,7 +295,7 @@ class _Finding:
 
     def _gives(self, statement: Statement, needed: set[Variable]) -> bool:
         if statement in self.units:
-            return self._place(statement) in needed
+            return self.units[statement].variable in needed
         if statement.statements:
             return False
         if isinstance(statement, Declare) and needed & {*statement.variables}:

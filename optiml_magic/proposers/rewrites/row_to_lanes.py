@@ -52,7 +52,8 @@ class RowToLanes(KernelRule):
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
         "a row apart, a sector for each. Lanes that share a row read neighbouring elements, "
         "several at once where they are aligned, and many more threads hide the latency; shuffles "
-        "combine what each of them has, or hand a running sum or extreme on from lane to lane."
+        "combine what each of them has, or hand a running sum, extreme or average that forgets on "
+        "from lane to lane."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:

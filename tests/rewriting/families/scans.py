@@ -19,15 +19,41 @@ _FLOATS = ("{0} = fmaxf({0}, {1});", "{0} = fminf({1}, {0});", "if (x[j] > 0) {0
            "{0} = fmaf({1}, x[j], {0});")  # fmt: skip
 _WHOLE = ("{0} = max({0}, {1});", "{0} = min({1}, {0});", "{0} ^= {1};", "{0} |= {1};",
           "{0} &= {1};", "{0} *= {1};", "{0} = {0} ^ {1};")  # fmt: skip
+_LINEAR = (
+    "{0} = 0.5f * {0} + {1};",
+    "{0} = {1} - {0};",
+    "{0} *= 0.25f;\n{0} += {1};",
+    "{0} += 0.5f * ({1} - {0});",
+    "{0} = x[j] * {0} * 0.25f + {1} * 0.5f;",
+    "{0} = fmaf(x[j] * 0.25f, {0}, {1});",
+    "if (x[j] > 1) {0} = 0;\n{0} += {1};",
+    "if ({1} > 0) {{\n{0} = {1};\n}} else {{\n{0} += x[j];\n}}",
+    "{0} = x[j] > 0 ? {0} + {1} : 0;",
+    "if (x[j] > 0) {0} = -{0};",
+    "{0} = ({0} + {1}) / 2.0f;",
+)
+_HASHES = (
+    "{0} = {0} * 31 + {1};",
+    "{0} = {1} - {0};",
+    "{0} *= {1};\n{0} += x[j];",
+    "if ({1} > 3) {0} = 1;\n{0} = {0} * x[j] - {1};",
+    "{0} = x[j] > 0 ? 5 - {0} : {1};",
+    "if (x[j] > 1) {0} = 0;\n{0}++;",
+    "{0} -= {1} * {0} + 2;",
+)
 _OTHER = ("{0} = {1} - {0};", "{0} = {0} * 2 + {1};", "if ({0} > 3) {0} = 0;\n{0} += {1};",
           "if ({0} > 1) {0} += {1};", "{0} += {1};\nif (x[j] > 1) {0} = x[j];",
           "{0} += {1} * {0};", "{0} += {1};\n{0} *= 2;")  # fmt: skip
 
 
+_ROUNDED = ("0.5f", "0.25f", "2.0f", "fmaf", "= -", "1.5f", " - s", " - t", "/", "s * s", "t * t")
+
+
 def _combining(rng: Random, kind: str, place: str, element: str) -> str:
     """How a round changes a local; one in eight not as a scan does."""
     own = _FLOATS if kind in ("float", "double") else _WHOLE
-    forms = rng.choice([_SUMS, _SUMS, _EXTREMES, own, own, own, own, _OTHER])
+    linear = _LINEAR if kind in ("float", "double") else _HASHES
+    forms = rng.choice([_SUMS, _SUMS, _EXTREMES, own, own, linear, linear, _OTHER])
     return rng.choice(forms).format(place, element)
 
 
@@ -70,7 +96,8 @@ def scan(rng: Random) -> Made:
         "more": Array(dtype, shape), "last": Array(dtype, ("rows",), "zeros"),
     }  # fmt: skip
     sizes = sizes_of(rng, ["rows", "cols"], LONG_EXTENTS)
-    return Made("scan", text, arrays, *sizes, inout=("out", "more"))
+    exact = dtype[0] != "f" or not any(mark in body for mark in _ROUNDED)
+    return Made("scan", text, arrays, *sizes, inout=("out", "more"), exact=exact)
 
 
 def going_on(rng: Random) -> Made:

@@ -130,6 +130,11 @@ def test_the_part_of_a_branch_and_of_a_loop_within() -> None:
     assert end(text, shared(text)) == "same"
 
 
+def test_how_many_came_before() -> None:
+    text = row(f"if ({A} > 0) n++; {OUT} = n;", start="float s = 0; int n = 0;")
+    assert end(text, shared(text)) == "same"
+
+
 @pytest.mark.parametrize("wide", [False, True], ids=["one by one", "vectors"])
 def test_elements_that_are_changed_where_they_are(wide: bool) -> None:
     text = row(f"s += {OUT} + {A};\n{OUT} = s;")
@@ -140,9 +145,9 @@ def test_elements_that_are_changed_where_they_are(wide: bool) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (f"s = {A} - s; {OUT} = s;", "`s` goes from round to round"),
+        (f"s = {A} - s * s; {OUT} = s;", "`s` goes from round to round"),
         (f"if (s > 1) s += {A}; {OUT} = s;", "what it combines depends on the rounds before"),
-        (f"s += {A}; s *= 2; {OUT} = s;", "`s` is combined in more than one way"),
+        (f"s += {A}; s = fmaxf(s, 0.0f); {OUT} = s;", "`s` goes from round to round"),
         (f"{OUT} = s; s += {OUT};", "it combines what it has stored"),
         (f"s += out[r * w + c - 1] + {A}; {OUT} = s;", "a round may meet what another has stored"),
         (f"s += {A}; out[r] = s;", "two rounds may store to one element"),
