@@ -34,7 +34,7 @@ def sampled(names: Iterable[T], every: int = 12) -> list[T]:
     return list(names)[:: 1 if SOAK else every]
 
 
-def drawn(case: str, every: int = 3) -> bool:
+def drawn(case: str, every: int = 5) -> bool:
     """Whether one of many cases that are alike is in the sample, told by its text; all for soak."""
     return SOAK or zlib.crc32(case.encode()) % every == 0
 

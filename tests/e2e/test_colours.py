@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import nbformat
 import pytest
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Error, Keyword, Name, Number, Text
@@ -87,6 +86,8 @@ def test_pygments_finds_it_by_name_and_reports_use_it() -> None:
 
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import nbformat  # for seconds, and on every worker
+
     cells = [
         nbformat.v4.new_code_cell("x = 1  # it's Python"),
         nbformat.v4.new_code_cell(CELL),
@@ -141,6 +142,8 @@ def test_the_line_of_configuration_works_in_a_file_too(notebook: Path, tmp_path:
 
 @pytest.mark.slow
 def test_a_cell_may_say_so_itself(notebook: Path, tmp_path: Path) -> None:
+    import nbformat
+
     book = nbformat.read(notebook, as_version=4)
     book.cells[1].metadata["magics_language"] = "cuda-optiml"
     nbformat.write(book, tmp_path / "book.ipynb")

@@ -230,6 +230,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 def test_a_search_that_was_killed_goes_on_in_another_session(shell: InteractiveShell) -> None:
     done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL

@@ -41,6 +41,7 @@ def test_an_endpoint_has_so_many_requests_at_once_and_no_more(most: int) -> None
     assert endpoint.most == most
 
 
+@pytest.mark.slow
 def test_waiting_counts_against_the_seconds_and_costs_nothing() -> None:
     with asked(replace(completed("{}"), delay=3.0)) as (llm, endpoint):
         metered = Metered(llm, 10_000)

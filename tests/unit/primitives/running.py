@@ -53,7 +53,7 @@ def same_of_many(
     *,
     rounds: bool = False,
 ) -> None:
-    """``same`` for one case in three, and for all of them in make soak.
+    """``same`` for one case in five, and for all of them in make soak.
 
     For where many cases are alike, and what they become is long and so slow to compile.
     """
