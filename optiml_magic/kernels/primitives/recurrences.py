@@ -40,12 +40,12 @@ class Factors:
     scaled: bool
 
 
-def grown(changing: Assign | Step, variable: Variable) -> Expr:
+def grown(changing: Assign | Step, variable: Variable, line: int) -> Expr:
     """The new value of a local, in terms of the one that it had."""
     if isinstance(changing, Step) or changing.op == "=":
         return changing.target if isinstance(changing, Step) else changing.value
     if changing.op not in ("+=", "-=", "*=", "/="):
-        raise NotLegal(f"`{variable.name}` goes from round to round")
+        raise NotLegal(f"`{variable.name}` goes from round to round", line)
     return Binary(None, changing.op[:-1], changing.target, changing.value)
 
 
@@ -60,11 +60,14 @@ class _Factor:
 class Linear:
     """Factors of one local, as text; expressions of others by ``show``."""
 
-    def __init__(self, kernel: Kernel, variable: Variable, kind: CType, show: Show) -> None:
+    def __init__(
+        self, kernel: Kernel, variable: Variable, kind: CType, show: Show, line: int
+    ) -> None:
         self.kernel = kernel
         self.variable = variable
         self.kind = kind
         self.show = show
+        self.line = line
         self.scaled = False
         self.begun = False
 
@@ -75,7 +78,7 @@ class Linear:
 
     def changed(self, changing: Assign | Step) -> str:
         """What a change multiplies the local by."""
-        return self._side(self._factor(grown(changing, self.variable)))
+        return self._side(self._factor(grown(changing, self.variable, self.line)))
 
     def _side(self, found: _Factor | None) -> str:
         """What a whole new value multiplies by, which no number makes greater each round."""
@@ -83,7 +86,7 @@ class Linear:
             self.begun = True
             return f"({self.kind.name})0"
         if not self.kind.integral and abs(found.value or 0) > 1:
-            raise NotLegal(f"`{self.variable.name}` grows from round to round")
+            raise NotLegal(f"`{self.variable.name}` grows from round to round", self.line)
         return found.shown
 
     def _factor(self, expr: Expr) -> _Factor | None:
@@ -118,7 +121,7 @@ class Linear:
                 rounded = self.kind.integral and (kind is None or not kind.integral)
                 if named(spelled, self.kernel.unit.aliases) == self.kind and not rounded:
                     return self._factor(operand)
-        raise NotLegal(f"`{self.variable.name}` goes from round to round")
+        raise NotLegal(f"`{self.variable.name}` goes from round to round", self.line)
 
     def _fused(self, function: str) -> bool:
         return bare(function) in FUSED and not self.kernel.unit.called(function, 3)
@@ -131,7 +134,7 @@ class Linear:
         own, other = (left, right) if self._asks(left) else (right, left)
         by = self._factor(own)
         if by is None or self._asks(other):
-            raise NotLegal(f"`{self.variable.name}` goes from round to round")
+            raise NotLegal(f"`{self.variable.name}` goes from round to round", self.line)
         number, shown = _number(other), f"({self.show(other)})"
         value = by.value * number if by.value is not None and number is not None else None
         if by.shown == self.one:  # of the local's type, or whole numbers would divide otherwise
@@ -165,21 +168,25 @@ def _number(expr: Expr) -> float | None:
 
 
 def factors(
-    kernel: Kernel, variable: Variable, kind: CType, changes: Sequence[Assign | Step]
+    kernel: Kernel,
+    variable: Variable,
+    kind: CType,
+    changes: Sequence[Assign | Step],
+    line: int,
 ) -> Factors:
     """By what changes multiply a local; raises NotLegal where one of them does more."""
     if not (kind.name in ("float", "double") or (kind.integral and kind.size in (4, 8))):
-        raise NotLegal(f"`{variable.name}` goes from round to round")
-    linear = Linear(kernel, variable, kind, lambda _: "")
+        raise NotLegal(f"`{variable.name}` goes from round to round", line)
+    linear = Linear(kernel, variable, kind, lambda _: "", line)
     for change in changes:
         linear.changed(change)
         if isinstance(change, Step):
             continue
         value = kernel.reading.types.get(change.value)
         if value is None or value.depth or value.kind not in ("int", "float", "bool"):
-            raise NotLegal(f"what `{variable.name}` takes is not read")
+            raise NotLegal(f"what `{variable.name}` takes is not read", line)
         if kind.integral and not value.integral and value.kind != "bool":
-            raise NotLegal(f"`{variable.name}` is rounded in each round")
+            raise NotLegal(f"`{variable.name}` is rounded in each round", line)
     if linear.begun and linear.scaled and not kind.integral:
-        raise NotLegal(f"`{variable.name}` is begun anew and scaled as well")
+        raise NotLegal(f"`{variable.name}` is begun anew and scaled as well", line)
     return Factors(linear.begun, linear.scaled)

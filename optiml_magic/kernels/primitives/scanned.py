@@ -251,7 +251,7 @@ class Scanning:
     ) -> tuple[Statement, ...]:  # fmt: skip
         """A change of a recurrence's part, behind what it multiplies by."""
         show = partial(self.heads.written, swaps=swaps)
-        linear = Linear(self.kernel, scan.variable, scan.reduction.type, show)
+        linear = Linear(self.kernel, scan.variable, scan.reduction.type, show, unit.line)
         by = linear.changed(changing)
         whole = self.scans.given.get(unit, unit)
         shown = self.kernel.show(whole, swaps)

@@ -222,7 +222,7 @@ class _Finding:
         changes = [u.changing for u in own if u.changing is not None]
         if len(changes) < len(own):
             raise NotLegal(f"`{variable.name}` is combined in more than one way", self.loop.line)
-        by = factors(self.kernel, variable, kind, changes)
+        by = factors(self.kernel, variable, kind, changes, self.loop.line)
         made = Reduction(variable.name, "*", (self._axis,), None, (), kind, self.loop.line)
         combine.supported(made)
         return made, by

@@ -110,7 +110,7 @@ def test_lanes_wait_where_they_meet_what_others_stored() -> None:
             "the loop has another way out", 5,
         ),
         (
-            "float s = 0; for (int c = 0; c < w; ++c) s = s * 0.5f + a[r * w + c]; out[r] = s;",
+            "float s = 0; for (int c = 0; c < w; ++c) s = s * s + a[r * w + c]; out[r] = s;",
             "`s` goes from round to round", 5,
         ),
         (

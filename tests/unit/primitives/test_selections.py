@@ -139,11 +139,15 @@ def test_the_first_element_is_no_better_than_itself() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("best = a[r * w + c]; p = c;", "p = best; best = a[r * w + c];", "`p` goes from round"),
+        (
+            "best = a[r * w + c]; p = c;",
+            "p = best; best = a[r * w + c];",
+            "`p` is rounded in each round",
+        ),
         ("p = c; }", "p = c; } at2 += p;", "`p` is asked for in the loop"),
         ("int p", "short p", "a shuffle does not carry short"),
         ("p = c; }", "out[r] = c; }", "two rounds may store to one element"),
-        ("> best) {", "> best || c == 3) {", "`best` goes from round to round"),
+        ("> best) {", "> best || c == 3) {", "what it combines depends on the rounds before"),
         ("if (a[r * w + c] > best)", "if (!(a[r * w + c] <= best))", "`best` takes a NaN"),
         ("++c", "c += h", "whether its counter grows is not known"),
     ],
