@@ -213,7 +213,7 @@ class _Finding:
         """How its parts are combined."""
         own = [u for u in self.units.values() if u.variable is variable]
         found = [u.found for u in own if u.found is not None]
-        kind = named(variable.type.base, self.kernel.unit.aliases)
+        kind = self._kind(variable, own)
         combine.carries(kind, self.loop.line)
         whole = {"<": "min", ">": "max"} if kind.integral else {}
         ops = {whole.get(c.op, c.op) for c in found}
@@ -226,6 +226,14 @@ class _Finding:
         made = Reduction(variable.name, "*", (self._axis,), None, (), kind, self.loop.line)
         combine.supported(made)
         return made, by
+
+    def _kind(self, variable: Variable, own: Sequence[_Unit]) -> CType:
+        """The local's type; where it is a template's, as it was read, which no step says."""
+        types = self.kernel.reading.types
+        targets = [part.target for u in own for part in (u.found, u.changing) if part is not None]
+        read = (types.get(target) for target in targets)
+        declared = named(variable.type.base, self.kernel.unit.aliases)
+        return next((kind for kind in read if kind is not None), declared)
 
     @property
     def _axis(self) -> str:

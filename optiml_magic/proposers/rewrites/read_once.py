@@ -30,7 +30,14 @@ from optiml_magic.kernels.reading import Axis
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.keeping import BLOCK, EASY, counts, near, points
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
-from optiml_magic.proposers.rewrites.row_to_lanes import BLOCKS, COUNTS, SHORT, THREADS, shared_by
+from optiml_magic.proposers.rewrites.row_to_lanes import (
+    BLOCKS,
+    COUNTS,
+    SHORT,
+    THREADS,
+    order,
+    shared_by,
+)
 
 _BYTES = Hypothesis("dram__bytes_read.sum", "lower", "each element is read once", (1.2, 3.0))
 _BESIDE = (2, 4, 8)  # lanes of a warp for a column; the others take its neighbours
@@ -93,7 +100,7 @@ def _as_it_is(kernel: Kernel, found: Again, length: int) -> Iterator[Site]:
             )
             site = Site(
                 f"{group} {found.numbers}", f"{words} keep {what}",
-                partial(in_turn, kernel, steps), prior, _BYTES, starts, _order(kernel, found.axes),
+                partial(in_turn, kernel, steps), prior, _BYTES, starts, order(kernel, found.axes),
             )  # fmt: skip
             yield from _dividing(kernel, found, site)
 
@@ -143,7 +150,7 @@ def _in_rows(kernel: Kernel, walked: Sequence[Axis]) -> Iterator[Site]:
         easily = starts[0][kernel.fresh("KEEP")] * each <= EASY
         yield Site(
             f"{lanes.group} {at} {width}", f"{words} {what}", partial(in_turn, kernel, steps),
-            0.9 if easily else 0.8, _BYTES, starts, _order(kernel, walked),
+            0.9 if easily else 0.8, _BYTES, starts, order(kernel, walked),
         )  # fmt: skip
 
 
@@ -152,13 +159,6 @@ def _sharing(
 ) -> tuple[Callable[[Kernel], Kernel | Refused], ...]:
     """Lanes share the loops with these numbers, and keep what they touch."""
     return partial(shared_by, at=at, lanes=lanes, vectors=vectors), partial(keep, at=(), counts=fit)
-
-
-def _order(kernel: Kernel, axes: Sequence[Axis]) -> tuple[str, ...]:
-    """What changes where lanes share these loops."""
-    names = {axis.name for axis in axes}
-    exact = all(r.exact for r in kernel.reading.reductions if names & {*r.axes})
-    return () if exact else ("the order of additions",)
 
 
 def _rounds(kernel: Kernel, one: Again) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from optiml_magic.chips import CHIPS
@@ -25,6 +25,7 @@ from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.vectors import vectorise, vectorised
+from optiml_magic.kernels.reading import Axis
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -66,14 +67,12 @@ class RowToLanes(KernelRule):
         length = max((n for n in lengths if n is not None), default=0)
         apart = any(axis.start is None or axis.start.value is None for axis in found)
         counters = ", ".join(dict.fromkeys(a.variable.name for a in found if a.variable))
-        names = {axis.name for axis in found}
-        sums = [r for r in kernel.reading.reductions if names & set(r.axes) and not r.exact]
-        arithmetic = ("the order of additions",) if sums or not _exact(kernel, at) else ()
         hypothesis = Hypothesis(_SECTORS, "lower", "lanes read neighbouring elements", (1.5, 8.0))
         alone = _alone(kernel, at, length, counters)
         if alone is not None:
             yield from alone
             return
+        arithmetic = order(kernel, found)
         lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
         late = 0 < length <= _A_VECTOR or others_load(kernel, found)
         title = f"lanes of a warp share the loop over {counters}"
@@ -145,17 +144,25 @@ def _unshared(kernel: Kernel, at: tuple[int, ...]) -> Refused | None:
     return None
 
 
-def _exact(kernel: Kernel, at: tuple[int, ...]) -> bool:
-    """Whether what goes from round to round of these loops is the same in any order."""
-    loops, effects = loops_in(kernel.function.body), Effects(kernel)
-    for number in at:
-        try:
-            found = scanned(kernel, loops[number], effects)
-        except NotLegal:
-            continue
-        if found is not None and not found.exact:
-            return False
-    return True
+def order(kernel: Kernel, axes: Sequence[Axis]) -> tuple[str, ...]:
+    """What changes where lanes share these loops."""
+    names, loops = {axis.name for axis in axes}, loops_in(kernel.function.body)
+    exact = all(r.exact for r in kernel.reading.reductions if names & {*r.axes})
+    at = tuple(loops.index(axis.node) for axis in axes)
+    return () if exact and _handed_exactly(kernel, at) else ("the order of additions",)
+
+
+def _handed_exactly(kernel: Kernel, at: tuple[int, ...]) -> bool:
+    """Whether what goes from round to round is the same in any order; no where that is unknown."""
+    plain = all_counted(kernel, at)
+    if isinstance(plain, Refused):
+        return False
+    loops, effects = loops_in(plain.function.body), Effects(plain)
+    try:
+        found = [scanned(plain, loops[number], effects) for number in at]
+    except NotLegal:
+        return False
+    return all(scans is None or scans.exact for scans in found)
 
 
 def _in_strips(kernel: Kernel, at: tuple[int, ...], strips: tuple[int, ...]) -> Kernel | Refused:

@@ -29,7 +29,7 @@ from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
-from optiml_magic.proposers.rewrites.row_to_lanes import THREADS, shared_by
+from optiml_magic.proposers.rewrites.row_to_lanes import THREADS, order, shared_by
 
 _ROWS = (1, 2, 4, 8, 16, 32)
 _PARTS = (1, 2, 4, 8, 16, 32, 64)
@@ -146,6 +146,8 @@ def _in_rows(kernel: Kernel, walked: Sequence[Axis], few: int) -> Iterator[Site]
     if min(length, share) < 2:
         return
     sums = [r for r in kernel.reading.reductions if axis.name in r.axes and not r.exact]
+    parts = front(made)
+    arithmetic = ("the order of additions",) if sums else order(parts, rows(parts))
     counter = axis.variable.name if axis.variable is not None else "its rounds"
     most = max(n for n in _PARTS if n <= min(few, length, share))
     points = tuple(
@@ -155,8 +157,7 @@ def _in_rows(kernel: Kernel, walked: Sequence[Axis], few: int) -> Iterator[Site]
     yield Site(
         f"chunks {number}", f"blocks share the loop over {counter}, their threads the rows in it",
         partial(_chunked, kernel, number), 0.9,
-        Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)), points,
-        ("the order of additions",) if sums else (),
+        Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)), points, arithmetic,
     )  # fmt: skip
 
 

@@ -16,7 +16,8 @@ def _step(syntax: Syntax) -> list[Edit]:
         # The else of an outer `if` would become that of an inner one.
         if only.type == "declaration" or contains(only, "if_statement"):
             continue
-        return [replace(body, src(only))]
+        behind = body.prev_sibling is not None and body.prev_sibling.end_byte == body.start_byte
+        return [replace(body, " " * behind + src(only))]  # `else{s` is no `elses`
     return []
 
 

@@ -130,6 +130,13 @@ def test_the_part_of_a_branch_and_of_a_loop_within() -> None:
     assert end(text, shared(text)) == "same"
 
 
+def test_a_local_of_a_type_that_the_launch_gives() -> None:
+    text = row(f"s += {A}; {OUT} = s;", start="T s = 0;", kind="T")
+    text = text.replace("launch k", "launch k<double>")
+    text = text.replace("__global__", "template <class T> __global__")
+    assert end(text, shared(text), "f8") == "same"
+
+
 def test_how_many_came_before() -> None:
     text = row(f"if ({A} > 0) n++; {OUT} = n;", start="float s = 0; int n = 0;")
     assert end(text, shared(text)) == "same"

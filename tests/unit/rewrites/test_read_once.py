@@ -55,6 +55,15 @@ def test_lanes_keep_a_row(n: int, m: int) -> None:
     assert warp.arithmetic == block.arithmetic == ("the order of additions",)
 
 
+def test_running_sums_of_what_is_kept_change_the_order() -> None:
+    text = ROWS.replace("sum += out[at * m + i];", "").replace("out[at * m + i] /= sum", "{0}")
+    text = text.replace("{0}", "{ sum += out[at * m + i]; out[at * m + i] = sum; }")
+    found = sites(text, 5, 301)
+    assert found
+    assert {site.arithmetic for site in found} == {("the order of additions",)}
+    assert end(text, found[0], 5, 301) == "same"
+
+
 @pytest.mark.parametrize(
     ("m", "points"),
     [

@@ -42,3 +42,24 @@ def test_lanes_by_the_mean_length(mean: int, first: int) -> None:
     assert site.points[0] == {"LANES": first, "ROUNDS": 4}
     after = site.apply()
     assert "lanes_sum<LANES>(y_value_part)" in after.program.text
+
+
+@pytest.mark.parametrize(
+    ("update", "changes"),
+    [("s += v", ("the order of additions",)), ("s = 0.5f * s + v", ("the order of additions",)),
+     ("if (v > s) s = v", ())],
+)  # fmt: skip
+def test_what_lanes_hand_on_says_whether_it_rounds(update: str, changes: tuple[str, ...]) -> None:
+    """Also where a loop is counted before anything else."""
+    text = (
+        "#pragma optiml launch k grid(cdiv(n, 64)) block(64)\n"
+        "__global__ void k(const double* a, double* out, int n, int m) {\n"
+        "    int r = blockIdx.x * blockDim.x + threadIdx.x;\n    if (r >= n) return;\n"
+        "    double s = 0;\n    int j = 0;\n"
+        f"    while (j < m) {{ double v = a[r * m + j]; {update}; out[r * m + j] = s; j += 1; }}\n}}\n"
+    )
+    (kernel,) = kernels(parse_program(text), None)
+    rule = RowToLanes()
+    found = [*rule.sites(rule.shaped(kernel))]
+    assert found
+    assert {site.arithmetic for site in found} == {changes}

@@ -101,6 +101,16 @@ def test_blocks_share_what_is_around_the_rows_of_few_channels() -> None:
     same(CHANNELS, made, {"a": ("rows", "cols", "p"), "out": ("cols",)}, sizes, rounds=True)
 
 
+def test_the_greatest_of_sums_is_not_the_same_in_any_order() -> None:
+    text = CHANNELS.replace("for (int i", "{ float row = 0.0f; for (int i").replace(
+        "s +=", "row +="
+    )
+    text = text.replace("* p + i];", "* p + i]; s = fmaxf(s, row); }")
+    (site,) = found(at(text, 64, 100))
+    assert isinstance(site, Site)
+    assert site.arithmetic == ("the order of additions",)
+
+
 def test_few_rows_are_shared_by_blocks_and_their_threads() -> None:
     text = COLUMNS.replace("a[r * cols + c]", "a[c * rows + r]")
     (site,) = found(at(text, 99_999, 50))
