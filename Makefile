@@ -30,11 +30,8 @@ test sample stored soak notebooks: export OPTIML_EXPERIENCE := none
 test: $(STAMP)
 	@"$(MAKE)" --no-print-directory -j3 check sample stored
 
-# Tests wait for pages, kernels and endpoints a quarter of their time.
-WORKERS = $(shell "$(PYTHON)" -c 'import os; print(os.cpu_count() * 3 // 2)')
-
 sample: $(STAMP) $(if $(NPM),$(LAB))
-	"$(BIN)/python" -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+	"$(BIN)/python" -m pytest -n auto --dist worksteal -m "not slow"
 
 # Every cell runs, and searches for four evaluations; make soak executes them as they are.
 stored: $(STAMP)

@@ -36,7 +36,7 @@ result = run(lambda *step: None, Controls())
 print("ended:", result.summary.trajectory.stopped)
 """
 LONG = """\
-view, run = watch(pause=0.8)
+view, run = watch(pause=2.0)
 result = run(lambda *step: None, Controls())
 print("ended:", result.summary.trajectory.stopped)
 """
