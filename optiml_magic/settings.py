@@ -31,7 +31,7 @@ class Settings:
     llm_budget: int = 0  # OPTIML_LLM_BUDGET: tokens of a search, asked and answered; 0: no limit
     llm_prices: str = ""  # OPTIML_LLM_PRICES: of a million tokens asked and answered, as 0.25,2.00
     llm_temperature: float = 0.7  # OPTIML_LLM_TEMPERATURE: of its proposals, from 0 to 2
-    llm_effort: str = ""  # OPTIML_LLM_EFFORT: how much it reasons; empty: it is not told
+    llm_effort: str = ""  # OPTIML_LLM_EFFORT: how much it reasons; empty: its own default
     llm_parallel: int = 4  # OPTIML_LLM_PARALLEL: requests at once
     prompts: str = ""  # OPTIML_PROMPTS: a folder whose NAME.md stand in place of the package's
     show_prompts: bool = False  # OPTIML_SHOW_PROMPTS: 1 or 0, all that is sent to it and comes back

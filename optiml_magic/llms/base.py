@@ -14,7 +14,7 @@ FailureKind = Literal[
     "rejected",  # the endpoint will not take the request: too long, or not understood
     "refused",  # the model declined, or a filter did
     "truncated",  # the reply hit max_tokens
-    "malformed",  # the endpoint's answer is no chat completion, or an empty one
+    "malformed",  # the endpoint's answer is not a chat completion, or an empty one
     "exhausted",  # a script has no more replies
     "spent",  # the tokens that a search may use
 ]

@@ -79,7 +79,7 @@ class OpenAILLM:
 
         An endpoint that sends a byte now and then is never silent for long, so the whole request
         has a limit of its own: it is ended then, or when it is cancelled, and the tokens that came
-        so far are told. What came before the connection broke is no reply.
+        so far are counted. What came before the connection broke is not a reply.
         """
         began, outcomes = time.monotonic(), list[Reply | LlmFailure | BaseException]()
         transfer = Transfer()

@@ -70,7 +70,7 @@ def read(path: Path) -> list[Answered]:
             found.append(Answered(**json.loads(line)))
         except (ValueError, TypeError) as unfit:
             raise UsageError(
-                f"line {number} of {path} is no recorded answer: {unfit}",
+                f"line {number} of {path} is not a recorded answer: {unfit}",
                 fix="record it again",
                 line=number,
             ) from None

@@ -1,4 +1,4 @@
-"""What a language model cost a search so far, told while an answer is still on its way."""
+"""What a language model cost a search so far, shown while an answer is still on its way."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Spent:
 
 
 class Spending:
-    """The account of one search. ``told`` hears of every change, from any thread."""
+    """The account of one search. ``told`` is called at every change, from any thread."""
 
     def __init__(self, prices: str = "", told: Callable[[Spent], None] = lambda _: None) -> None:
         self._prices = prices
