@@ -1,6 +1,7 @@
 """What a model adds, and what it is told: recorded answers, replayed.
 
     python benchmarks/llm/ablation.py [TASK ...] [--variant both ...] [--write]
+    python benchmarks/llm/ablation.py [TASK ...] --device cuda --out FILE.jsonl
 
 Each variant of ``variants.py`` searches each task with the answers that were written for its own
 questions (``record.py``). The record, ``benchmarks/results/llm-ablation.jsonl``, has a line a
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shlex
 import sys
 import tempfile
 import time
@@ -39,10 +41,14 @@ EARLY, BUDGET = 6, 12
 Row = dict[str, Any]
 
 
-def ran(name: str, variant: str, home: Path) -> Row:
+def ran(name: str, variant: str, home: Path, device: str) -> Row:
     """One search."""
-    llm = recorded(variant)
-    found = searched(task(name), VARIANTS[variant], llm, budget=BUDGET, home=str(home))
+    missing: list[str] = []
+    llm = recorded(variant, missing=lambda *topic: missing.append(topic[-1]))
+    began = time.monotonic()
+    found = searched(
+        task(name), VARIANTS[variant], llm, budget=BUDGET, home=str(home), device=device
+    )
     agreement = found.agreement
     return {
         "task": name,
@@ -56,9 +62,15 @@ def ran(name: str, variant: str, home: Path) -> Row:
         "to_the_recorded_question": llm.exact,
         "unanswered": llm.unanswered,
         "author": authors(variant),
-        "command": "python benchmarks/llm/ablation.py --write",
+        "command": shlex.join(["python", "benchmarks/llm/ablation.py", *sys.argv[1:]]),
         "date": time.strftime("%Y-%m-%d"),
-        "device": DEVICE,
+        "device": device,
+        "on": found.result.summary.device,
+        "claimed": found.result.speedup,
+        "interval": found.result.interval,
+        "program": found.result.program,
+        "wall": round(time.monotonic() - began, 1),
+        "missing": missing,
         "budget": BUDGET,
         "versions": versions(),
     }
@@ -116,25 +128,25 @@ def by_task(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def main(names: Sequence[str], variants: Sequence[str], *, write: bool) -> None:
+def main(names: Sequence[str], variants: Sequence[str], record: Path | None, device: str) -> None:
     """Run all, put each row in the place of the older one of its kind, and print the tables."""
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as home:
         for name in names or KERNELS:
             for variant in variants or VARIANTS:
-                rows.append(ran(name, variant, Path(home)))
+                rows.append(ran(name, variant, Path(home), device))
                 print(name, variant, rows[-1]["best_so_far"], flush=True)
-                if write:
-                    keep(rows[-1])
+                if record:
+                    keep(rows[-1], record)
     print(table(rows), by_task(rows), sep="\n\n")
 
 
-def keep(row: Row) -> None:
-    """Put a row into the record, in the order of tasks and variants."""
-    old = RECORD.read_text().splitlines() if RECORD.exists() else []
+def keep(row: Row, record: Path) -> None:
+    """Put a row into a record, in the order of tasks and variants."""
+    old = record.read_text().splitlines() if record.exists() else []
     kept = {(one["task"], one["variant"]): one for one in [*map(json.loads, old), row]}
     order = [(name, variant) for name in KERNELS for variant in VARIANTS]
-    RECORD.write_text("".join(json.dumps(kept[key]) + "\n" for key in order if key in kept))
+    record.write_text("".join(json.dumps(kept[key]) + "\n" for key in order if key in kept))
 
 
 if __name__ == "__main__":
@@ -142,5 +154,7 @@ if __name__ == "__main__":
     parser.add_argument("tasks", nargs="*", metavar="TASK", help=", ".join(KERNELS))
     parser.add_argument("--variant", nargs="+", default=[], choices=VARIANTS)
     parser.add_argument("--write", action="store_true", help=f"to {RECORD.relative_to(ROOT)}")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where rows go without --write")
+    parser.add_argument("--device", default=DEVICE, help="what to search on (default: %(default)s)")
     given = parser.parse_args()
-    main(given.tasks, given.variant, write=given.write)
+    main(given.tasks, given.variant, RECORD if given.write else given.out, given.device)

@@ -1,6 +1,7 @@
 """What of a search with a model is left out, and one search of each kind.
 
-Every search is on the emulated device, with one set of inputs, few other ones, and no experience.
+Searches have no experience; on the emulated device one set of inputs and few other ones, on a card
+what any search there has.
 """
 
 from __future__ import annotations
@@ -124,14 +125,20 @@ def seconds_of(step: Step) -> float:
 
 
 def settings_of(
-    variant: Variant, budget: int, home: str = "", trial_seconds: float = _TRIAL_SECONDS
+    variant: Variant,
+    budget: int,
+    home: str = "",
+    trial_seconds: float = _TRIAL_SECONDS,
+    device: str = DEVICE,
 ) -> Settings:
     """Those of a search; ``home`` is a folder for its journal and what is compiled.
 
     ``trial_seconds`` are those for other inputs: next to none leaves the fewest.
     """
-    given = {"device": DEVICE, "budget": budget, "seconds": _SECONDS, "experience": "none"}
-    given |= {"verify_seeds": 1, "trial_seconds": trial_seconds, "home": home or None}
+    given = {"device": device, "budget": budget, "seconds": _SECONDS, "experience": "none"}
+    given |= {"home": home or None}
+    if device == DEVICE:
+        given |= {"verify_seeds": 1, "trial_seconds": trial_seconds}
     return resolve({**given, "llm": "recorded" if variant.model else "none"})
 
 
@@ -143,8 +150,9 @@ def searched(
     budget: int,
     home: str = "",
     trial_seconds: float = _TRIAL_SECONDS,
+    device: str = DEVICE,
 ) -> Searched:
-    """One search, with ``settings_of`` the last three."""
+    """One search, with ``settings_of`` the last four."""
     asked: list[LlmProposer] = []
 
     @contextmanager
@@ -167,5 +175,5 @@ def searched(
         mock.patch("optiml_magic.optimize.language_model", opened),
         mock.patch("optiml_magic.optimize.proposers_of", members),
     ):
-        result = optimize(task, settings_of(variant, budget, home, trial_seconds))
+        result = optimize(task, settings_of(variant, budget, home, trial_seconds, device))
     return Searched(result, llm, asked[0].agreement(result.trajectory.steps))

@@ -136,7 +136,7 @@ def _readied(cp: Any, party: Party, values: Mapping[str, Any], found: Beside) ->
     except Exception as problem:  # noqa: BLE001
         found.failed[party.name] = line_of(problem)
         return None
-    found.how[party.name] = ready.how
+    found.how[party.name] = f"{ready.how}, {ready.sets} at a time"
     return ready
 
 

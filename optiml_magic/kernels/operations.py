@@ -82,9 +82,23 @@ class Operations:
         """Whether a sum has a part that may have wrapped before, so that it may wrap again."""
         if form.value is not None or form.terms[-1][1] == len(form.terms) == len(form.symbols) == 1:
             return False
-        parts = [self.symbols[name] for name in form.symbols]
-        wrapping = [part for part in parts if part.op == "wrap" or part.kind == "select"]
-        return any(part.high is None or part.high >= _FAR for part in wrapping)
+        return any(self._is_far(self.symbols[name]) for name in form.symbols)
+
+    def _is_far(self, part: Symbol) -> bool:
+        """Whether it may be a number that wrapped, or a choice among such numbers."""
+        if part.high is not None and part.high < _FAR:
+            return False
+        if part.kind == "select":
+            return any(
+                abs(factor) >= _FAR if not monomial else any(map(self._is_far_inside, monomial))
+                for argument in part.arguments for monomial, factor in argument.terms
+            )  # fmt: skip
+        return part.op == "wrap"
+
+    def _is_far_inside(self, name: str) -> bool:
+        part = self.symbols[name]
+        own = (n for argument in part.arguments for n in argument.symbols)
+        return self._is_far(part) or any(map(self._is_far_inside, own))
 
     def converted(
         self, form: Polynomial, old: CType, new: CType, path: Sequence[Condition]

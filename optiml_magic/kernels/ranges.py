@@ -128,9 +128,7 @@ class Ranges:
                 continue
             low = 1
             for name in monomial:
-                bound = self._symbols[name].low
-                if bound is None and self._sizes and self._symbols[name].kind == "scalar":
-                    bound = 0
+                bound = self._bound(name)
                 if bound is None or bound < 0:
                     if self._even(monomial, name):
                         bound = 0
@@ -143,6 +141,15 @@ class Ranges:
                 return False
             lowest += factor * low
         return lowest >= 0
+
+    def _bound(self, name: str) -> int | None:
+        """What a symbol is at least, by itself."""
+        symbol = self._symbols[name]
+        if symbol.low is not None or not self._sizes:
+            return symbol.low
+        made = symbol.op == "/" or symbol.kind == "select"
+        at_least = symbol.kind == "scalar" or (made and all(map(self._plainly, symbol.arguments)))
+        return 0 if at_least else None
 
     @staticmethod
     def _even(monomial: Monomial, name: str) -> bool:

@@ -62,6 +62,11 @@ class Axis:
         return max(-(-apart // step), int(self.first))
 
     @property
+    def held(self) -> frozenset[Condition]:
+        """What holds in every round, each part by itself."""
+        return frozenset(part for c in (*self.guard, self.test) for part in c.conjuncts())
+
+    @property
     def first(self) -> bool:
         """Whether the first round runs whatever ``test`` says."""
         return self.node.kind == "do"

@@ -154,9 +154,8 @@ def _element(kernel: Kernel, axis: Axis, access: Access, effects: Effects) -> Po
 
 
 def _always(access: Access, axis: Axis) -> bool:
-    known = {*axis.guard, *axis.test.conjuncts(), axis.test}
     return access.loops[-1] == axis.name and all(
-        part in known for c in access.guard for part in c.conjuncts()
+        part in axis.held for c in access.guard for part in c.conjuncts()
     )
 
 

@@ -141,8 +141,7 @@ class Rounds:
         """Loads that every item makes in each round, of the same element, which nobody writes."""
         found = dict[Expr, Access]()
         reading = self.old.reading
-        guards = {axis.name: {part for c in (*axis.guard, axis.test) for part in c.conjuncts()}
-                  for axis in reading.axes}  # fmt: skip
+        guards = {axis.name: axis.held for axis in reading.axes}
         for access in reading.accesses:
             held = guards[access.loops[-1]] if access.loops else self.items.held
             sure = {part for c in access.guard for part in c.conjuncts()} <= held

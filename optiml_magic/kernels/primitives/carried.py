@@ -89,7 +89,6 @@ def _carried(
         raise NotLegal("not every round stores one number", store.line)
     by, symbols = _step(kernel, axis, store), kernel.reading.symbols
     asked = {e for s in body[: body.index(statement) + 1] for e in effects.inside(s)}
-    sure = {*axis.guard, *axis.test.conjuncts(), axis.test}
     loads = list[tuple[Access, int]]()
     for access in accesses:
         apart = None if access.index is None or store.index is None else store.index - access.index
@@ -100,7 +99,7 @@ def _carried(
         plain = plain and access.call is None and element(effects, access) is not None
         if not plain or access.node not in asked:
             raise NotLegal("what rounds before stored is not taken as a whole", access.line)
-        if any(part not in sure for c in access.guard for part in c.conjuncts()):
+        if any(part not in axis.held for c in access.guard for part in c.conjuncts()):
             raise NotLegal("not every round asks for it", access.line)
         loads.append((access, ago))
     if {ago for _, ago in loads} != set(range(1, max((ago for _, ago in loads), default=1) + 1)):

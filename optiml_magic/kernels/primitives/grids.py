@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.ranges import Ranges
-from optiml_magic.kernels.symbols import Compare, Condition, Symbols
+from optiml_magic.kernels.symbols import VARYING, Compare, Condition, Symbols
 from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import (
     Binary,
@@ -71,7 +71,8 @@ def filled(kernel: Kernel, guards: Iterable[tuple[Condition, ...]], width: str) 
     within = room("x", kernel.block[0] or 1, bound)
     for condition in (part for guard in guards for one in guard for part in one.conjuncts()):
         own = isinstance(condition, Compare) and condition.op == ">=" and condition.form == within
-        if not own and not kernel.reading.uniform(condition):
+        # Along y and z the block has one thread.
+        if not own and (condition.depends - {"threadIdx.y", "threadIdx.z"}) & VARYING:
             raise NotLegal("threads of a block part before they wait", kernel.function.line)
     number = str(whole) if str(whole).isidentifier() else f"({whole})"
     return RequireDirective(parse_expression(f"{number} % ({width}) == 0"))

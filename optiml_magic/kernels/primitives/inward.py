@@ -99,7 +99,7 @@ def _parts(loop: Loop) -> tuple[list[Declare], Loop]:
                 body = [then]
             case _:
                 break
-    *lets, last = body
+    *lets, last = body or (None,)
     declared = [s for s in lets if isinstance(s, Declare)]
     if not isinstance(last, Loop) or len(declared) != len(lets):
         raise NotLegal("the loop does more than the one in it", loop.line)

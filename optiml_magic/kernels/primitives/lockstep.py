@@ -87,7 +87,7 @@ class Lockstep:
         self.pending: list[Statement] = []
         self.rounds = False
         self.adding = False  # whether a block adds up what its threads would each add
-        self.combines = False  # whether threads combined anything
+        self.combines = False  # whether threads combined anything, or one of them walks for all
         known = constants(kernel.unit.syntax)
         _, given = split_name(kernel.launch.kernel or "")
         self.constants: dict[str, int] = dict(known)

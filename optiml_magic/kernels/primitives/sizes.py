@@ -12,6 +12,8 @@ from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.symbols import Compare, Symbol
 
 _NOWHERE: Mapping[str, int] = {}
+#: The first thread of the first block.
+FIRST = {f"{kind}Idx.{axis}": 0 for kind in ("block", "thread") for axis in "xyz"}
 
 
 def value(kernel: Kernel, form: Polynomial, at: Mapping[str, int] = _NOWHERE) -> int | None:
@@ -47,6 +49,16 @@ def rounds(kernel: Kernel, axis: Axis, at: Mapping[str, int] = _NOWHERE) -> int 
         return None
     rest = value(kernel, parts[0].form.without([axis.name]), at)
     return None if rest is None else max(0, rest // -step + 1)
+
+
+def most_rounds(kernel: Kernel, axis: Axis) -> int | None:
+    """The rounds of the first thread or of the last, whichever has more of them."""
+    facts = kernel.facts
+    if facts is None:
+        return rounds(kernel, axis)
+    last = {name: size - 1 for name, size in zip(FIRST, (*facts.grid, *facts.block), strict=True)}
+    found = [rounds(kernel, axis, at) for at in (FIRST, last)]
+    return None if None in found else max(n for n in found if n is not None)
 
 
 def mean_rounds(kernel: Kernel, axis: Axis) -> int | None:

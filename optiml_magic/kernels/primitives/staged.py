@@ -58,7 +58,7 @@ def slices(
     Not ``always``: also what is read in some of the rounds only.
     """
     reading = kernel.reading
-    known = {part for c in (*axis.guard, axis.test) for part in c.conjuncts()}
+    known = axis.held
     groups: dict[tuple[str, int, Polynomial], list[_Load]] = {}
     for access in effects.accesses(axis.node.body):
         array = reading.arrays.get(access.array)

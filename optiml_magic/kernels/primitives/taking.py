@@ -14,7 +14,7 @@ from optiml_magic.kernels.primitives.dealt import NAME, dealt
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.endings import enclosed
 from optiml_magic.kernels.primitives.persistent import Stride, elements, persistent
-from optiml_magic.kernels.primitives.sizes import rounds, threads
+from optiml_magic.kernels.primitives.sizes import FIRST, rounds, threads
 from optiml_magic.kernels.primitives.vectors import vectorise
 from optiml_magic.model.space import Point
 
@@ -25,7 +25,6 @@ _TIMES = (1, 2, 4, 8, 16)  # blocks for each multiprocessor
 _WIDEST = 16  # bytes of one access
 _PARTS = (1, 2, 4, 8, 16, 32, 64)  # blocks that share the rounds of a loop
 _EACH = 4  # rounds that each of them has, at least: ours
-_FIRST = {f"{kind}Idx.{axis}": 0 for kind in ("block", "thread") for axis in "xyz"}
 _FEW = 16  # updates of elements for each that is left at the end: ours
 
 
@@ -81,7 +80,7 @@ def dealing(kernel: Kernel) -> Way | None:
     apart = (chip.sms if chip is not None else _SMS) * _RESIDENT // max(count or 1, 1)
     for number, loop in enumerate(loops_in(kernel.function.body)):
         axis = axes.get(loop)
-        length = rounds(kernel, axis, _FIRST) if axis is not None else None
+        length = rounds(kernel, axis, FIRST) if axis is not None else None
         most = min(apart, _PARTS[-1] if length is None else length // _EACH)
         if axis is None or most < 2 or isinstance(_dealt(number, 1, kernel), Refused):
             continue

@@ -90,7 +90,7 @@ def _once(kernel: Kernel) -> Kernel | None:
 class _Trimming:
     def __init__(self, kernel: Kernel, effects: Effects, loop: Loop, axis: Axis) -> None:
         self.kernel, self.effects, self.loop, self.axis = kernel, effects, loop, axis
-        self.own = {p for c in (*axis.guard, axis.test) for p in c.conjuncts()}
+        self.own = axis.held
 
     def made(self) -> Kernel | None:
         """With an earlier end, where a branch or zeros say so."""

@@ -112,6 +112,8 @@ class Unshared(Ways):
         """A loop whose rounds all threads make together."""
         if self.conditions or any(isinstance(s, Leave) for s in walk(loop.body)):
             raise NotLegal("a loop is left early", loop.line)
+        if np.count_nonzero(self.mask) == 1 < self.count:
+            self.combines = True
         own = declared(loop.before)
         for variable in (*self.effects.changed(loop), *own):
             known = isinstance(self.env.get(variable), Known) or variable in own

@@ -185,8 +185,8 @@ class _Vectorising:
 
     def _always(self, guard: tuple[Condition, ...]) -> bool:
         """Whether nothing but the loop's own test decides on it."""
-        known = {*self.axis.guard, *self.axis.test.conjuncts(), self.axis.test}
-        return all(part in known for c in guard for part in c.conjuncts())
+        held = self.axis.held
+        return all(part in held for c in guard for part in c.conjuncts())
 
     @property
     def whole_start(self) -> bool:

@@ -28,6 +28,7 @@ from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.proposers.rewrites.share_table import ShareTable
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
+from optiml_magic.proposers.rewrites.stream_once import StreamOnce
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
 from optiml_magic.proposers.rewrites.unroll_static import UnrollStatic
 from optiml_magic.proposers.rewrites.unstage import Unstage
@@ -62,6 +63,7 @@ REWRITES: tuple[Rewrite, ...] = (
     PadShared(),
     RestrictReadonly(),
     UnrollStatic(),
+    StreamOnce(),
     FloatLiterals(),
     FastFunctions(),
     BlockSize(),

@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn, where
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.combine import Group
 from optiml_magic.kernels.primitives.counted import all_counted
+from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.items import WIDEST
@@ -23,7 +24,7 @@ from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.reciprocals import by_reciprocals, divisions
 from optiml_magic.kernels.primitives.rows import along, rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.sizes import mean_rounds, rounds
+from optiml_magic.kernels.primitives.sizes import FIRST, mean_rounds, rounds
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.reading import Axis
@@ -47,7 +48,6 @@ _GROUPS: tuple[tuple[Group, str, float], ...] = (
     ("stacked", "lanes of several warps", 0.88),
     ("apart", "lanes of a warp", 0.84),
 )
-_FIRST = {"threadIdx.x": 0, "threadIdx.y": 0, "threadIdx.z": 0}
 
 
 class ReadOnce(KernelRule):
@@ -94,15 +94,22 @@ def _as_it_is(kernel: Kernel, found: Again, length: int) -> Iterator[Site]:
         fit, starts = counts(found.bytes, BLOCK), points(
             kernel.fresh("LANES"), name, length, _BESIDE, 1, found.bytes
         )  # fmt: skip
+        wide = _along_x(kernel)
         for group, words, prior in _GROUPS if starts else ():
             steps = _sharing(
                 found.numbers, Lanes(group, 4, BLOCK, _BESIDE, BLOCKS), fit, vectors=False
             )
             site = Site(
                 f"{group} {found.numbers}", f"{words} keep {what}",
-                partial(in_turn, kernel, steps), prior, _BYTES, starts, order(kernel, found.axes),
+                partial(in_turn, wide, steps), prior, _BYTES, starts, order(kernel, found.axes),
             )  # fmt: skip
             yield from _dividing(kernel, found, site)
+
+
+def _along_x(kernel: Kernel) -> Kernel:
+    """With all threads of a block along x, so that those of other lanes have the columns beside."""
+    others = {axis: 1 for axis, n in zip("yz", kernel.block[1:], strict=True) if n != 1}
+    return where_legal(cut, kernel, {"x": BLOCK, **others}) if others else kernel
 
 
 def _dividing(kernel: Kernel, found: Again, site: Site) -> Iterator[Site]:
@@ -163,5 +170,5 @@ def _sharing(
 
 def _rounds(kernel: Kernel, one: Again) -> int:
     """The rounds of a thread at the measured sizes, 8 where these are not known."""
-    length = rounds(kernel, one.axes[0], _FIRST)
+    length = rounds(kernel, one.axes[0], FIRST)
     return 8 if length is None else length

@@ -11,7 +11,7 @@ from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.restricted import held_up, restricted
 from optiml_magic.kernels.primitives.sizes import threads
-from optiml_magic.kernels.primitives.unrolling import open_loops, unroll_by
+from optiml_magic.kernels.primitives.unrolling import longest, open_loops, unroll_by
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -47,8 +47,14 @@ class UnrollStatic(KernelRule):
             Hypothesis(
                 "smsp__inst_executed.sum", "lower", "rounds share counters and tests", (1.02, 1.6)
             ),
-            tuple({name: count} for count in ((16, 8, 4) if few else (8, 16, 2))),
+            tuple({name: count} for count in _counts(longest(kernel, found), few=few)),
         )  # fmt: skip
+
+
+def _counts(most: int | None, *, few: bool) -> tuple[int, ...]:
+    """Rounds at a time, no more than there are; more of them first where threads are few."""
+    order = (16, 8, 4) if few else (8, 16, 2)
+    return order if most is None else tuple(n for n in order if n <= most) or (2,)
 
 
 def _busy(kernel: Kernel) -> float:

@@ -114,3 +114,35 @@ def test_one_loop_keeps_nothing() -> None:
     text = text.replace("for (int i = 1; i < m; i++) if", "if (m) if (int i = 0; true) if")
     assert not sites(text, 99, 99)
     assert not sites(COLUMNS.replace("i < m; i++) {", "i < n; i++) {"), 99, 0)
+
+
+PLANE = """\
+#pragma optiml launch k grid(cdiv(n, 16), cdiv(l, 16)) block(16, 16)
+__global__ void k(const float* a, float* out, int l, int m, int n) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < n && y < l) {
+        float top = -INFINITY, sum = 0.0f;
+        for (int i = 0; i < m; i++) top = fmaxf(top, a[(y * m + i) * n + x]);
+        for (int i = 0; i < m; i++) sum += expf(a[(y * m + i) * n + x] - top);
+        for (int i = 0; i < m; i++) out[(y * m + i) * n + x] = expf(a[(y * m + i) * n + x] - top) / sum;
+    }
+}
+"""
+
+
+def test_a_plane_of_threads_with_one_test_for_both_axes_keeps_its_columns() -> None:
+    (kernel,) = kernels(parse_program(PLANE), None)
+    sizes = {"l": 9, "m": 64, "n": 300}
+    facts = LaunchFacts("k", 1, (19, 1, 1), (16, 16, 1), {}, sizes)
+    found = list(ReadOnce().sites(replace(kernel, facts=facts, chip="h200")))
+    assert len(found) >= 3
+    ends = {"same"}
+    for site in found:
+        assert isinstance(site, Site)
+        made = site.apply()
+        assert isinstance(made, Kernel), made
+        after = made.program.with_values(site.points[-1]).text
+        arrays = {"a": Array("f4", ("l", "m", "n")), "out": Array("f4", ("l", "m", "n"), "zeros")}
+        small = {"l": 3, "m": 65, "n": 32}
+        ends.add(end_of(PLANE, after, arrays, {"l": 2, "m": 5, "n": 64}, small, rounds=True))
+    assert ends == {"same"}
