@@ -38,8 +38,18 @@ def printed(text: str, layout: Callable[[Token | None, Token], str]) -> str:
 
 
 def _tokens(text: str) -> Iterator[Token]:
-    for at, node in enumerate(_leaves(parse(text).root)):
-        yield Token(src(node).strip(), at, node.type.startswith("preproc"))
+    leaves = list(_leaves(parse(text).root))
+    for at, node in enumerate(leaves):
+        before, after = leaves[at - 1] if at else None, leaves[at + 1 : at + 2]
+        # The grammar takes `x < n && y >= 1` for a template with a value.
+        if before is not None and _is_split(before, node):
+            continue
+        split = bool(after) and _is_split(node, after[0])
+        yield Token(">=" if split else src(node).strip(), at, node.type.startswith("preproc"))
+
+
+def _is_split(left: Node, right: Node) -> bool:
+    return left.end_byte == right.start_byte and (left.type, right.type) == (">", "=")
 
 
 def _leaves(node: Node) -> Iterator[Node]:
