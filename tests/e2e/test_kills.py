@@ -59,7 +59,9 @@ def counted(journal: Path) -> int:
 def outcome(path: Path) -> dict[str, object]:
     """What a search found, less its times and the note of one that was killed after its last one."""
     found = json.loads(path.read_text())
-    found["notes"] = [note for note in found["notes"] if not note.startswith("all evaluations were")]
+    found["notes"] = [
+        note for note in found["notes"] if not note.startswith("all evaluations were")
+    ]
     return {k: v for k, v in found.items() if k not in ("wall_seconds", "timings", "journal")}
 
 

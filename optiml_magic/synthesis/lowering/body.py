@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,7 +34,6 @@ from optiml_magic.synthesis.refusals import RefusalError
 from optiml_magic.synthesis.sizes import Extents, Quotient, substituted, symbols_of, valued
 
 At = tuple[Polynomial, ...]
-_MOST_VISITS = 4000  # of nodes at places, in one kernel
 _MOST_CONSTANTS = 4096  # numbers of a table in the text
 _DEEP = 40  # nodes that are computed for each other
 _SHORT = 2  # factors of a sum's terms, from which on it is written row by row
@@ -76,8 +76,12 @@ class Body:
         choices: Choices,
         parallel: Mapping[str, Polynomial],
         wholes: Mapping[Polynomial, Polynomial] = MappingProxyType({}),
+        most: float = math.inf,
     ) -> None:
-        """``parallel`` has the extents of a thread's indices, ``wholes`` shorter forms of sums."""
+        """``parallel`` has the extents of a thread's indices, ``wholes`` shorter forms of sums.
+
+        More than ``most`` values raise TooMuchError.
+        """
         self.choices = choices
         self.ranges = dict(parallel)
         self._wholes = wholes
@@ -92,6 +96,7 @@ class Body:
         self.cost = 0.0
         self.divisions = 0
         self._visited = 0
+        self._most = most
         self._nesting = 0
 
     @property
@@ -258,7 +263,7 @@ class Body:
             self._visited += 1
             visit = Visit(at, scope.times, self.cost - before)
             self.visits.setdefault(node, []).append(visit)
-            if self._visited > _MOST_VISITS:
+            if self._visited > self._most:
                 raise TooMuchError(self.visits)
         return value
 

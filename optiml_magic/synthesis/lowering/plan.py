@@ -45,7 +45,8 @@ _FEW, _LONG = 1024, 8192  # results, and elements of each, that are summed up in
 _SORTED = (64, 1024)  # elements that are sorted by counting: of a long row, and a whole row
 _APART = 256  # rows that a thread goes down, from which on others could help it
 _RUNS = (256, 4096)  # elements of a part, at least and at most
-_VISITED = 8  # places of a node that is computed at too many
+_MOST_VISITS = 4000  # of nodes at places, in one write
+_VISITED = 8  # visits of a node, from which on it is stored where a kernel has too many
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,8 @@ class _Planner:
         while True:
             tried = self._try(node, parallel, reads)
             more = self._worth(node, parallel, reads, self._again(tried, node))
+            if tried.too_much and not more:
+                raise _too_much(node)
             if not more:
                 return Stored(node, writes(node, parallel), tried.read, parallel)
             reads |= more
@@ -212,11 +215,12 @@ class _Planner:
         cost, too_much, elements, threads = 0.0, False, 1.0, math.inf
         for write in writes(node, parallel):
             symbols = [f"t{k}" for k in range(len(write.domain))]
-            body = Body(choices, dict(zip(symbols, write.domain, strict=True)))
+            extents = dict(zip(symbols, write.domain, strict=True))
+            body = Body(choices, extents, most=_MOST_VISITS)
             at: At = tuple(Polynomial.symbol(s) for s in symbols)
             try:
                 write.work(body, at, "stored")
-            except TooMuchError:
+            except (TooMuchError, RecursionError):
                 too_much = True
             except RefusalError as error:
                 error.line = error.line or write.node.line
@@ -240,7 +244,7 @@ class _Planner:
             if node in self._choices.arrays or is_stored(node) or node in tried.read:
                 continue
             if tried.too_much:
-                if len({v.at for v in visits}) >= _VISITED:
+                if len(visits) >= _VISITED:
                     found.add(node)
                 continue
             if _splits(node, tried, self._choices):
@@ -291,6 +295,15 @@ class _Memory(dict[Node, str]):
         if node is self._own:
             return default
         return super().get(node) or ("stored" if is_stored(node) else default)
+
+
+def _too_much(node: Node) -> RefusalError:
+    error = RefusalError(
+        "an element is made of more values in each other than a kernel can have written down",
+        "say it by axes: put what is alike into one array, and reduce, index or repeat that",
+    )
+    error.line = node.line
+    return error
 
 
 def _splits(node: Node, tried: _Tried, choices: Choices) -> bool:

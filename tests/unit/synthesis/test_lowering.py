@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from optiml_magic.from_reference import with_kernel
+from optiml_magic.from_reference import NotLoweredError, with_kernel
 from optiml_magic.model.task import Task
 from tests.present import sampled
 from tests.unit.synthesis.running import run
@@ -170,6 +170,28 @@ def test_a_chain_that_is_longer_than_pythons_stack() -> None:
         return x
 
     assert _kernels(run(reference, _floats, ({"n": 4, "m": 3},))) == 1
+
+
+def test_writes_that_read_each_others_rows_are_stored_where_there_are_too_many() -> None:
+    def reference(x: Any) -> Any:
+        for _ in range(5):
+            before, x = x, x.copy()
+            x[1:] -= before[:-1]
+            x[:, 0] = 1
+            last = x[-1]
+            last *= 0.5
+        return x, x.sum(axis=1)
+
+    run(reference, _floats, SIZES)
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    def reference(x: Any) -> Any:
+        return np.concatenate([x * 2] * 600)
+
+    with pytest.raises(NotLoweredError, match="more values in each other") as refused:
+        run(reference, _floats, SIZES)
+    assert "np.concatenate" in str(refused.value)
 
 
 def test_long_rows_are_merged() -> None:
