@@ -12,7 +12,7 @@ _LAUNCH = re.compile(r"^(#pragma optiml launch )(\w+)(.* block\((\d+).*)$", re.M
 
 def apply(text: str) -> str | None:
     launches = list(_LAUNCH.finditer(text))
-    if len(launches) != 1 or "template" in text:
+    if len(launches) != 1 or "template" in text or re.search(r"\b[TW]\b", text):
         return None
     kernel, width = launches[0][2], launches[0][4]
     made, given = [], ""
