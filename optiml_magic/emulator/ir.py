@@ -15,6 +15,7 @@ from optiml_magic.emulator.layout import (
     FLIGHT,
     HAZARD,
     MBARRIER,
+    MEETING,
     PRINT,
     RELEASE,
     SITE,
@@ -40,6 +41,7 @@ RECORDS = {
     "Q": ACQUIRED,
     "F": FLIGHT,
     "M": MBARRIER,
+    "E": MEETING,
 }
 
 
@@ -127,7 +129,7 @@ class Code:
 #   %v = splat i64 %x            the scalar in all lanes
 
 _NAME = r"(%[\w.]+)"
-_FIELD = r"([WCASPKHRLQFM])\.(\w+)"
+_FIELD = r"([WCASPKHRLQFME])\.(\w+)"
 _VALUE = r"(%?-?[\w.]+)"
 _GET = re.compile(rf"\s*{_NAME} = get {_NAME} {_FIELD}")
 _SET = re.compile(rf"\s*set {_NAME} {_FIELD} {_VALUE}")

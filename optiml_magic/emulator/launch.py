@@ -179,10 +179,17 @@ def _counted(
     sample = limits.sample
     if sample and total > FEW and not (sample.complete and total > MOST):
         found = partial(tally, kernel.name, kernel.lowered)
-        return count_some(crew, grid, sample.instructions, found, complete=sample.complete)
+        some = count_some(crew, grid, sample.instructions, found, complete=sample.complete)
+        return _with_meetings(some, crew, some.sampled.blocks if some.sampled else total, total)
     _run_whole(crew, total, order, count=True)
     read, written = (int(sectors.sum()) for sectors in crew.touched())
-    return tally(kernel.name, kernel.lowered, crew.counted(), read, written)
+    counters = tally(kernel.name, kernel.lowered, crew.counted(), read, written)
+    return _with_meetings(counters, crew, total, total)
+
+
+def _with_meetings(counters: KernelCounters, crew: Crew, ran: int, total: int) -> KernelCounters:
+    word, line = crew.met(ran, total)
+    return replace(counters, updates_of_a_word=word, updates_of_a_line=line)
 
 
 def _invalid(

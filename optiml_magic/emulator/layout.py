@@ -76,6 +76,7 @@ WORKER = Record(
     log_used="i64",  # runs in it
     log_room="i64",  # 0: nothing is logged
     log_block="i64",  # 1 + the block that the last run belongs to
+    met="ptr",  # per slot of a word's address: MEETING
     marks="ptr",  # for the count of bank conflicts: a zero byte for each 4 of shared memory
     watch="ptr",  # null unless the kernel was built with checks
     warp_step="i32",  # the n-th warp to run is (n * step + first) modulo the warps
@@ -119,6 +120,15 @@ SITE = Record(
     sector="i64",
     line="i32",
 )
+
+# Updates by atomics of the words of one slot; of an array of up to SLOTS words each has its own.
+MEETING = Record(
+    16,
+    updates="i64",
+    blocks="i32",  # that made them
+    stamp="i32",  # 1 + the last block of this worker
+)
+SLOTS = 1 << 16
 
 BLOCK_MARK = 0xFFFFFFFF  # in place of a first sector: the block whose runs follow
 COUNTS = 7  # fields at the head of a site that count

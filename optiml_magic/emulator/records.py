@@ -12,9 +12,11 @@ from optiml_magic.emulator.layout import (
     ALLOCATION,
     BARRIERS,
     COUNTS,
+    MEETING,
     PRINT_CAPACITY,
     SITE,
     SLICE,
+    SLOTS,
     TID,
     WARP,
     WORKER,
@@ -104,6 +106,8 @@ class Worker:
         self._states = _warps(lowered.warp_size, block, self._local, kernel.local_bytes)
         self._status = np.zeros(warps + BARRIERS, np.int32)
         self.printed = zeros(PRINT_CAPACITY if lowered.prints else 0)
+        meets = any(s.access == "atomic" and "global" in s.spaces for s in lowered.sites)
+        self._met = zeros(SLOTS * MEETING.size if meets else 0)
         self._marks = zeros(shared_size // 4 + 1)
         self._warp_stamps = np.zeros(warps, np.uint32)
         self.record = Fields(
@@ -127,6 +131,7 @@ class Worker:
             blocks=self.blocks.ctypes.data,
             idle=self.idle.ctypes.data,
             warp_stamps=self._warp_stamps.ctypes.data,
+            met=self._met.ctypes.data,
             marks=self._marks.ctypes.data,
             printed=self.printed.ctypes.data,
             local_size=kernel.local_bytes,
@@ -147,6 +152,18 @@ class Worker:
         """The runs (first, count) between marks of blocks; None where there was no room."""
         used = self.record.get("log_used")
         return None if used < 0 else self._log[:used]
+
+    @property
+    def met(self) -> NDArray[np.int64]:
+        """Of each slot the updates, and the blocks that made them; no slots without atomics."""
+        rows = self._met.reshape(-1, MEETING.size)
+        updates, blocks = (MEETING.offset[field] for field in ("updates", "blocks"))
+        return np.stack(
+            [
+                rows[:, updates : updates + 8].copy().view(np.int64)[:, 0],
+                rows[:, blocks : blocks + 4].copy().view(np.int32)[:, 0].astype(np.int64),
+            ]
+        )
 
     @property
     def sites(self) -> NDArray[np.int64]:

@@ -306,14 +306,10 @@ def _undefined(case: _Case) -> Words:
     if case.here is case.there or case.there.action == "atomic":
         use = "is updated"
     space = _SPANS.get(case.there.space, "memory")
-    return (
-        f"a value of {space} that nothing has written {use}",
-        (
-            "write every element before it is read: the rim of a tile, the end of an array, an "
-            "accumulator"
-        ),
-        "uninitialised",
-    )
+    fix = "write every element before it is read: the rim of a tile, the end of an array"
+    if case.there.space == "global":
+        fix += "; `#pragma optiml zero(NAME)` clears a buffer before the launches"
+    return f"a value of {space} that nothing has written {use}", fix, "uninitialised"
 
 
 def _absent(case: _Case) -> Words:

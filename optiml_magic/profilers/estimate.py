@@ -31,6 +31,8 @@ _DRAM_CYCLES, _L2_CYCLES, _L1_CYCLES = 800.0, 270.0, 35.0  # latencies under loa
 _ISSUE_CYCLES = 4.5  # between dependent instructions of one warp
 _START_CYCLES = 700.0  # from a block's place becoming free to its first load, and its drain
 _BARRIER_CYCLES = 30.0
+# Updates by atomics: of one word of global memory, and of words in one line, one after the other.
+_WORD_CYCLES, _LINE_CYCLES = 3.7, 0.42
 _MOST_IN_FLIGHT = 8.0  # loads of one warp
 
 
@@ -54,6 +56,7 @@ def estimate(chip: Chip, launch: Launch, counters: KernelCounters, fit: Occupanc
     terms["l2"] = traffic.l2_bytes / chip.l2_bandwidth
     terms["dram"] = traffic.dram_bytes / (_DRAM_EFFICIENCY * chip.dram_bandwidth)
     terms["blocks"] = launch.blocks * _BLOCK_CYCLES / chip.clock
+    terms["atomics"] = _meeting_cycles(counters) / chip.clock
     terms["latency"] = _latency_seconds(chip, launch, counters, fit, traffic)
     bounds = sorted((Bound(n, s) for n, s in terms.items()), key=lambda b: -b.seconds)
     rest = sum(b.seconds for b in bounds[1:] if b.resource not in ("latency", "blocks"))
@@ -113,6 +116,12 @@ def _throughput_cycles(chip: Chip, counters: KernelCounters) -> dict[str, float]
         # One tag lookup, of a 128-byte line, and one shared wavefront a cycle.
         "lsu": shared + sum(max(m.requests, m.lines) for m in global_),
     }
+
+
+def _meeting_cycles(counters: KernelCounters) -> float:
+    """Cycles of the one slice of the L2 that the busiest word and line belong to."""
+    word, line = counters.updates_of_a_word or 0, counters.updates_of_a_line or 0
+    return max(_WORD_CYCLES * word, _LINE_CYCLES * line)
 
 
 def _store_cost(memory: MemoryCounters) -> float:

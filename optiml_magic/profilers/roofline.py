@@ -16,6 +16,7 @@ _FAMILY: dict[str, RooflineClass] = {
     "dram": "memory",
     "l2": "memory",
     "lsu": "memory",
+    "atomics": "memory",
     "issue": "compute",
     "fp32": "compute",
     "fp64": "compute",

@@ -33,6 +33,7 @@ _TITLES = {
     "dram": "device memory",
     "l2": "L2 cache",
     "lsu": "L1 and shared memory",
+    "atomics": "atomics at one place",
     "issue": "issuing instructions",
     "fp32": "float32 units",
     "fp64": "float64 units",

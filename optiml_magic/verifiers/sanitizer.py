@@ -240,6 +240,8 @@ def _hazards(record: str) -> Iterator[Hazard]:
     elif head["undefined"]:
         kind, message = "uninitialised", f"{head['width']} bytes that nothing has written are read"
         fix = "write every element before it is read"
+        if head["from"] == "global":
+            fix += ", or clear the buffer with `#pragma optiml zero(NAME)`"
     else:
         message = record.partition(" at ")[0]
         message = message.removeprefix("Barrier error detected.").strip(" .")

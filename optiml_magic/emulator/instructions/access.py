@@ -26,6 +26,8 @@ from optiml_magic.ptx.nouns import (
 
 _SPACES = ("global", "shared", "local", "const", "param")
 _KIND = {"load": 1, "store": 2, "atomic": 3}
+_MERGED = 8  # ptxas adds up what all lanes of a warp do at one word
+_MERGING = frozenset(["add", "min", "max", "and", "or", "xor"])
 PARAMETER = "param:"  # prefix of a kernel parameter among the symbols: its address is an offset
 
 
@@ -85,7 +87,9 @@ def atomic(k: Lanes, i: Instruction) -> None:
     columns = [o.items if isinstance(o, Vector) else (o,) for o in operands[1:]]
     rows = list(zip(*columns, strict=True))
     targets = target.items if isinstance(target, Vector) else (target,) * len(rows)
-    hosts = resolve(k, i, operands[0], "atomic", len(rows) * width // 8)
+    merged = width == 32 and sort != "f" and operation in _MERGING and not half.is_half(i.type)
+    kind = _KIND["atomic"] | (_MERGED if merged else 0)
+    hosts = resolve(k, i, operands[0], "atomic", len(rows) * width // 8, kind=kind)
     for at, (item, row) in enumerate(zip(targets, rows, strict=True)):
         first, second = (k.read(o, i.type) for o in (row[0], row[-1]))
         old = k.call(
@@ -137,7 +141,7 @@ def hint(_k: Lanes, _i: Instruction) -> None:
     """Cache hints change no value."""
 
 
-def resolve(  # an access has this many parts
+def resolve(  # noqa: PLR0913  # an access has this many parts
     k: Lanes,
     i: Instruction,
     operand: Operand,
@@ -146,6 +150,7 @@ def resolve(  # an access has this many parts
     *,
     space: str = "",
     mask: str = "",
+    kind: int = 0,
 ) -> str:
     """Host addresses of the active lanes (or of ``mask``), after the checks; counts the request."""
     if not isinstance(operand, Address):
@@ -154,13 +159,13 @@ def resolve(  # an access has this many parts
     counted = space not in ("const", "param")
     if space == "param" and isinstance(operand.base, Symbol):
         space = "local"  # where the arguments of inlined functions lie
-    kind: Space = "global" if space in ("const", "param") else space  # type: ignore[assignment]
-    spaces: tuple[Space, ...] = ("global", "shared", "local") if space == "generic" else (kind,)
+    met: Space = "global" if space in ("const", "param") else space  # type: ignore[assignment]
+    spaces: tuple[Space, ...] = ("global", "shared", "local") if space == "generic" else (met,)
     site = k.tables.site(Site(i.line, access, width, spaces, counted))
     base = k.code.get("%w", WORKER, "sites")
     pointer = k.code.let(f"getelementptr i8, ptr {base}, i64 {site * SITE.size}")
     hosts = k.call(
-        f"om_resolve_{'generic' if space == 'generic' else kind}",
+        f"om_resolve_{'generic' if space == 'generic' else met}",
         integers(64),
         "ptr %w",
         "ptr %warp",
@@ -168,7 +173,7 @@ def resolve(  # an access has this many parts
         f"{integers(64)} {addresses(k, operand)}",
         f"i32 {mask or k.mask()}",
         f"i64 {width}",
-        f"i32 {_KIND[access] if counted else 0}",
+        f"i32 {(kind or _KIND[access]) if counted else 0}",
     )
     if counted:
         k.hosts = hosts

@@ -38,7 +38,8 @@ begin:
   %shifts = splat i32 %shift
   %u = lshr <32 x i32> %a, %shifts
   %mv = bitcast i32 %mask to <32 x i1>
-  %atomic = icmp eq i32 %kind, 3
+  %used = and i32 %kind, 3
+  %atomic = icmp eq i32 %used, 3
   %narrow = icmp eq i32 %unit, 4
   br i1 %narrow, label %words, label %wider
 words:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from optiml_magic.emulator.ir import each, expand
+from optiml_magic.emulator.layout import MEETING, SLOTS
 from optiml_magic.emulator.library import family
 
 
@@ -230,9 +231,15 @@ done:
 
 @family("om_count_contention")
 def count_contention() -> str:
-    """For an atomic: the most lanes that meet at one address, less one; they take turns."""
-    return expand("""
-define internal void @om_count_contention(ptr %site, <32 x i64> %a, i32 %mask) noinline {
+    """For an atomic: the most lanes that meet at one address, less one; they take turns.
+
+    And the updates of each word, with the blocks that made them. ``kind`` has bit 3 where lanes
+    that are all at one word are one update.
+    """
+    return expand(f"""
+define internal void @om_count_contention(
+    ptr %w, ptr %site, <32 x i64> %a, i32 %mask, i32 %kind
+) noinline {{
 entry:
   %none = icmp eq i32 %mask, 0
   br i1 %none, label %skip, label %begin
@@ -241,10 +248,16 @@ skip:
 begin:
   %ap = alloca <32 x i64>, align 64
   store <32 x i64> %a, ptr %ap
+  %met = get %w W.met
+  %block = get %w W.block
+  %b32 = trunc i64 %block to i32
+  %stamp = add i32 %b32, 1
+  %k8 = and i32 %kind, 8
+  %merges = icmp ne i32 %k8, 0
   br label %loop
 loop:
-  %rest = phi i32 [%mask, %begin], [%rest1, %loop]
-  %most = phi i32 [1, %begin], [%most1, %loop]
+  %rest = phi i32 [%mask, %begin], [%rest1, %counted]
+  %most = phi i32 [1, %begin], [%most1, %counted]
   %k = call i32 @llvm.cttz.i32(i32 %rest, i1 true)
   %kz = zext i32 %k to i64
   %apk = getelementptr i64, ptr %ap, i64 %kz
@@ -257,12 +270,32 @@ loop:
   %rest1 = and i32 %rest, %other
   %meet = call i32 @llvm.ctpop.i32(i32 %same)
   %most1 = call i32 @llvm.umax.i32(i32 %most, i32 %meet)
-  %left = call i32 @llvm.ctpop.i32(i32 %rest1)
-  %end = icmp ule i32 %left, %most1
+  %all = icmp eq i32 %same, %mask
+  %one = and i1 %all, %merges
+  %updates32 = select i1 %one, i32 1, i32 %meet
+  %updates = zext i32 %updates32 to i64
+  %word = lshr i64 %x, 2
+  %slot = and i64 %word, {SLOTS - 1}
+  %at = mul i64 %slot, {MEETING.size}
+  %place = getelementptr i8, ptr %met, i64 %at
+  %up = get %place E.updates
+  %up1 = add i64 %up, %updates
+  set %place E.updates %up1
+  %last = get %place E.stamp
+  %known = icmp eq i32 %last, %stamp
+  br i1 %known, label %counted, label %first
+first:
+  set %place E.stamp %stamp
+  %blocks = get %place E.blocks
+  %blocks1 = add i32 %blocks, 1
+  set %place E.blocks %blocks1
+  br label %counted
+counted:
+  %end = icmp eq i32 %rest1, 0
   br i1 %end, label %done, label %loop
 done:
   %turns = sub i32 %most1, 1
   %turnsz = zext i32 %turns to i64
   count %site S.contention %turnsz
   ret void
-}""")
+}}""")

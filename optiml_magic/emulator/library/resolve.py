@@ -91,10 +91,11 @@ found:
 counting:
   call void @om_count_sectors(
     ptr %w, ptr %site, <32 x i32> %s, i32 %mask, i64 %width, i32 %kind, i64 1)
-  %atomic = icmp eq i32 %kind, 3
+  %used = and i32 %kind, 3
+  %atomic = icmp eq i32 %used, 3
   br i1 %atomic, label %meet, label %done
 meet:
-  call void @om_count_contention(ptr %site, <32 x i64> %a, i32 %mask)
+  call void @om_count_contention(ptr %w, ptr %site, <32 x i64> %a, i32 %mask, i32 %kind)
   br label %done
 done:
   ret <32 x i64> %h

@@ -125,6 +125,17 @@ def test_contention(space, below):
     assert atomic.contention == sum(most) - len(most)
     if space == "shared":
         assert atomic.wavefronts == wavefronts(at, 4)
+        return
+    # A 32-bit integer: what all lanes add at one word is one update.
+    updates = Counter[int]()
+    for row in at:
+        words = Counter(row[row >= 0].tolist())
+        updates.update({w: 1 if len(words) == 1 else n for w, n in words.items()})
+    lines = Counter[int]()
+    for word, n in updates.items():
+        lines[word // 32] += n
+    assert counters.updates_of_a_word == max(updates.values())
+    assert counters.updates_of_a_line == max(lines.values())
 
 
 @given(
