@@ -15,7 +15,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import is_simple
 from optiml_magic.kernels.primitives.grids import form_of, needed
 from optiml_magic.kernels.primitives.heads import count_of
-from optiml_magic.kernels.primitives.mapped import mapped
+from optiml_magic.kernels.primitives.mapped import check_own_work, mapped
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.parts import Sharing, Splitting, dtype_of
 from optiml_magic.kernels.tree import Statement
@@ -25,7 +25,7 @@ from optiml_magic.source.directives import (
     ScratchDirective,
     TuneDirective,
 )
-from optiml_magic.source.expressions import parse_expression
+from optiml_magic.source.expressions import Number, parse_expression
 
 
 @primitive
@@ -47,8 +47,11 @@ def front(kernel: Kernel) -> Kernel:
 class _Chunks(Splitting):
     def __init__(self, kernel: Kernel, at: int, sharing: Sharing) -> None:
         super().__init__(kernel, at, sharing)
-        items = mapped(kernel, self.effects)
-        self.across = items.count
+        alone = kernel.block[0] == 1 and kernel.launch.grid[0].tree == Number(1)
+        if alone:
+            check_own_work(kernel, self.effects)
+        items = None if alone else mapped(kernel, self.effects)
+        self.across = parse_expression("1") if items is None else items.count
         self.down = needed(kernel, "y") if "y" in self.before else None
         number = kernel.axes()[self.loop]
         if not is_simple(number, self.effects):
@@ -56,7 +59,7 @@ class _Chunks(Splitting):
         assert number.variable is not None
         self.counter = number.variable
         speller = speller_before(kernel, self.effects, self.loop)
-        self.limit = items.limit(speller)
+        self.limit = "1" if items is None else items.limit(speller)
         rows = form_of(self.down.tree, kernel.reading.symbols) if self.down is not None else None
         self.high = "gridDim.y * blockDim.y" if rows is None else speller.factor(rows)
         self.down = None if rows is None else self.down

@@ -59,6 +59,17 @@ class Mapped:
 
 def mapped(kernel: Kernel, effects: Effects) -> Mapped:
     """The items of a kernel. Raises NotLegal where its threads do not have one each."""
+    check_own_work(kernel, effects)
+    found = uses(kernel, "x")
+    count = needed(kernel, "x", loads=True)
+    bound = form_of(count.tree, kernel.reading.symbols) if count is not None else None
+    if count is None or bound is None or not found.whole:
+        raise NotLegal("how many items there are its guards do not say as its launch does")
+    return _Parting(kernel, effects, found.whole).mapped(count, bound)
+
+
+def check_own_work(kernel: Kernel, effects: Effects) -> None:
+    """Raise NotLegal where a thread asks for more than its index along x, or meets others."""
     effects.straightforward()
     without_warps(kernel)
     own_text_only(kernel)
@@ -74,11 +85,6 @@ def mapped(kernel: Kernel, effects: Effects) -> Mapped:
     for part in (*found.parts, *found.strides):
         line = kernel.unit.line(*(part.span or kernel.function.span))
         raise NotLegal("a thread asks for more than its index along x", line)
-    count = needed(kernel, "x", loads=True)
-    bound = form_of(count.tree, kernel.reading.symbols) if count is not None else None
-    if count is None or bound is None or not found.whole:
-        raise NotLegal("how many items there are its guards do not say as its launch does")
-    return _Parting(kernel, effects, found.whole).mapped(count, bound)
 
 
 class _Parting:

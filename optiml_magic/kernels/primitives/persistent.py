@@ -51,13 +51,13 @@ def persistent(kernel: Kernel, stride: Stride) -> Kernel:
 
 
 def elements(kernel: Kernel) -> tuple[Expression, ...]:
-    """How many threads do something, along x, and along y where blocks have several rows.
+    """How many threads do something, along x, and along y and z where blocks have several rows.
 
     Raises NotLegal where a thread may do no other's work.
     """
-    rank = 1 if kernel.block[1] == 1 else 2
-    if None in kernel.block or kernel.block[2] != 1 or len(kernel.launch.grid) > max(rank, 2):
-        raise NotLegal("its blocks have three dimensions")
+    rank = max(k + 1 for k, extent in enumerate(kernel.block) if extent != 1 or not k)
+    if None in kernel.block or len(kernel.launch.grid) > max(rank, 2):
+        raise NotLegal("its grid has more dimensions than its blocks")
     Effects(kernel).straightforward()
     if kernel.launch.shared is not None:
         raise NotLegal("it has dynamic shared memory")
@@ -74,9 +74,9 @@ def elements(kernel: Kernel) -> tuple[Expression, ...]:
     for variable in Effects(kernel).changed(body):
         if variable in given:
             raise NotLegal(f"`{variable.name}` changes", variable.line)
-    if any(uses(kernel, axis).strides for axis in "xy"):
+    if any(uses(kernel, axis).strides for axis in "xyz"):
         raise NotLegal("its threads take elements a grid apart as it is")
-    counts = [needed(kernel, axis) for axis in "xy"[:rank]]
+    counts = [needed(kernel, axis) for axis in "xyz"[:rank]]
     found = tuple(count for count in counts if count is not None)
     if len(found) < rank:
         raise NotLegal("how many of its threads do something is not certain")
@@ -104,7 +104,7 @@ class _Persisting:
         if len(self.counts) > 1 and stride.several:
             raise NotLegal("elements of several rows do not lie together")
         fresh = kernel.fresh
-        self.line = fresh("line")
+        self.lines = (fresh("line"), fresh("plane"))[: len(self.counts) - 1]
         self.block, self.blocks = fresh("BLOCK"), fresh("BLOCKS")
         self.items = fresh("ITEMS") if stride.several else ""
         self.first, self.more = fresh("first"), fresh("more")
@@ -119,7 +119,7 @@ class _Persisting:
     def _wide(self) -> bool:
         """Whether there may be more elements than half of what 32 bits count."""
         kinds = self.old.reading.types
-        whole = [e for axis in "xy"[: len(self.counts)] for e in uses(self.old, axis).whole]
+        whole = [e for axis in "xyz"[: len(self.counts)] for e in uses(self.old, axis).whole]
         if any((k := kinds.get(e)) and k.size == 8 for e in whole):
             return True
         names = {name for count in self.counts for name in count.names}
@@ -135,10 +135,10 @@ class _Persisting:
         body = self.old.function.body
         kind = "long long" if self.wide else "int"
         whole = f"(({kind}){self.first} + {self.more})" if self.items else f"({kind}){self.item}"
-        wholes = [whole, f"({kind}){self.line}"][: len(self.counts)]
+        wholes = [whole, *(f"({kind}){line}" for line in self.lines)]
         places = {
             axis: Place(f"({spelled})" if self.wide else spelled, width or 1)
-            for axis, spelled, width in zip("xy", wholes, self.old.block, strict=False)
+            for axis, spelled, width in zip("xyz", wholes, self.old.block, strict=False)
         }
         swaps: dict[Node, _Swap] = dict(placed(self.old, places))
         for statement in walk(body):
@@ -154,7 +154,7 @@ class _Persisting:
     def _drop_guards(self, swaps: dict[Node, _Swap]) -> None:
         """Put what they hold in the place of branches on the guards, which hold in every round."""
         left = []
-        for axis, width, count in zip("xy", self.old.block, self.counts, strict=False):
+        for axis, width, count in zip("xyz", self.old.block, self.counts, strict=False):
             form = form_of(count.tree)
             assert form is not None  # it was compared with the guards
             left.append(room(axis, width or 1, form))
@@ -182,17 +182,17 @@ class _Persisting:
         return f"{grid} * {self.block}"
 
     def _apart(self, shown: str) -> str:
-        item, line = self.item, self.line
+        item = self.item
         made = (
             f"for ({self.kind} {item} = {self._first}; {item} < {self.end}; "
             f"{item} += {self._step}) {shown}"
         )
-        if len(self.counts) == 1:
-            return made
-        return (
-            f"for ({self.kind} {line} = blockIdx.y; {line} < {self.ends[1]}; "
-            f"{line} += gridDim.y) {{\n{made}\n}}"
-        )
+        for axis, line, end in zip("yz", self.lines, self.ends[1:], strict=False):
+            made = (
+                f"for ({self.kind} {line} = blockIdx.{axis}; {line} < {end}; "
+                f"{line} += gridDim.{axis}) {{\n{made}\n}}"
+            )
+        return made
 
     def _together(self, shown: str) -> str:
         first, more = self.first, self.more
@@ -208,9 +208,13 @@ class _Persisting:
     def _launch(self) -> LaunchDirective:
         launch, block = self.old.launch, parse_expression(self.block)
         if len(self.counts) > 1:  # few blocks along a row, so that each has several rows
-            across = parse_expression(f"cdiv({self.count}, {self.block} * {_ACROSS})")
-            down = parse_expression(f"min({self.counts[1]}, {self.blocks})")
-            return replace(launch, grid=(across, down), block=(block,))
+            rows, *planes = self.counts[1:]
+            extents = [
+                f"cdiv({self.count}, {self.block} * {_ACROSS})",
+                f"min({rows}, {self.blocks})",
+            ]
+            extents += [f"min({count}, cdiv({self.blocks}, {rows}))" for count in planes]
+            return replace(launch, grid=tuple(map(parse_expression, extents)), block=(block,))
         each = f"{self.block} * {self.items}" if self.items else self.block
         grid = parse_expression(f"min(cdiv({self.count}, {each}), {self.blocks})")
         return replace(launch, grid=(grid, *launch.grid[1:]), block=(block,))

@@ -42,6 +42,8 @@ def along(kernel: Kernel, axis: Axis, access: Access) -> bool:
     by = form.coefficient(axis.name) if form is not None else None
     if form is None or by is None or not size or by.value not in (size, -size):
         return False
+    if kernel.block == (1, 1, 1):  # no thread has a neighbour
+        return True
     thread = form.coefficient(_THREAD)
     near = thread is not None and thread.value is not None and abs(thread.value) <= size
     return _differs(kernel, form.without([axis.name])) and not (

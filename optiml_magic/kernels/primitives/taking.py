@@ -49,7 +49,7 @@ def ways(kernel: Kernel, rest: int, block: int = 256) -> tuple[list[Way], Refuse
     except NotLegal as reason:
         return [], Refused(reason.reason, reason.line)
     chip = CHIPS.get(kernel.chip)
-    rows = kernel.block[1] != 1
+    rows = kernel.block[1:] != (1, 1)
     others = math.prod(kernel.facts.grid[1:]) if kernel.facts is not None and not rows else 1
     sms = max(1, (chip.sms if chip is not None else _SMS) // max(others, 1))
     most = tuple(sms * times for times in _TIMES)
@@ -61,13 +61,14 @@ def ways(kernel: Kernel, rest: int, block: int = 256) -> tuple[list[Way], Refuse
         for width in widths
     }
     other = 512 if block != 512 else 1024
-    points = tuple({"BLOCK": w, "BLOCKS": blocks[w]} for w in (block, other))
+    width_name, number, items = (kernel.fresh(n) for n in ("BLOCK", "BLOCKS", "ITEMS"))
+    points = tuple({width_name: w, number: blocks[w]} for w in (block, other))
     found = []
     each = 1 if rows else _each(kernel)
     if each > 1:
         stride = Stride(blocks[block], block, most, widths, each, (each, 2 * each, 4 * each))
         words = f", {each} of its elements at once"
-        several: tuple[Point, ...] = tuple({**p, "ITEMS": each} for p in points)
+        several: tuple[Point, ...] = tuple({**p, items: each} for p in points)
         found.append(Way("vectors", words, partial(_in_vectors, stride), several))
     stride = Stride(blocks[block], block, most, widths)
     found.append(Way("apart", "", partial(_apart, stride), points))

@@ -19,6 +19,7 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.items import WIDEST
 from optiml_magic.kernels.primitives.kept import keep
 from optiml_magic.kernels.primitives.lanes import Lanes
+from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.reciprocals import by_reciprocals, divisions
@@ -54,7 +55,10 @@ class ReadOnce(KernelRule):
     """Softmax, norms, losses: loops of a thread, or of lanes, over the same elements."""
 
     name = "read_once"
-    before = (raised, linear, planar, in_full, direct, branched, in_register, opened, unnested)
+    before = (
+        raised, once_a_row, linear, planar, in_full, direct, branched, in_register, opened,
+        unnested,
+    )  # fmt: skip
     teaches = (
         "The same elements were brought from memory by several loops, one after the other. The "
         "first rounds of all of them take their elements from registers, which are loaded once, "

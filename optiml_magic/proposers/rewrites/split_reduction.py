@@ -33,6 +33,7 @@ from optiml_magic.proposers.rewrites.row_to_lanes import THREADS, order, shared_
 
 _ROWS = (1, 2, 4, 8, 16, 32)
 _PARTS = (1, 2, 4, 8, 16, 32, 64)
+_CHUNKS = (*_PARTS, 128, 256)  # whose blocks have several threads for a row
 _RESIDENT = 2048  # threads of a multiprocessor that is full
 _FEW = 2 * _PARTS[-1]  # rounds below which none is split; what combines parts has half as many
 _EACH = 4  # rounds of a part, at least: ours
@@ -137,7 +138,7 @@ def _in_rows(kernel: Kernel, walked: Sequence[Axis], few: int) -> Iterator[Site]
     outer = around[0] if around else walked[0].node
     number, axis = loops.index(outer), axes.get(outer)
     length = _FEW if kernel.facts is None or axis is None else rounds(kernel, axis)
-    made = chunk(kernel, number, _PARTS[0], _PARTS)
+    made = chunk(kernel, number, _CHUNKS[0], _CHUNKS)
     if axis is None or isinstance(made, Refused) or length is None:
         return
     inside = loops_in(outer.body)
@@ -149,10 +150,10 @@ def _in_rows(kernel: Kernel, walked: Sequence[Axis], few: int) -> Iterator[Site]
     parts = front(made)
     arithmetic = ("the order of additions",) if sums else order(parts, rows(parts))
     counter = axis.variable.name if axis.variable is not None else "its rounds"
-    most = max(n for n in _PARTS if n <= min(few, length, share))
+    most = max(n for n in _CHUNKS if n <= min(few, length, share))
     points = tuple(
         {kernel.fresh("PARTS"): n, made.fresh("THREADS"): _THREADS}
-        for n in dict.fromkeys((most, max(1, most // 2), min(2 * most, _PARTS[-1])))
+        for n in dict.fromkeys((most, max(1, most // 2), min(2 * most, _CHUNKS[-1])))
     )
     yield Site(
         f"chunks {number}", f"blocks share the loop over {counter}, their threads the rows in it",
@@ -163,7 +164,7 @@ def _in_rows(kernel: Kernel, walked: Sequence[Axis], few: int) -> Iterator[Site]
 
 def _chunked(kernel: Kernel, number: int) -> Kernel | Refused:
     """Parts by blocks, of which the threads share the rows."""
-    made = chunk(kernel, number, _PARTS[0], _PARTS)
+    made = chunk(kernel, number, _CHUNKS[0], _CHUNKS)
     if isinstance(made, Refused):
         return made
     parts = front(made)

@@ -8,6 +8,8 @@ from optiml_magic.proposers.rewrites.block_sum import BlockSum
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
 from optiml_magic.source.program import parse_program
 from tests.ideas import asked, made
+from tests.rewriting.writing import Array
+from tests.unit.primitives.alike import end_of
 
 DOT = """
 #pragma optiml zero(out)
@@ -56,6 +58,33 @@ def test_a_sum_of_floats_says_that_its_order_changes(compiles) -> None:
     assert {"BLOCK", "BLOCKS"} in names
     ideas, _ = asked(BlockSum(), DOT.replace("float*", "int*"))
     assert {idea.arithmetic for idea in ideas} == {()}
+
+
+SOLID = """\
+#pragma optiml zero(out)
+#pragma optiml launch k grid(cdiv(l, 8), cdiv(m, 4), cdiv(n, 2)) block(8, 4, 2)
+__global__ void k(const int* a, int* out, int l, int m, int n) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    int z = blockIdx.z * blockDim.z + threadIdx.z;
+    if (x < l && y < m && z < n && a[(z * m + y) * l + x] > 0) atomicAdd(out, 1);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "sizes", [(5, 3, 2), (64, 9, 7), (300, 1, 1), (1, 70, 3), (2, 2, 90), (1, 1, 1)]
+)
+@pytest.mark.parametrize("block", ["block(8, 4, 2)", "block(32, 1, 2)"])
+def test_blocks_of_planes_go_on_through_rows_and_planes(sizes: tuple[int, ...], block: str) -> None:
+    text = SOLID.replace("block(8, 4, 2)", block)
+    if "1, 2" in block:
+        text = text.replace("cdiv(l, 8), cdiv(m, 4)", "cdiv(l, 32), m")
+    first, *_ = made(asked(BlockSum(), text)[0])
+    arrays = {"a": Array("i4", ("n", "m", "l")), "out": Array("i4", ("1",), "zeros")}
+    extents = dict(zip("lmn", sizes, strict=True))
+    for blocks in (132, 2112):
+        program = parse_program(first.text).with_values({"BLOCKS": blocks, "BLOCK": 128})
+        assert end_of(text, program.text, arrays, extents, extents) == "same"
 
 
 def test_each_block_has_a_place_of_its_own(compiles) -> None:

@@ -121,6 +121,35 @@ def test_few_rows_are_shared_by_blocks_and_their_threads() -> None:
     same(text, made, shapes, {"rows": 301, "cols": 5}, {"PARTS": 8, "THREADS": 64}, rounds=True)
 
 
+ALONE = """\
+#pragma optiml launch k grid(1) block(1)
+__global__ void k(const float* a, float* out, int rows, int cols) {
+    float s = 0.0f;
+    for (int i = 0; i < rows * cols; ++i) s += a[i];
+    out[0] = s / rows;
+}
+"""
+
+
+@pytest.mark.parametrize(("grid", "out"), [("1", "out[0]"), ("1, cols", "out[blockIdx.y]")])
+def test_a_thread_without_neighbours_walks_along_a_row(grid: str, out: str) -> None:
+    text = ALONE.replace("grid(1)", f"grid({grid})").replace("out[0]", out)
+    launched = at(text, 400, 300)
+    assert launched.facts is not None
+    few = tuple(int(n) for n in grid.replace("cols", "3").split(", "))
+    facts = replace(launched.facts, grid=(*few, *(1,) * (3 - len(few))), block=(1, 1, 1))
+    (site,) = said(replace(launched, facts=facts))
+    assert isinstance(site, Site)
+    assert site.points[0]["PARTS"] >= 64
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    shapes = {"a": ("rows", "cols"), "out": ("cols",)}
+    for parts in (2, 256):
+        values = {"PARTS": parts, "THREADS": 64}
+        for sizes in ({"rows": 30, "cols": 7}, {"rows": 1, "cols": 1}):
+            same(text, made, shapes, sizes, values, rounds=True)
+
+
 def test_what_puts_the_parts_together_is_not_split_again() -> None:
     (site,) = found(at(COLUMNS, 100_000, 256))
     assert isinstance(site, Site)

@@ -1,0 +1,163 @@
+"""P13, hoist: what the threads of a row compute alike, one thread computes once for the row.
+
+A thread an element that goes through its row for a maximum, a sum or a mean does what all others
+of the row do. As a thread a row it is done before a loop over the elements, which lanes may share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from optiml_magic.kernels.editing import Node, edited, text
+from optiml_magic.kernels.expressions import Name, every
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
+from optiml_magic.kernels.primitives.paired import done
+from optiml_magic.kernels.primitives.serial import by_rows
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    Declare,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    Variable,
+    walk,
+)
+
+_WIDTH = 128  # rows of a block; rules choose another
+
+
+@primitive
+def once_a_row(kernel: Kernel) -> Kernel:
+    """A thread for each row, which walks along it behind what its elements have in common."""
+    if not loops_in(kernel.function.body):
+        raise NotLegal("its threads go through nothing")
+    made = done(hoisted(done(by_rows(kernel, _WIDTH)), 0))
+    if kernel.facts is None:
+        return made
+    known = {n: v for n, v in kernel.facts.scalars.items() if isinstance(v, int)}
+    shapes = {n: tuple(a.shape) for n, a in kernel.facts.arrays.items()}
+    blocks = made.launch.grid[0].evaluate({**kernel.program.values, **known}, shapes)
+    return replace(made, facts=replace(kernel.facts, grid=(blocks, 1, 1), block=(_WIDTH, 1, 1)))
+
+
+@primitive
+def hoisted(kernel: Kernel, at: int) -> Kernel:
+    """What each round of the loop with this number does alike is done once, before the loop.
+
+    Refused where there is no loop in it: a compiler moves the rest.
+    """
+    loop = loops_in(kernel.function.body)[at]
+    effects = Effects(kernel)
+    effects.straightforward()
+    axis = kernel.axes().get(loop)
+    if axis is None or not axis.exact or not is_simple(axis, effects) or loop.test is None:
+        raise NotLegal("a loop does not count from 0 in its head", loop.line)
+    assert axis.variable is not None
+    own = [*_parted(loop.body)]
+    alike = _alike(effects, loop, axis.variable, own)
+    if not any(isinstance(s, Loop) for one in alike for s in walk(one)):
+        raise NotLegal("each of the elements goes through others", loop.line)
+    _check_names(kernel, loop, alike)
+    rest = tuple(s for s in own if s not in alike)
+    inner = replace(loop, body=Block(None, loop.line, rest), span=None, head=None, foot=None)
+    moved: tuple[Statement, ...] = (*alike, inner)
+    if _loads_by_itself(effects, alike):  # where there is no round, there may be nothing to load
+        first: dict[Node, Node] = {
+            e: text("0") for e in every(loop.test)
+            if isinstance(e, Name) and e.variable is axis.variable
+        }  # fmt: skip
+        body = Block(None, loop.line, moved)
+        moved = (If(None, loop.line, edited(loop.test, first), body),)
+    return kernel.rewritten(edited(kernel.function.body, {loop: moved}))
+
+
+def _parted(body: Statement) -> Iterator[Statement]:
+    """The statements of a body, each local by itself."""
+    for statement in body.body if isinstance(body, Block) else (body,):
+        if isinstance(statement, Declare):
+            for variable in statement.variables:
+                yield replace(statement, variables=(variable,), span=None)
+        elif not isinstance(statement, Blank):
+            yield statement
+
+
+def _alike(
+    effects: Effects, loop: Loop, counter: Variable, own: Sequence[Statement]
+) -> list[Statement]:
+    """The statements that are the same in each round, and that nothing before them asks after."""
+    fresh = {v for s in own if isinstance(s, Declare) for v in s.variables}
+    written = {a.array for a in effects.accesses(loop) if a.mode != "load"}
+    varying, found = {counter}, list[Statement]()
+    before: set[Variable] | None = None
+    while varying != before:
+        before, found, asked = set(varying), [], set[Variable]()
+        always = True  # not behind a way out of the round
+        for statement in own:
+            changed = _changed(effects, statement)
+            touched = changed | effects.mentions(statement)
+            moves = (
+                always
+                and not touched & varying
+                and changed <= fresh
+                and not changed & asked
+                and _is_pure(effects, statement, written)
+            )
+            if moves:
+                found.append(statement)
+            else:
+                varying |= changed
+                asked |= touched
+            always = always and not _leaves(statement)
+    return found
+
+
+def _changed(effects: Effects, statement: Statement) -> set[Variable]:
+    own = statement.variables if isinstance(statement, Declare) else ()
+    return {*effects.changed(statement), *own}
+
+
+def _is_pure(effects: Effects, statement: Statement, written: set[str]) -> bool:
+    """Whether a statement leaves nothing behind but locals, nor reads what the loop writes."""
+    accesses = effects.accesses(statement)
+    if effects.kept(statement) or _leaves(statement):
+        return False
+    return not any(
+        a.mode != "load" or not a.array or any(effects.same(a.array, w) for w in written)
+        for a in accesses
+    )
+
+
+def _leaves(statement: Statement) -> bool:
+    """Whether a round may end in a statement."""
+    match statement:
+        case Leave():
+            return True
+        case Loop():
+            return any(isinstance(s, Leave) and s.kind == "return" for s in walk(statement))
+    return any(_leaves(inner) for inner in statement.statements)
+
+
+def _loads_by_itself(effects: Effects, statements: Sequence[Statement]) -> bool:
+    """Whether something is loaded outside of the loops in these."""
+    for statement in statements:
+        inside = {e for loop in loops_in(statement) for e in effects.inside(loop.body)}
+        if any(a.own not in inside for a in effects.accesses(statement)):
+            return True
+    return False
+
+
+def _check_names(kernel: Kernel, loop: Loop, moved: Sequence[Statement]) -> None:
+    """Raise NotLegal where a local that moves out has the name of another one."""
+    own = {v for s in moved if isinstance(s, Declare) for v in s.variables}
+    inside = {*walk(loop.body)}
+    others = {
+        v.name for s in walk(kernel.function.body) if isinstance(s, Declare) and s not in inside
+        for v in s.variables
+    } | {p.name for p in kernel.function.parameters}  # fmt: skip
+    for variable in own:
+        if variable.name in others:
+            raise NotLegal(f"another local is called `{variable.name}`", loop.line)
