@@ -63,6 +63,8 @@ def hoisted(kernel: Kernel, at: int) -> Kernel:
         raise NotLegal("each of the elements goes through others", loop.line)
     _check_names(kernel, loop, alike)
     rest = tuple(s for s in own if s not in alike)
+    if any(isinstance(s, Loop) for one in rest for s in walk(one)):
+        raise NotLegal("its elements have enough to do of their own", loop.line)
     inner = replace(loop, body=Block(None, loop.line, rest), span=None, head=None, foot=None)
     moved: tuple[Statement, ...] = (*alike, inner)
     if _loads_by_itself(effects, alike):  # where there is no round, there may be nothing to load

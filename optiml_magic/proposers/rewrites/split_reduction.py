@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.chips import CHIPS
@@ -24,6 +24,7 @@ from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.taking import dealing
 from optiml_magic.kernels.primitives.unnested import unnested
+from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import TIME, Hypothesis
@@ -67,7 +68,7 @@ class SplitReduction(KernelRule):
         walked = rows(kernel) if found is not None or apart >= _EMPTY * _THREADS else ()
         if walked:
             if apart >= _EMPTY * _THREADS:
-                yield from _in_rows(kernel, walked, apart // _THREADS)
+                yield from _in_rows(kernel, apart // _THREADS)
             return
         if found is None:
             if not rows(kernel):
@@ -131,8 +132,11 @@ def _long(kernel: Kernel) -> tuple[int, Axis, int | None] | None:
     return None
 
 
-def _in_rows(kernel: Kernel, walked: Sequence[Axis], few: int) -> Iterator[Site]:
+def _in_rows(kernel: Kernel, few: int) -> Iterator[Site]:
     """Rows of so few threads that blocks, which share each, leave the chip empty."""
+    for number in range(len(loops_in(kernel.function.body))):
+        kernel = where_legal(unpeeled, kernel, number)
+    walked = rows(kernel)
     loops, axes = loops_in(kernel.function.body), kernel.axes()
     around = [loop for loop in loops if {*loops_in(loop.body)} & {axis.node for axis in walked}]
     outer = around[0] if around else walked[0].node

@@ -54,9 +54,9 @@ def once(text: str) -> Kernel | Refused:
         (LINE, 3),
         (PLANE.replace("if (c < m && r < n) {", "if (c >= m || r >= n) return; {"), 3),
         (PLANE.replace("float top = -INFINITY", "float top = a[r * m]"), 3),
-        (PLANE.replace("out[r", "if (c % 2 == 0) sum = sum * 2.0f; out[r"), 3),
+        (PLANE.replace("/ sum", "/ (c % 2 ? sum : 2.0f * sum)"), 3),
+        (PLANE.replace("out[r", "if (c == 3) return; out[r"), 3),
         (LINE.replace("float spread = 0.0f;", "out[i] = mean; float spread = 0.0f;"), 3),
-        (LINE.replace("out[i] = (", "if (c == 3) spread += 1.0f; out[i] = ("), 3),
     ],
 )
 def test_what_a_row_has_in_common_is_computed_once(text: str, loops: int) -> None:
@@ -74,20 +74,18 @@ def test_what_a_row_has_in_common_is_computed_once(text: str, loops: int) -> Non
     ("old", "new"),
     [
         ("sum += expf(a[r * m + i] - top)", "sum += a[r * m + i] * c"),
-        ("const float* a, float* out", "float* a, float* out"),
         ("i < m; ++i) top", "i < c; ++i) top"),
         ("float top = -INFINITY, sum = 0.0f;", "if (c == 1) return; float top = 0.0f, sum = 0.0f;"),
         ("a[r * m + i]", "a[i * n + r + c]"),
+        ("out[r * m + c] =", "if (c == 3) sum += 1.0f; out[r * m + c] ="),
+        (
+            "out[r * m + c] =",
+            "float s = 0.0f; for (int i = 0; i < c; ++i) s += a[i]; out[r * m + c] = s *",
+        ),
     ],
 )
 def test_elements_that_have_little_in_common_stay(old: str, new: str) -> None:
-    made = once(PLANE.replace(old, new))
-    if isinstance(made, Kernel):  # one of its loops is the row's all the same
-        after = made.program.text
-        arrays = {"a": Array("f4", ("n", "m")), "out": Array("f4", ("n", "m"), "zeros")}
-        for sizes in ({"n": 5, "m": 70}, {"n": 130, "m": 1}):
-            text = PLANE.replace(old, new)
-            assert end_of(text, after, arrays, sizes, {"n": 3, "m": 40}, rounds=True) == "same"
+    assert isinstance(once(PLANE.replace(old, new)), Refused)
 
 
 def test_what_the_loop_writes_is_not_read_before_it() -> None:
