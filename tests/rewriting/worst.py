@@ -29,6 +29,25 @@ def _rows(
 
 #: What rules got wrong.
 WORST: tuple[Made, ...] = (
+    # A loop around the items that begins where a local says which only they had.
+    Made(
+        "bags_from_the_column_on",
+        "#pragma optiml launch bagged grid(cdiv(w * h, 256)) block(256)\n"
+        "__global__ void bagged(const float* table, const int* at, const float* b, float* out, "
+        "int w, int h) {\n"
+        "    unsigned t = threadIdx.x + blockIdx.x * blockDim.x;\n    if (t >= w * h) return;\n"
+        "    int x = t / h;\n    int y = t % h;\n    float s = 0.0f;\n"
+        "    for (int k = y; k < h; ++k) if (b[k % w] > 0.0f) s += table[x + at[k] * w];\n"
+        "    out[w * y + x] = s;\n}\n",
+        {
+            "table": Array("f4", ("h", "w")),
+            "at": Array("i4", ("h",), "below h"),
+            "b": Array("f4", ("w",)),
+            "out": Array("f4", ("h", "w"), "zeros"),
+        },
+        {"w": 40, "h": 21},
+        {"w": 7, "h": 9},
+    ),
     # Elements by vectors in the place of `*walk++`, which then stood still.
     _rows(
         "walk_beside_a_counter",
