@@ -15,6 +15,7 @@ from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.records import Owned
 from optiml_magic.kernels.primitives.regions import written_out
 from optiml_magic.kernels.primitives.room import SHARED
+from optiml_magic.kernels.primitives.searched import searched, searches
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Blank, Block, Loop, walk
@@ -23,6 +24,7 @@ from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _FEW = 64  # rounds of the outermost loop
+_MOST = 1024  # rounds that are written out
 _BLOCKS = (128, 64, 256)
 
 
@@ -39,10 +41,13 @@ class ScalariseArray(KernelRule):
         "a local array whose indices are constants, since the loops around them are unrolled, a "
         "compiler keeps them in registers; memory is read once and written once, by 16 bytes. "
         "Where the elements of neighbouring threads lie one behind the other, the lanes of a warp "
-        "bring them together, so that neighbours load neighbours, and change them in shared memory."
+        "bring them together, so that neighbours load neighbours, and change them in shared "
+        "memory. A loop that looks for a place in such an array, as one that sorts by insertion "
+        "does, comes to all places in turn, since where it ends is no constant."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        yield from _places(kernel)
         loops, effects = loops_in(kernel.function.body), Effects(kernel)
         done, held = set[Loop](), list[set[str]]()
         for number, loop in enumerate(loops):
@@ -78,6 +83,44 @@ class ScalariseArray(KernelRule):
                     ),
                 )  # fmt: skip
         yield from _stretch(kernel, held)
+
+
+def _places(kernel: Kernel) -> Iterator[Site]:
+    """Searches of local arrays, which come to their places in turn."""
+    arrays = sorted({array for one in searches(kernel) for array in one.arrays})
+    if arrays:
+        yield Site(
+            "places", f"look for a place in {', '.join(arrays)} with constant indices",
+            partial(_in_places, kernel), 0.9,
+            Hypothesis(
+                "launch__local_bytes_per_thread", "lower",
+                "constant indices let the array lie in registers", (1.5, 1e6),
+            ),
+        )  # fmt: skip
+
+
+def _in_places(kernel: Kernel) -> Kernel | Refused:
+    made = searched(kernel)
+    if isinstance(made, Refused):
+        return made
+    loops = loops_in(made.function.body)
+    inner = {one for loop in loops for one in loops_in(loop.body)}
+    short = [n for n, loop in enumerate(loops) if loop not in inner and _short(made, loop)]
+    return in_turn(made, [partial(unroll, at=number) for number in short])
+
+
+def _short(kernel: Kernel, loop: Loop) -> bool:
+    """Whether a loop and those in it have constant rounds, as many as a compiler writes out."""
+
+    def rounds(one: Loop) -> int:
+        axis = kernel.axes().get(one)
+        trips = (axis.trips or _MOST + 1) if axis is not None else _MOST + 1
+        within = [*dict.fromkeys(loops_in(one.body))]
+        direct = [i for i in within if not any(i in loops_in(o.body) for o in within)]
+        return trips * max(1, sum(map(rounds, direct)))
+
+    axis = kernel.axes().get(loop)
+    return axis is not None and (axis.trips or 0) > 1 and rounds(loop) <= _MOST
 
 
 def _stretch(kernel: Kernel, held: Sequence[set[str]]) -> Iterator[Site]:

@@ -42,3 +42,23 @@ def test_loops_without_end_are_none():
         ScalariseArray(), TEXT.replace("< 8", "< n").replace("< 2", "< n").replace("< 3", "< n")
     )
     assert (ideas, refused) == ([], [])
+
+
+def test_searches_come_to_all_places_and_their_arrays_lie_in_registers(propose, compiles):
+    sorting = """
+    for (int j = 1; j < 8; j++) {
+        float key = v[j];
+        int at = j - 1;
+        while (at >= 0 && v[at] > key) {
+            v[at + 1] = v[at];
+            at--;
+        }
+        v[at + 1] = key;
+    }
+    for (int r = 0; r < 2; r++)"""
+    text = TEXT.replace("\n    for (int r = 0; r < 2; r++)", sorting)
+    assert ".local" in compiles(text)
+    ideas, _ = asked(ScalariseArray(), text)
+    assert ideas[0].title == "look for a place in v with constant indices"
+    (places, *_) = propose("scalarise_array", text)
+    assert ".local" not in compiles(places.text)
