@@ -84,9 +84,18 @@ def searched(kernel: Kernel) -> Kernel:
         raise NotLegal("no loop looks for a place in a local array")
     swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
     for one in found:
-        swaps[one.loop] = (lines(_in_turn(kernel, one)),)
-        swaps |= dict.fromkeys((*hints_before(one.block, one.loop), *one.tail))
+        swaps |= by_places(kernel, one)
     return kernel.rewritten(edited(kernel.function.body, swaps))
+
+
+def by_places(
+    kernel: Kernel, one: Search
+) -> dict[Node, Node | tuple[Statement, ...] | None]:  # fmt: skip
+    """What stands for a search, and for what belongs to it."""
+    swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
+    swaps |= dict.fromkeys((*hints_before(one.block, one.loop), *one.tail))
+    swaps[one.loop] = (lines(_in_turn(kernel, one)),)
+    return swaps
 
 
 def searches(kernel: Kernel) -> Iterator[Search]:
@@ -287,13 +296,7 @@ class _Walked:
         """How far behind the counter this element of a local array is; None for any other."""
         if not isinstance(expr.base, Name) or expr.base.name not in self.sizes:
             return None
-        match expr.index:
-            case Name(variable=own):
-                return 0 if own is self.counter else None
-            case Binary(op="+" | "-" as op, left=Name(variable=own), right=Literal(value=by)):
-                if own is self.counter and isinstance(by, int):
-                    return by if op == "+" else -by
-        return None
+        return behind(expr.index, self.counter)
 
     def first(
         self, asked: Sequence[Expr], body: Sequence[Statement], tail: Sequence[Statement],
@@ -324,6 +327,17 @@ class _Walked:
             apart is None or (isinstance(base, Name) and 0 <= at + apart < self.sizes[base.name])
             for apart, base in places
         )
+
+
+def behind(index: Expr, counter: Variable) -> int | None:
+    """How far behind a counter an index is; None for any other."""
+    match index:
+        case Name(variable=own):
+            return 0 if own is counter else None
+        case Binary(op="+" | "-" as op, left=Name(variable=own), right=Literal(value=by)):
+            if own is counter and isinstance(by, int):
+                return by if op == "+" else -by
+    return None
 
 
 def _certain(expr: Expr) -> Iterator[Index]:

@@ -11,6 +11,7 @@ from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.endings import ended
 from optiml_magic.kernels.primitives.held import holding
+from optiml_magic.kernels.primitives.ordered import ordered, sortings
 from optiml_magic.kernels.primitives.owned import hold, owned, region_of, unroll
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.records import Owned
@@ -50,8 +51,8 @@ class ScalariseArray(KernelRule):
         "compiler keeps them in registers; memory is read once and written once, by 16 bytes. "
         "Where the elements of neighbouring threads lie one behind the other, the lanes of a warp "
         "bring them together, so that neighbours load neighbours, and change them in shared "
-        "memory. A loop that looks for a place in such an array, as one that sorts by insertion "
-        "does, comes to all places in turn, since where it ends is no constant."
+        "memory. A loop that looks for a place in such an array comes to all places in turn, "
+        "since where it ends is no constant; one that sorts it becomes a network of exchanges."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
@@ -91,7 +92,16 @@ class ScalariseArray(KernelRule):
 
 
 def _places(kernel: Kernel) -> Iterator[Site]:
-    """Searches of local arrays, which come to their places in turn."""
+    """Searches of local arrays, which come to their places in turn, and arrays that are sorted."""
+    sorted_by = [*sortings(kernel)]
+    if sorted_by:
+        floats = not all(one.kind.integral for one in sorted_by)
+        yield Site(
+            "order", f"sort {', '.join(one.array for one in sorted_by)} by a network of exchanges",
+            partial(in_turn, kernel, (
+                ordered, partial(where_legal, searched), _written_out,
+            )), 0.92, _LOCAL, arithmetic=("which of two zeros comes first",) if floats else (),
+        )  # fmt: skip
     arrays = sorted({array for one in searches(kernel) for array in one.arrays})
     if arrays:
         yield Site(
