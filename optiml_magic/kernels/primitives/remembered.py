@@ -68,12 +68,16 @@ def _kept(kernel: Kernel, effects: Effects) -> Iterator[_Kept]:
     axes = kernel.axes()
     for block in walk(kernel.function.body):
         for loop in block.statements if isinstance(block, Block) else ():
-            if isinstance(loop, Loop) and loop in axes:
-                found = _in_loop(kernel, effects, axes[loop])
-                if found is not None:
-                    place, asked, given = found
-                    test = first_test(kernel, effects, axes[loop]) if not axes[loop].first else ""
-                    yield _Kept(place, loop, hints_before(block, loop), asked, given, test)
+            axis = axes.get(loop) if isinstance(loop, Loop) else None
+            found = _in_loop(kernel, effects, axis) if axis is not None else None
+            if axis is None or found is None:
+                continue
+            try:
+                test = "" if axis.first else first_test(kernel, effects, axis)
+            except NotLegal:
+                continue
+            place, asked, given = found
+            yield _Kept(place, axis.node, hints_before(block, axis.node), asked, given, test)
 
 
 def _in_loop(

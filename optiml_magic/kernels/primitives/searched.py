@@ -100,6 +100,8 @@ def by_places(
 
 def searches(kernel: Kernel) -> Iterator[Search]:
     """The loops of a kernel that look for a place in a local array, of which none is in another."""
+    if not _sizes(kernel):
+        return
     axes, effects = kernel.axes(), Effects(kernel)
     found = [
         one
