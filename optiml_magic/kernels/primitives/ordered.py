@@ -116,7 +116,10 @@ def _exchanging(kernel: Kernel, loop: Loop) -> Sorting | None:
     turns = all(t.access.node is (left, right)[n % 2] and not t.open for n, t in enumerate(rounds))
     whole = turns and len(places) == 2 * len(pairs) and _MOST >= count >= _FEWEST
     upward = [(min(pair), max(pair)) for pair in pairs]
-    if not whole or not _sorts(upward, count) or len({a < b for a, b in pairs}) != 1:
+    if not whole or len({a < b for a, b in pairs}) != 1:
+        return None
+    placed = _placed(upward, count)
+    if placed < count and not (placed and _asked_below(kernel, loop, array.name, placed)):
         return None
     return Sorting(loop, array.name, kind, count, rising)
 
@@ -141,17 +144,30 @@ def _held(then: tuple[Statement, ...], left: Expr, right: Expr) -> Variable | No
     return None
 
 
-def _sorts(pairs: list[tuple[int, int]], count: int) -> bool:
-    """Whether these exchanges, which bring the lesser to the front, sort so many elements.
+def _placed(pairs: list[tuple[int, int]], count: int) -> int:
+    """How many of the first elements are in order after exchanges that bring the lesser forward.
 
-    Exchanges of neighbours do where they sort what is in falling order (Knuth 3, 5.3.4).
+    Exchanges of neighbours sort where they sort what is in falling order (Knuth 3, 5.3.4).
     """
     if all(b == a + 1 for a, b in pairs):
         values = [*range(count, 0, -1)]
         for a, b in pairs:
             values[a], values[b] = min(values[a], values[b]), max(values[a], values[b])
-        return values == sorted(values)
-    return pairs == [(a, b) for a in range(count) for b in range(a + 1, count)]
+        return count if values == sorted(values) else 0
+    first = pairs[-1][0] + 1
+    all_ = pairs == [(a, b) for a in range(first) for b in range(a + 1, count)]
+    return (count if first == count - 1 else first) if all_ else 0
+
+
+def _asked_below(kernel: Kernel, loop: Loop, array: str, count: int) -> bool:
+    """Whether nobody asks for other elements than the first ones behind a loop."""
+    if any(loop in loops_in(other.body) for other in loops_in(kernel.function.body)):
+        return False
+    accesses = [a for a in kernel.reading.accesses if a.array == array]
+    inside = Effects(kernel).inside(loop)
+    last = max((n for n, a in enumerate(accesses) if a.own in inside), default=-1)
+    places = [a.index.value if a.index is not None else None for a in accesses[last + 1 :]]
+    return all(place is not None and place < count for place in places)
 
 
 def _has_order(kind: CType) -> bool:

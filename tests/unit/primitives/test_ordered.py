@@ -110,6 +110,27 @@ def test_others_stay(body: str) -> None:
     assert refused(result(body)) == "no loop sorts a local array"
 
 
+def test_the_first_ones_may_be_sorted_where_no_others_are_asked_for() -> None:
+    first = (
+        "for (int q = 0; q < 4; q++) for (int p = q + 1; p < 7; p++) if (v[p] < v[q]) " + EXCHANGE
+    )
+    for asked, sorted_ in (
+        ("v[3]", True),
+        ("v[0] + v[3]", True),
+        ("v[4]", False),
+        ("v[n % 4]", False),
+    ):
+        whole = text(first).replace("out[i * 8 + q] = v[q];", f"out[i * 8 + q] = {asked};")
+        found = ordered(kernel_of(whole))
+        assert isinstance(found, Kernel) == sorted_
+        if isinstance(found, Kernel):
+            arrays = {"a": Array("f4", ("n", "7"), "odd"), "out": Array("f4", ("n", "8"), "zeros")}
+            assert end_of(whole, written(found), arrays, {"n": 70}, {"n": 33}) == "same"
+    again = f"for (int r = 0; r < 2; r++) {{ {first} }}"
+    within = text(again).replace("out[i * 8 + q] = v[q];", "out[i * 8 + q] = v[3];")
+    assert isinstance(ordered(kernel_of(within)), Refused)
+
+
 @pytest.mark.parametrize("count", range(2, 12))
 def test_networks_sort(count: int) -> None:
     pairs = [*exchanges(count)]
