@@ -36,8 +36,8 @@ def dispatched(made: Program, before: Program, root: Program) -> Program:
     if not new:
         return made
     try:
-        edits = [*_without(made, new), *_beside(made, before, root, _all(new))]
-        return parse_program(apply(made.text, edits))
+        beside = [*_beside(made, before, root, _all(new))]
+        return parse_program(apply(made.text, [*_without(made, new), *beside])) if beside else made
     except (NotLegal, SourceError):
         return made
 
@@ -100,7 +100,11 @@ def _beside(made: Program, before: Program, root: Program, condition: Expression
         same = replace(last.launch, kernel=last.launch.kernel or last.function.name).bare
         if same != kept.bare or _source(last) != _source(own):
             yield from _split(last, own, kept, condition)
-        changed = [at for at, launch in enumerate(step[:-1]) if launch.bare != old[at].bare]
+        changed = [
+            at for at, launch in enumerate(step[:-1])
+            if launch.bare != old[at].bare
+            or _source(Kernel(made, launch)) != _source(Kernel(before, old[at]))
+        ]  # fmt: skip
         if changed and len(step) > 2:
             raise NotLegal("where it does not hold, another launch than the last would run")
         for at in changed:

@@ -1,8 +1,9 @@
 """What rules do first to kernels that are half tuned already, where it applies.
 
 What the threads of a block add up together one thread does in loops, tiles in shared memory become
-direct loads, a launch of whole blocks has a guard, counters that trail others are computed, and
-bits are counted at once.
+direct loads, a launch of whole blocks has a guard, counters that trail others are computed, bits
+are counted at once, the element at a place that a loop keeps is kept with it, and flags that
+rounds set are what these combine.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 from optiml_magic.kernels.primitives.bits import bits_at_once
 from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.raised import raised
+from optiml_magic.kernels.primitives.remembered import remembered
+from optiml_magic.kernels.primitives.signalled import signalled
 from optiml_magic.kernels.primitives.trailing import trailing
 from optiml_magic.kernels.primitives.unstaged import unstaged
 
-PLAIN = (raised, unstaged, bounded, trailing, bits_at_once)
+PLAIN = (raised, unstaged, bounded, trailing, bits_at_once, remembered, signalled)

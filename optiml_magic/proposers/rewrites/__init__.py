@@ -26,6 +26,7 @@ from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
 from optiml_magic.proposers.rewrites.several_rows import SeveralRows
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.proposers.rewrites.share_table import ShareTable
+from optiml_magic.proposers.rewrites.skip_rounds import SkipRounds
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.stream_once import StreamOnce
@@ -59,6 +60,7 @@ REWRITES: tuple[Rewrite, ...] = (
     IndexStrength(),
     ScalariseArray(),
     AccumulateInRegister(),
+    SkipRounds(),
     Unstage(),
     PadShared(),
     RestrictReadonly(),

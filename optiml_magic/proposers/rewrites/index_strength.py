@@ -1,22 +1,25 @@
-"""Indices that every thread takes apart by division, as axes of the launch."""
+"""Indices that threads take apart by division: axes of the launch, and divisors that are known."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.cutting import block_names, tuned
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.single import single
+from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
+_SMALL = 1024  # a size that is a property of the data's layout, and not of how much there is: ours
 _SHAPES = ((256, 1), (64, 4), (32, 8))  # threads along a row, and rows
 _EXTENTS = {"x": (32, 64, 128, 256), "y": (1, 2, 4, 8, 16)}
 
@@ -29,10 +32,12 @@ class IndexStrength(KernelRule):
     teaches = (
         "Every thread divided its index by a size to find its row and its column. The compiler "
         "does not know the size, so a division is some twenty instructions, more than the rest of "
-        "a small kernel. A launch with an axis for each has both at once."
+        "a small kernel. A launch with an axis for each has both at once. Where a loop divides by "
+        "a size in each round, the size at hand as a number makes it a shift, or a product."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        yield from _known(kernel)
         made = unravelled(kernel)
         if isinstance(made, Refused):
             return
@@ -43,4 +48,27 @@ class IndexStrength(KernelRule):
             Hypothesis("smsp__inst_executed.sum", "lower", "no thread divides its index",
                        (1.1, 3.0)),
             tuple({wide: x, high: y} for x, y in _SHAPES),
+        )  # fmt: skip
+
+
+def _known(kernel: Kernel) -> Iterator[Site]:
+    """Rounds of loops that divide by small sizes, with these as numbers."""
+    given = kernel.facts.scalars if kernel.facts is not None else {}
+    counters = {axis.name for axis in kernel.reading.axes}
+    found = dict[str, int]()
+    for symbol in kernel.reading.symbols.table.values():
+        by = symbol.arguments[1].symbols if symbol.op in ("/", "%") else ()
+        name = next(iter(by), "")
+        whole = name in given and symbol.arguments[1] == Polynomial.symbol(name)
+        if whole and symbol.depends & counters and name not in kernel.program.values:
+            found[name] = int(given[name])
+    found = {name: size for name, size in found.items() if 1 < size <= _SMALL}
+    if found and not isinstance(sized(kernel, found), Refused):
+        where = ", ".join(f"{name} is {size}" for name, size in found.items())
+        shifts = all(size & (size - 1) == 0 for size in found.values())
+        yield Site(
+            "known", f"divide by numbers, where {where}",
+            partial(sized, kernel, found), 0.6 if shifts else 0.45,
+            Hypothesis("smsp__inst_executed.sum", "lower", "no round divides by what is unknown",
+                       (1.1, 6.0)),
         )  # fmt: skip

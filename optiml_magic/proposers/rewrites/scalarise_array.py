@@ -10,12 +10,17 @@ from optiml_magic.kernels.primitives.cutting import cut, tuned
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.endings import ended
+from optiml_magic.kernels.primitives.held import holding
+from optiml_magic.kernels.primitives.ordered import ordered, sortings
 from optiml_magic.kernels.primitives.owned import hold, owned, region_of, unroll
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.records import Owned
 from optiml_magic.kernels.primitives.regions import written_out
 from optiml_magic.kernels.primitives.room import SHARED
+from optiml_magic.kernels.primitives.searched import searched, searches
 from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.sized import sized
+from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Blank, Block, Loop, walk
 from optiml_magic.model.hypothesis import Hypothesis
@@ -23,6 +28,12 @@ from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _FEW = 64  # rounds of the outermost loop
+_LONG = 128  # rounds of a loop that a size bounds
+_MOST = 1024  # rounds that are written out
+_LOCAL = Hypothesis(
+    "launch__local_bytes_per_thread", "lower",
+    "constant indices let the array lie in registers", (1.5, 1e6),
+)  # fmt: skip
 _BLOCKS = (128, 64, 256)
 
 
@@ -39,10 +50,14 @@ class ScalariseArray(KernelRule):
         "a local array whose indices are constants, since the loops around them are unrolled, a "
         "compiler keeps them in registers; memory is read once and written once, by 16 bytes. "
         "Where the elements of neighbouring threads lie one behind the other, the lanes of a warp "
-        "bring them together, so that neighbours load neighbours, and change them in shared memory."
+        "bring them together, so that neighbours load neighbours, and change them in shared "
+        "memory. A loop that looks for a place in such an array comes to all places in turn, "
+        "since where it ends is no constant; one that sorts it becomes a network of exchanges."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        yield from _places(kernel)
+        yield from _sized(kernel)
         loops, effects = loops_in(kernel.function.body), Effects(kernel)
         done, held = set[Loop](), list[set[str]]()
         for number, loop in enumerate(loops):
@@ -71,13 +86,83 @@ class ScalariseArray(KernelRule):
             elif _indexed(kernel, axis) and not _said(kernel, loop):
                 yield Site(
                     f"local {number}", "unroll the loops that index a local array",
-                    partial(unroll, kernel, number), 0.4,
-                    Hypothesis(
-                        "launch__local_bytes_per_thread", "lower",
-                        "constant indices let the array lie in registers", (1.5, 1e6),
-                    ),
+                    partial(unroll, kernel, number), 0.4, _LOCAL,
                 )  # fmt: skip
         yield from _stretch(kernel, held)
+
+
+def _places(kernel: Kernel) -> Iterator[Site]:
+    """Searches of local arrays, which come to their places in turn, and arrays that are sorted."""
+    sorted_by = [*sortings(kernel)]
+    if sorted_by:
+        floats = not all(one.kind.integral for one in sorted_by)
+        yield Site(
+            "order", f"sort {', '.join(one.array for one in sorted_by)} by a network of exchanges",
+            partial(in_turn, kernel, (
+                ordered, partial(where_legal, searched), _written_out,
+            )), 0.92, _LOCAL, arithmetic=("which of two zeros comes first",) if floats else (),
+        )  # fmt: skip
+    arrays = sorted({array for one in searches(kernel) for array in one.arrays})
+    if arrays:
+        yield Site(
+            "places", f"look for a place in {', '.join(arrays)} with constant indices",
+            partial(in_turn, kernel, (searched, _written_out)), 0.9, _LOCAL,
+        )  # fmt: skip
+
+
+def _sized(kernel: Kernel) -> Iterator[Site]:
+    """Local arrays that loops walk through to a size that the kernel is given."""
+    sizes = dict[str, int]()
+    given = kernel.facts.scalars if kernel.facts is not None else {}
+    for axis in kernel.axes().values():
+        named = {name for form in (axis.start, axis.stop) if form is not None
+                 for name in form.symbols}  # fmt: skip
+        length = rounds(kernel, axis)
+        few = axis.trips is None and 1 < (length or 0) <= _LONG
+        if few and named <= given.keys() and _walks(kernel, axis):
+            sizes |= {name: int(given[name]) for name in named}
+    sizes = {name: size for name, size in sizes.items() if name not in kernel.program.values}
+    if sizes:
+        where = ", ".join(f"{name} is {size}" for name, size in sizes.items())
+        yield Site(
+            "sized", f"walk through local arrays with constant indices, where {where}",
+            partial(in_turn, kernel, (
+                partial(sized, values=sizes), _held, partial(where_legal, searched), _written_out,
+            )), 0.85, _LOCAL,
+        )  # fmt: skip
+
+
+def _held(kernel: Kernel) -> Kernel:
+    """What its threads ask for in each round of a loop, in registers where there is such a row."""
+    return holding(kernel).kernel
+
+
+def _written_out(kernel: Kernel) -> Kernel | Refused:
+    """The kernel with its short loops unrolled, of which nothing says so yet."""
+    short = [loop for loop in loops_in(kernel.function.body) if _short(kernel, loop)]
+    inner = {one for loop in short for one in loops_in(loop.body)}
+    loops = loops_in(kernel.function.body)
+    outer = [loops.index(one) for one in short if one not in inner and not _said(kernel, one)]
+    return in_turn(kernel, [partial(unroll, at=number) for number in outer])
+
+
+def _short(kernel: Kernel, loop: Loop) -> bool:
+    """Whether a loop and those in it have constant rounds, as few as are written out."""
+    axes = kernel.axes()
+
+    def count(one: Loop) -> int:
+        axis, within = axes.get(one), loops_in(one.body)
+        direct = [i for i in within if not any(i in loops_in(o.body) for o in within)]
+        trips = axis.trips if axis is not None and axis.trips is not None else _MOST + 1
+        return trips * max(1, sum(map(count, direct)))
+
+    return 1 < count(loop) <= _MOST
+
+
+def _walks(kernel: Kernel, axis: Axis) -> bool:
+    """Whether a loop has a place of its own in a local array in each round."""
+    inside = (a for a in kernel.reading.accesses if axis.name in a.loops and a.space == "local")
+    return any(a.index is not None and axis.name in a.index.symbols for a in inside)
 
 
 def _stretch(kernel: Kernel, held: Sequence[set[str]]) -> Iterator[Site]:

@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives.axes import exchanged
 from optiml_magic.kernels.primitives.base import Kernel, kernels
 from optiml_magic.kernels.primitives.cutting import tuned
 from optiml_magic.kernels.primitives.dispatched import dispatched
+from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.source.program import Program, parse_program
 from tests.present import SOAK
 from tests.rewriting.offers import Refused, offers
@@ -219,3 +220,17 @@ def test_rules_look_at_the_launch_that_runs_at_the_given_sizes() -> None:
         stand = Stand(Made("two", SCALE, ARRAYS, {"h": height, "w": 21}, {"h": 5, "w": 9}))
         (found,) = kernels(parse_program(text), stand.facts(text))
         assert found.launch.kernel == kernel
+
+
+def test_what_is_required_within_a_kernel_narrows_its_launch_as_well() -> None:
+    before = swapped(SCALE)
+    (kernel, *_) = kernels(before, None)
+    made = sized(kernel, {"w": 48})
+    assert isinstance(made, Kernel), made
+    after = dispatched(made.program, before, parse_program(SCALE))
+    assert launches(after) == [
+        "scale_fast grid(cdiv(w, 4), cdiv(h, 16)) block(4, 16) if (cdiv(h, 16) <= 65535 && w == 48)",
+        "scale grid(cdiv(h, 16), cdiv(w, 4)) block(16, 4) else",
+    ]
+    assert "x < 48" in after.text
+    assert end_of(SCALE, after.text, ARRAYS, {"h": 33, "w": 48}, {"h": 19, "w": 7}) == "same"

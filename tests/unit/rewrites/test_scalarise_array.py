@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from optiml_magic.kernels.primitives.base import Kernel, Refused, kernels
+from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
+from optiml_magic.source.program import parse_program
 from tests.ideas import asked
+from tests.rewriting.writing import Array
+from tests.unit.primitives.alike import end_of
 
 TEXT = """
 #pragma optiml launch k grid(cdiv(n, 64)) block(64)
@@ -42,3 +50,80 @@ def test_loops_without_end_are_none():
         ScalariseArray(), TEXT.replace("< 8", "< n").replace("< 2", "< n").replace("< 3", "< n")
     )
     assert (ideas, refused) == ([], [])
+
+
+def test_searches_come_to_all_places_and_their_arrays_lie_in_registers(propose, compiles):
+    sorting = """
+    for (int j = 1; j < 8; j++) {
+        float key = v[j];
+        int at = j - 1;
+        while (at >= 0 && v[at] > key) {
+            v[at + 1] = v[at];
+            at--;
+        }
+        v[at + 1] = key;
+    }
+    for (int r = 0; r < 2; r++)"""
+    text = TEXT.replace("\n    for (int r = 0; r < 2; r++)", sorting)
+    assert ".local" in compiles(text)
+    ideas, _ = asked(ScalariseArray(), text)
+    assert [(idea.title, idea.arithmetic) for idea in ideas[:2]] == [
+        ("sort v by a network of exchanges", ("which of two zeros comes first",)),
+        ("look for a place in v with constant indices", ()),
+    ]
+    order, places, *_ = propose("scalarise_array", text)
+    assert ".local" not in compiles(order.text)
+    assert ".local" not in compiles(places.text)
+
+
+EDITS = """
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const int* a, const int* b, int* out, int n, int la, int lb) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    int row[33];
+    for (int j = 0; j <= lb; j++) row[j] = j;
+    for (int r = 1; r <= la; r++) {
+        int last = row[0];
+        row[0] = r;
+        for (int j = 1; j <= lb; j++) {
+            int own = row[j];
+            int cost = a[i * la + r - 1] == b[i * lb + j - 1] ? 0 : 1;
+            row[j] = min(min(row[j] + 1, row[j - 1] + 1), last + cost);
+            last = own;
+        }
+    }
+    out[i] = row[lb];
+}"""
+EDITED = {
+    "a": Array("i4", ("n", "la"), "below n"), "b": Array("i4", ("n", "lb"), "below n"),
+    "out": Array("i4", ("n",), "zeros"),
+}  # fmt: skip
+
+
+def _sized(text: str, scalars: dict[str, int | float]) -> list[Site]:
+    facts = LaunchFacts("k", 1, (2, 1, 1), (64, 1, 1), {}, scalars)
+    (kernel,) = kernels(parse_program(text), None)
+    found = ScalariseArray().sites(replace(kernel, facts=facts, chip="h200"))
+    return [one for one in found if isinstance(one, Site) and one.key == "sized"]
+
+
+def test_rows_as_long_as_a_size_says_lie_in_registers(compiles):
+    (site,) = _sized(EDITS, {"n": 70, "la": 200, "lb": 20})
+    assert site.title == "walk through local arrays with constant indices, where lb is 20"
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    assert ".local" in compiles(EDITS)
+    assert ".local" not in compiles(made.program.text)
+    assert "#pragma optiml require lb == 20" in made.program.text
+    end = end_of(EDITS, made.program.text, EDITED, {"n": 70, "la": 9, "lb": 20},
+                 {"n": 3, "la": 20, "lb": 9})  # fmt: skip
+    assert end == "narrowed"
+
+
+def test_long_rows_and_sizes_that_change_stay():
+    assert not _sized(EDITS, {"n": 70, "la": 9, "lb": 200})
+    assert not _sized(EDITS.replace("j <= lb", "j <= a[i]"), {"n": 70, "la": 9, "lb": 20})
+    moved = EDITS.replace("int row[33];", "int row[33]; lb = min(lb, 32);")
+    sites = _sized(moved, {"n": 70, "la": 9, "lb": 20})
+    assert all(isinstance(site.apply(), Refused) for site in sites)

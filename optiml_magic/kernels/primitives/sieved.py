@@ -1,0 +1,169 @@
+"""Rounds that a remainder turns away are not made: ``if ((y + 1 - k) % 2 != 0) continue;``.
+
+The rounds that go on lie as far apart as the divisor says, from a first one that the rest of the
+sum tells. Lanes that go on in different rounds do so in step then, since each counts its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Expr,
+    Lambda,
+    Literal,
+    Step,
+    Unary,
+    Unread,
+    every,
+)
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
+from optiml_magic.kernels.primitives.heads import count_of
+from optiml_magic.kernels.primitives.naming import declared_type, speller_before
+from optiml_magic.kernels.primitives.staged import hints_before
+from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.spelling import Unspelled
+from optiml_magic.kernels.symbols import Compare
+from optiml_magic.kernels.tree import Block, Declare, If, Leave, Loop, Statement, walk
+
+
+@dataclass(frozen=True, eq=False)
+class Sieve:
+    """Of a loop only the rounds run in which ``rest`` and ``sign`` rounds make multiples of ``by``.
+
+    ``part`` of a test asks so, and is ``leaves`` where it turns the others away.
+    """
+
+    loop: Loop
+    axis: Axis
+    rest: Polynomial
+    sign: int
+    by: int
+    part: Expr
+    leaves: bool
+
+
+@primitive
+def sieved(kernel: Kernel) -> Kernel:
+    """The kernel without the rounds that remainders turn away; there must be such a loop."""
+    found = sieves(kernel)
+    for one in found:
+        try:
+            made = kernel.rewritten(_stepped(kernel, one))
+        except (NotLegal, Unspelled):
+            continue
+        more = sieved(made)
+        return more if isinstance(more, Kernel) else made
+    raise NotLegal("no remainder turns rounds away")
+
+
+def sieves(kernel: Kernel) -> list[Sieve]:
+    """The loops of which a remainder turns rounds away, outermost first."""
+    axes, effects = kernel.axes(), Effects(kernel)
+    loops = (loop for loop in loops_in(kernel.function.body) if loop in axes)
+    found = (_sieve(kernel, axes[loop]) for loop in loops if is_simple(axes[loop], effects))
+    return [one for one in found if one is not None]
+
+
+def _sieve(kernel: Kernel, axis: Axis) -> Sieve | None:
+    body = axis.node.body.body if isinstance(axis.node.body, Block) else (axis.node.body,)
+    opening = next((n for n, s in enumerate(body) if not isinstance(s, Declare)), None)
+    test = body[opening] if opening is not None else None
+    if not isinstance(test, If) or test.other is not None or test.before is not None:
+        return None
+    asked = [e for s in body[:opening] for e in s.expressions] + [test.test]
+    if any(isinstance(e, Assign | Step | Call | Lambda | Unread) for a in asked for e in every(a)):
+        return None
+    guard = next((g for g in kernel.reading.guards
+                  if g.test is test.test and g.loops[-1:] == (axis.name,)), None)  # fmt: skip
+    if guard is None or not axis.exact:
+        return None
+    if not (_continues(test.then) if guard.exits else test is body[-1]):
+        return None
+    part = _remainder(test.test, denied=guard.exits)
+    forms = [
+        f for c in guard.condition.conjuncts() if (f := _multiple(kernel, axis, c)) is not None
+    ]
+    if part is None or len(forms) != 1:
+        return None
+    rest, sign, by = forms[0]
+    return Sieve(axis.node, axis, rest, sign, by, part, guard.exits)
+
+
+def _continues(then: Statement) -> bool:
+    inside = then.body if isinstance(then, Block) else (then,)
+    return len(inside) == 1 and isinstance(inside[0], Leave) and inside[0].kind == "continue"
+
+
+def _remainder(test: Expr, *, denied: bool) -> Expr | None:
+    """The one part of a test that asks for a remainder of 0, or for another where it is denied."""
+    if sum(isinstance(e, Binary) and e.op == "%" for e in every(test)) != 1:
+        return None
+    for part in _parts(test, "||" if denied else "&&"):
+        match part:
+            case Binary(op="!=" | "==" as op, left=Binary(op="%"), right=Literal(value=0)):
+                return part if (op == "!=") == denied else None
+            case Binary(op="%"):
+                return part if denied else None
+            case Unary(op="!", operand=Binary(op="%")):
+                return None if denied else part
+    return None
+
+
+def _parts(test: Expr, op: str) -> list[Expr]:
+    if isinstance(test, Binary) and test.op == op:
+        return [*_parts(test.left, op), *_parts(test.right, op)]
+    return [test]
+
+
+def _multiple(kernel: Kernel, axis: Axis, held: object) -> tuple[Polynomial, int, int] | None:
+    """What a round is added to or taken from, of which sum a condition wants multiples."""
+    symbols = kernel.reading.symbols
+    if not isinstance(held, Compare) or held.op != "==" or len(held.form.terms) != 1:
+        return None
+    ((monomial, factor),) = held.form.terms
+    symbol = symbols.table.get(monomial[0]) if len(monomial) == 1 else None
+    if symbol is None or symbol.op != "%" or abs(factor) != 1 or len(symbol.arguments) != 2:
+        return None
+    whole, by = symbol.arguments[0], symbol.arguments[1].value
+    sign, rest = whole.coefficient(axis.name), whole.without([axis.name])
+    if sign is None or sign.value not in (1, -1) or by is None or by < 2:
+        return None
+    still = symbols.known(rest) and axis.name not in symbols.inside(rest)
+    return (rest, sign.value, by) if still else None
+
+
+def _stepped(kernel: Kernel, one: Sieve) -> Block:
+    """The loop over the rounds that are left, counted from 0."""
+    effects, axis, by = Effects(kernel), one.axis, one.by
+    assert axis.variable is not None
+    speller, name = speller_before(kernel, effects, one.loop), axis.variable.name
+    rest, kind = speller.factor(speller.local(one.rest)), declared_type(kernel, axis.variable)
+    first, turn = kernel.fresh(f"{name}_first"), kernel.fresh("turn")
+    start = f"({rest} % {by} + {by}) % {by}"
+    if one.sign > 0:
+        start = f"({by} - {rest} % {by}) % {by}"
+    stop = axis.stop.value if axis.stop is not None else None
+    count = count_of(axis, speller, effects)
+    rounds = str(-(-stop // by)) if stop is not None else f"({count} + {by - 1}) / {by}"
+    swaps: dict[Node, Node] = {one.part: text("false" if one.leaves else "true")}
+    inside = one.loop.body.body if isinstance(one.loop.body, Block) else (one.loop.body,)
+    body = [kernel.show(s, swaps) for s in inside]
+    if stop is None or stop % by:
+        body = [f"if ({name} < {count}) {{", *body, "}"]
+    blocks = (s for s in walk(kernel.function.body) if isinstance(s, Block))
+    hints = next((hints_before(b, one.loop) for b in blocks if one.loop in b.body), ())
+    made = "\n".join([
+        "{", f"const {kind} {first} = {start};", *(kernel.show(h).strip() for h in hints),
+        f"for ({kind} {turn} = 0; {turn} < {rounds}; ++{turn}) {{",
+        f"const {kind} {name} = {first} + {by} * {turn};", *body, "}", "}",
+    ])  # fmt: skip
+    changes: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(hints)
+    changes[one.loop] = (lines(made),)
+    return edited(kernel.function.body, changes)

@@ -1,0 +1,90 @@
+"""Loops of which remainders turn rounds away, and those of which something else does."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.sieved import sieved
+from optiml_magic.proposers.rewrites.skip_rounds import SkipRounds
+from tests.ideas import asked, made
+from tests.rewriting.writing import Array
+
+from .alike import end_of, kernel_of, refused, written
+
+TEXT = """\
+#pragma optiml launch k grid(cdiv(n, 32)) block(32)
+__global__ void k(const float* a, const int* c, float* out, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float s = 0;
+    int last = -1;
+    %s
+    out[i * 2] = s;
+    out[i * 2 + 1] = last;
+}
+"""
+ARRAYS = {
+    "a": Array("f4", ("n", "m")), "c": Array("i4", ("n",)), "out": Array("f4", ("n", "2"), "zeros"),
+}  # fmt: skip
+
+
+def result(body: str) -> Kernel | Refused:
+    return sieved(kernel_of(TEXT % body))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int k = 0; k < 4; k++) { int t = i + 1 - k; if (t % 2 != 0) continue; s += t / 2; }",
+        "for (int k = 0; k < 7; k++) { int t = i - k; if (t < 0 || t % 3 != 0) continue; s += a[t]; }",
+        "for (int k = 0; k < m; k++) { if ((i + k) % 3 == 0 && k > 1) { s += a[i * m + k]; last = k; } }",
+        "for (int k = 0; k < m; ++k) { if ((k - i) % 2) continue; s += a[i * m + k]; last = k; }",
+        "for (int k = 0; k < m; ++k) { if (!((c[i] - k) % 5)) last = k; }",
+        "#pragma unroll 2\n    for (int k = 0; k < m; ++k) { if (k % 2 == 0) last = k; }",
+        "for (int q = 0; q < m; ++q) for (int k = 0; k < m; ++k) if ((q - k) % 4 == 0) last = k + q;",
+    ],
+)
+def test_they_are_passed_over(body: str) -> None:
+    after = written(result(body))
+    assert "turn < " in after
+    sizes = {"n": 70, "m": 9}, {"n": 33, "m": 1}
+    assert end_of(TEXT % body, after, ARRAYS, *sizes) == "same"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int k = 0; k < m; ++k) { last = k; if ((i - k) % 2 != 0) continue; s += 1; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % 2 == 0) continue; last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % 2 == 1) last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % 2 == 0) last = k; else s += 1; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % 2 == 0) last = k; s += 1; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % 2 != 0 && k > 1) continue; last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % 2 == 0 || k > 1) last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((i - 2 * k) % 4 == 0) last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % m == 0) last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k * k) % 2 == 0) last = k; }",
+        "for (unsigned k = 0; k < m; ++k) { if ((i - k) % 3 == 0) last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((last - k) % 2 == 0) last = k; }",
+        "for (int k = 0; k < m; ++k) { int t = last++; if ((i - k) % 2 == 0) s += t; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % 2 != 0) continue; if (k > 5) break; last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % 2 != 0) break; last = k; }",
+    ],
+)
+def test_others_stay(body: str) -> None:
+    assert refused(result(body)) == "no remainder turns rounds away"
+
+
+def test_the_rule_makes_the_rounds_that_are_left() -> None:
+    body = (
+        "for (int k = 0; k < 4; k++) { int t = i + 1 - k; if (t % 2 != 0) continue; s += t / 2; }"
+    )
+    ideas, refusals = asked(SkipRounds(), TEXT % body)
+    assert not refusals
+    (idea,) = ideas
+    assert idea.title == "make those rounds alone over k that a remainder lets go on"
+    (one,) = made(ideas)
+    assert "turn < 2" in one.text
+    assert end_of(TEXT % body, one.text, ARRAYS, {"n": 70, "m": 9}, {"n": 33, "m": 1}) == "same"
+    assert asked(SkipRounds(), TEXT % "s = 1;") == ([], [])
