@@ -19,6 +19,7 @@ from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.fast import Kind, fast, kinds_in, repeated
 from optiml_magic.kernels.primitives.foreseen import foreseen
 from optiml_magic.kernels.primitives.held import holding
+from optiml_magic.kernels.primitives.pieces import first_of_equals
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.precision import in_float
 from optiml_magic.kernels.primitives.shaped import linear
@@ -76,7 +77,8 @@ class ReuseBroadcast(KernelRule):
         few = busy is not None and full and busy < full * _ITEMS[0]
         short = tuple(kind for kind in kinds_in(counted) if repeated(counted, kind))
         said = tuple(SAID[kind] for kind in short)
-        shares = number is not None and not any(r.carried for r in counted.reading.reductions)
+        extremes = (r for r in counted.reading.reductions if r.carried)
+        shares = number is not None and all(first_of_equals(r) for r in extremes)
         own = "".join(f", where {name} is {size}" for name, size in held.sizes.items())
         own = f", each with its row in registers{own}" if held.words else ""
         for split in (True, False) if shares and (few or busy is None) else (False,):
