@@ -78,6 +78,24 @@ def test_bytes_are_counted_in_copies(text, compiles) -> None:
     assert len(ideas) == 2
 
 
+def test_the_bytes_of_each_line_are_counted_in_copies_of_its_own_counters(compiles) -> None:
+    text = BYTES.replace("int n)", "int n, int h)").replace(
+        "cdiv(n, 256)", "cdiv(n, 32), cdiv(h, 8)"
+    )
+    text = text.replace("block(256)", "block(32, 8)").replace(
+        "if (i < n) atomicAdd(&bins[data[i]], 1);",
+        "int j = blockIdx.y * blockDim.y + threadIdx.y;\n"
+        "    if (i < n && j < h) atomicAdd(&bins[j * 256 + data[j * n + i]], 1);",
+    )
+    ideas, refused = asked(PrivateCounters(), text)
+    assert not refused
+    for proposal in made(ideas):
+        assert "bins_first = (int)blockIdx.y * 256;" in proposal.text
+        assert "bins_own[COPIES * 256]" in proposal.text
+        compiles(proposal.text)
+    assert len(ideas) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
