@@ -34,6 +34,22 @@ def shareable(
 
     Who is ``scanning`` looks by itself at what goes from round to round.
     """
+    axis = counting(kernel, loop, effects)
+    kept = effects.kept(loop.body)
+    if kept:
+        raise NotLegal(f"`{kept}` goes from round to round", loop.line)
+    reductions, passed = combined_in(kernel, axis, effects, loop)
+    if passed and not scanning:
+        raise NotLegal(f"`{passed[0].name}` goes from round to round", loop.line)
+    for access in effects.accesses(loop):
+        if access.mode == "store":
+            _check_stores(kernel, axis, access, effects, loop)
+    check_updates(kernel, effects, loop)
+    return reductions
+
+
+def counting(kernel: Kernel, loop: Loop, effects: Effects) -> Axis:
+    """A loop whose counter several may step over together; raises NotLegal for any other."""
     axis = kernel.axes().get(loop)
     if axis is None:
         raise NotLegal("a loop is not read", loop.line)
@@ -52,17 +68,7 @@ def shareable(
         raise NotLegal("a pointer counts its rounds", loop.line)
     if axis.variable in changed:
         raise NotLegal("its counter changes in the loop", loop.line)
-    kept = effects.kept(loop.body)
-    if kept:
-        raise NotLegal(f"`{kept}` goes from round to round", loop.line)
-    reductions, passed = combined_in(kernel, axis, effects, loop)
-    if passed and not scanning:
-        raise NotLegal(f"`{passed[0].name}` goes from round to round", loop.line)
-    for access in effects.accesses(loop):
-        if access.mode == "store":
-            _check_stores(kernel, axis, access, effects, loop)
-    check_updates(kernel, effects, loop)
-    return reductions
+    return axis
 
 
 def combined_in(
