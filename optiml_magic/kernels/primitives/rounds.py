@@ -32,7 +32,8 @@ def shareable(
 ) -> tuple[Reduction, ...]:
     """The reductions of a loop whose rounds lanes may share; raises NotLegal for any other.
 
-    Who is ``scanning`` looks by itself at what goes from round to round.
+    Who is ``scanning`` looks by itself at what goes from round to round, and waits around the loop
+    for what is done in it.
     """
     axis = counting(kernel, loop, effects)
     kept = effects.kept(loop.body)
@@ -44,7 +45,7 @@ def shareable(
     for access in effects.accesses(loop):
         if access.mode == "store":
             _check_stores(kernel, axis, access, effects, loop)
-    check_updates(kernel, effects, loop)
+    check_updates(kernel, effects, loop, loop if scanning else None)
     return reductions
 
 
@@ -126,10 +127,13 @@ def _stores_alike(kernel: Kernel, axis: Axis, access: Access, effects: Effects, 
     return len(words) == 1 and len({store.element for store in stores}) == 1
 
 
-def check_updates(kernel: Kernel, effects: Effects, loop: Loop) -> None:
-    """Rounds that run side by side do their atomic operations in any order."""
+def check_updates(kernel: Kernel, effects: Effects, loop: Loop, within: Loop | None = None) -> None:
+    """Rounds that run side by side do their atomic operations in any order.
+
+    Nothing else is done to these elements, in the kernel or ``within`` a loop.
+    """
     found = [access for access in effects.accesses(loop) if access.mode == "atomic"]
-    commute = {u.access for own in updated(kernel) if isinstance(own, Updated)
+    commute = {u.access for own in updated(kernel, within) if isinstance(own, Updated)
                for u in own.updates} if found else set()  # fmt: skip
     for access in found:
         if access not in commute:
