@@ -1,8 +1,8 @@
 """What rules do first to kernels that are half tuned already, where it applies.
 
 What the threads of a block add up together one thread does in loops, tiles in shared memory become
-direct loads, a launch of whole blocks has a guard, counters that trail others are computed, and
-bits are counted at once.
+direct loads, a launch of whole blocks has a guard, counters that trail others are computed, bits
+are counted at once, and a loop that leaves the kernel ends before.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 from optiml_magic.kernels.primitives.bits import bits_at_once
 from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.raised import raised
+from optiml_magic.kernels.primitives.stopped import stopped
 from optiml_magic.kernels.primitives.trailing import trailing
 from optiml_magic.kernels.primitives.unstaged import unstaged
 
-PLAIN = (raised, unstaged, bounded, trailing, bits_at_once)
+PLAIN = (raised, unstaged, bounded, trailing, bits_at_once, stopped)

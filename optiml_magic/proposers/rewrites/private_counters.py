@@ -14,6 +14,7 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.room import SHARED, fitting
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sizes import threads, with_grid
+from optiml_magic.kernels.primitives.stopped import stopped
 from optiml_magic.kernels.primitives.taking import WIDTHS, Way, dealing, ways
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.updates import leaves
@@ -31,7 +32,7 @@ class PrivateCounters(KernelRule):
     """Histograms, segment sums, votes: the data say which of few elements is updated."""
 
     name = "private_counters"
-    before = (unstrided, linear, in_full, direct)
+    before = (stopped, unstrided, linear, in_full, direct)
     teaches = (
         "All threads of the grid updated the same few elements in global memory, and updates of "
         "one element are done one after the other. Each block keeps its own copies in shared "

@@ -120,3 +120,16 @@ def test_blocks_share_the_pairs_of_an_item(compiles) -> None:
     assert set(parse_program(first.text).values) == {"PARTS", "COPIES"}
     assert "return;" not in first.text
     compiles(first.text)
+
+
+def test_searches_that_leave_the_kernel_are_counted_by_blocks(compiles) -> None:
+    text = DOT.replace(
+        "if (i < n) ",
+        "if (i >= n) return;\n    for (int k = 0; k < 8; ++k) if (x[i] == k) return;\n    ",
+    )
+    ideas, refused = asked(BlockSum(), text)
+    assert not refused
+    for proposal in made(ideas):
+        assert "left" in proposal.text
+        compiles(proposal.text)
+    assert ideas
