@@ -20,6 +20,8 @@ from optiml_magic.kernels.reading import Reduction
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.kernels.types import CType
 
+_TAKES_EQUALS = {"<=", ">=", "!<", "!>"}
+
 
 @dataclass(frozen=True, eq=False)
 class Piece:
@@ -73,7 +75,7 @@ def pieces(
     for reduction in found:
         along = []
         if reduction.carried:
-            if not first_of_equals(reduction):
+            if _TAKES_EQUALS & {*reduction.tests}:
                 raise NotLegal("of equals it keeps the last one", reduction.line)
             for variable in selected(kernel, kernel.axes()[loop], loop, reduction, effects).carried:
                 kind = next(kernel.reading.types[e] for e in effects.inside(loop)
@@ -85,9 +87,3 @@ def pieces(
         local, scratch = fresh(f"{place}_part"), fresh(f"{place}_parts")
         yield Piece(place, reduction.type, local, scratch, reduction, tuple(along))
         yield from along
-
-
-def first_of_equals(reduction: Reduction) -> bool:
-    """Whether an extreme keeps the first of equals, so that parts in order do as well."""
-    takes_equals = {"<=", ">=", "!<", "!>"}
-    return not takes_equals & {*reduction.tests}

@@ -19,7 +19,6 @@ from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.fast import Kind, fast, kinds_in, repeated
 from optiml_magic.kernels.primitives.foreseen import foreseen
 from optiml_magic.kernels.primitives.held import holding
-from optiml_magic.kernels.primitives.pieces import first_of_equals
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.precision import in_float
 from optiml_magic.kernels.primitives.shaped import linear
@@ -77,8 +76,7 @@ class ReuseBroadcast(KernelRule):
         few = busy is not None and full and busy < full * _ITEMS[0]
         short = tuple(kind for kind in kinds_in(counted) if repeated(counted, kind))
         said = tuple(SAID[kind] for kind in short)
-        extremes = (r for r in counted.reading.reductions if r.carried)
-        shares = number is not None and all(first_of_equals(r) for r in extremes)
+        shares = number is not None and isinstance(chunk(counted, number, 1, _PARTS), Kernel)
         own = "".join(f", where {name} is {size}" for name, size in held.sizes.items())
         own = f", each with its row in registers{own}" if held.words else ""
         for split in (True, False) if shares and (few or busy is None) else (False,):
