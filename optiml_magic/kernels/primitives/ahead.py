@@ -182,9 +182,12 @@ def _check_types(kernel: Kernel, effects: Effects, loop: Loop, own: Sequence[Var
         if variable not in kinds or len([v for v in own if v.name == variable.name]) > 1:
             raise NotLegal(f"what `{variable.name}` is, is not known", variable.line)
         combine.carries(kinds[variable], variable.line)
+    names = {v.name for v in own}
     for variable in effects.mentions(loop):
         if variable.type.reference:
             raise NotLegal(f"`{variable.name}` is a reference", variable.line)
+        if variable.name in names and variable not in own:
+            raise NotLegal(f"`{variable.name}` are several locals", variable.line)
 
 
 def _parted(body: Sequence[Statement]) -> tuple[If, tuple[Variable, ...]]:
