@@ -271,3 +271,18 @@ def test_what_of_an_index_is_a_block_s_own_row(body: str, found: tuple[int, bool
     if found is None:
         keep = private(kernel_of(ROWS % body), [("out", 256)], rows=("out",))
         assert isinstance(keep, Refused) or "else atomic" in written(keep)
+
+
+@pytest.mark.parametrize(("rows", "stays"), [("h", False), ("cdiv(h, 1)", False), ("h + 1", True)])
+def test_a_guard_of_the_other_axis_goes_where_the_launch_has_no_block_too_many(
+    rows: str, stays: bool
+) -> None:
+    body = "if (j < h) atomicAdd(&out[j], c[j * w + i]);"
+    before = (
+        (ROWS % body).replace("if (i < w)", "if (i < w && j < h)").replace(", h)", f", {rows})")
+    )
+    after = written(persistent(kernel_of(before), FEW))
+    assert ("if (i < w && j < h)" in after) == stays
+    assert ("if (j < h)" in after) == stays
+    arrays = {"c": Array("i4", ("h", "w"), "positive"), "out": Array("i4", ("h",), "zeros")}
+    assert end_of(before, after, arrays, {"w": 130, "h": 5}, {"w": 3, "h": 1}) == "same"
