@@ -38,8 +38,18 @@ def printed(text: str, layout: Callable[[Token | None, Token], str]) -> str:
 
 
 def _tokens(text: str) -> Iterator[Token]:
-    for at, node in enumerate(_leaves(parse(text).root)):
-        yield Token(src(node).strip(), at, node.type.startswith("preproc"))
+    found = [*_leaves(parse(text).root)]
+    for at, (node, behind) in enumerate(zip(found, [*found[1:], None], strict=True)):
+        words = src(node).strip()
+        if words == "=" and at and _is_one(found[at - 1], node):
+            continue
+        whole = words == ">" and behind is not None and _is_one(node, behind)
+        yield Token(">=" if whole else words, at, node.type.startswith("preproc"))
+
+
+def _is_one(node: Node, behind: Node) -> bool:
+    """Whether these are a ``>=`` that was read as the end of a template's arguments."""
+    return src(node) + src(behind) == ">=" and node.end_byte == behind.start_byte
 
 
 def _leaves(node: Node) -> Iterator[Node]:
