@@ -15,8 +15,9 @@ _LANES = 20.0  # active lanes of 32, mean of the whole kernel
 _LOST = 0.15  # of all lane slots that one line must lose
 _METRIC = "smsp__thread_inst_executed_per_inst_executed.ratio"
 _ACTIONS = (
-    "Let whole warps take the same way: sort the work, or let the condition depend on the warp.",
-    "Compute both sides and select, where they are short.",
+    ("Let all lanes of a warp share the rounds of those that have many.", "lend_lanes"),
+    ("Let whole warps take the same way: sort the work, or decide by warps.", ""),
+    ("Compute both sides and select, where they are short.", ""),
 )
 
 
@@ -58,8 +59,8 @@ def _finding(subject: Subject, line: int, lanes: float, own: float) -> Finding:
         "different ways, and wait for each other.",
         evidence=(Evidence(_METRIC, lanes, _LANES, "thread/inst", subject.counted_by, line),),
         actions=tuple(
-            Action(advice, metric=_METRIC, direction="higher", factor=(1.1, 32 / lanes))
-            for advice in _ACTIONS
+            Action(advice, rewrite, _METRIC, "higher", (1.1, 32 / lanes))
+            for advice, rewrite in _ACTIONS
         ),
         gain=(1.0, gain),
         reason="a warp's instruction costs the same for one lane as for 32",

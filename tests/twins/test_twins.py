@@ -12,6 +12,7 @@ from tests.present import SOAK, sampled
 from .forms import FORMS
 from .originals import ORIGINALS, Original
 from .running import outputs
+from .tokens import printed
 from .twins import every, of
 
 
@@ -80,3 +81,8 @@ def test_a_form_leaves_alone_what_it_would_break() -> None:
         assert by_name[form](stepping) is None, form
     stores = "__global__ void f(float* a, float x) {\n    if (x > a[0]) a[0] = x;\n}\n"
     assert by_name["ternaries"](stores) is None
+
+
+def test_a_comparison_stays_one_sign_where_it_could_end_a_template() -> None:
+    text = "__global__ void f(int x, int y, int w) { if (x < w - 1 && y >= 1) return; }"
+    assert "y >= 1" in printed(text, lambda before, _: " " if before else "")

@@ -38,18 +38,18 @@ def printed(text: str, layout: Callable[[Token | None, Token], str]) -> str:
 
 
 def _tokens(text: str) -> Iterator[Token]:
-    leaves = list(_leaves(parse(text).root))
-    for at, node in enumerate(leaves):
-        before, after = leaves[at - 1] if at else None, leaves[at + 1 : at + 2]
-        # The grammar takes `x < n && y >= 1` for a template with a value.
-        if before is not None and _is_split(before, node):
+    found = [*_leaves(parse(text).root)]
+    for at, (node, behind) in enumerate(zip(found, [*found[1:], None], strict=True)):
+        words = src(node).strip()
+        if words == "=" and at and _is_one(found[at - 1], node):
             continue
-        split = bool(after) and _is_split(node, after[0])
-        yield Token(">=" if split else src(node).strip(), at, node.type.startswith("preproc"))
+        whole = words == ">" and behind is not None and _is_one(node, behind)
+        yield Token(">=" if whole else words, at, node.type.startswith("preproc"))
 
 
-def _is_split(left: Node, right: Node) -> bool:
-    return left.end_byte == right.start_byte and (left.type, right.type) == (">", "=")
+def _is_one(node: Node, behind: Node) -> bool:
+    """Whether these are a ``>=`` that was read as the end of a template's arguments."""
+    return src(node) + src(behind) == ">=" and node.end_byte == behind.start_byte
 
 
 def _leaves(node: Node) -> Iterator[Node]:

@@ -17,7 +17,7 @@ from optiml_magic.kernels.primitives.grids import form_of, needed
 from optiml_magic.kernels.primitives.heads import count_of
 from optiml_magic.kernels.primitives.mapped import check_own_work, mapped
 from optiml_magic.kernels.primitives.naming import speller_before
-from optiml_magic.kernels.primitives.parts import Sharing, Splitting, dtype_of
+from optiml_magic.kernels.primitives.parts import Sharing, Splitting
 from optiml_magic.kernels.tree import Statement
 from optiml_magic.source.directives import (
     Directive,
@@ -45,6 +45,8 @@ def front(kernel: Kernel) -> Kernel:
 
 
 class _Chunks(Splitting):
+    in_order = True
+
     def __init__(self, kernel: Kernel, at: int, sharing: Sharing) -> None:
         super().__init__(kernel, at, sharing)
         alone = kernel.block[0] == 1 and kernel.launch.grid[0].tree == Number(1)
@@ -90,7 +92,7 @@ class _Chunks(Splitting):
 
     def _left(self) -> tuple[Statement, ...]:
         at = f"{self.turn} * {self.threads} + {self.thread}"
-        stored = [f"{name}[{at}] = {self.local[r]};" for r, name in self.scratch.items()]
+        stored = [f"{p.scratch}[{at}] = {p.local};" for p in self.pieces]
         return tuple(map(lines, [*self._places(), *stored]))
 
     def _ending(self) -> str:
@@ -113,7 +115,7 @@ class _Chunks(Splitting):
         count = parse_expression(" * ".join([self.parts, f"({self.across})", *rows]))
         return [
             TuneDirective(self.parts, sharing.part_counts, sharing.parts),
-            *(ScratchDirective(name, dtype_of(r), count) for r, name in self.scratch.items()),
+            *(ScratchDirective(p.scratch, p.dtype, count) for p in self.pieces),
         ]
 
     def _launch(self, name: str) -> LaunchDirective:

@@ -2,15 +2,18 @@
 
 All threads of a block set the copies to what changes nothing, wait, update these, and wait again;
 then each element that has changed is updated once for all of them. Where an index may lie beyond
-the copies, such an update goes to the array itself, so nothing has to be known of it. The copies of
-one element lie side by side and lanes use them in turn: of 32 copies each lane has its own, in a
-bank of its own, whatever the elements. Source: Gomez-Luna et al., "An optimized approach to
-histogram computation on GPU" (2013).
+the copies, such an update goes to the array itself, so nothing has to be known of it. Where blocks
+update elements of their own, such as the histogram of a line of an image, the copies are of these:
+what of an index is the same for all threads of a block is where they begin. The copies of one
+element lie side by side and lanes use them in turn: of 32 copies each lane has its own, in a bank
+of its own, whatever the elements. Source: Gomez-Luna et al., "An optimized approach to histogram
+computation on GPU" (2013).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines
@@ -18,7 +21,9 @@ from optiml_magic.kernels.expressions import Assign, Binary, Cast, Choice
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.room import SHARED
+from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.updates import (
     Update,
     Updated,
@@ -35,6 +40,7 @@ from optiml_magic.source.directives import TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
 COPIES = (1, 2, 4, 8, 16, 32)
+_ZERO = Polynomial()
 #: Copies that are loaded at once at the end: 32 of them took 48 registers, so that an H200 had
 #: room for one block of 1,024 threads in place of two, and needed 66 us in place of 48.
 _TOGETHER = 8
@@ -42,14 +48,21 @@ _TOGETHER = 8
 
 @dataclass(frozen=True, eq=False)
 class Counters:
-    """An array of which a block holds the first ``count`` elements.
+    """An array of whose ``count`` elements a block holds so many, from ``base`` on.
 
-    They are ``all`` that there are, where its indices say so by themselves.
+    They are ``all`` that it updates, where its indices say so by themselves.
     """
 
     whole: Updated
     count: int
+    held: int
     all: bool
+    base: Polynomial = _ZERO
+
+    @property
+    def apart(self) -> bool:
+        """Whether blocks have elements of their own."""
+        return self.base != _ZERO
 
     @property
     def array(self) -> str:
@@ -57,7 +70,7 @@ class Counters:
 
     @property
     def bytes(self) -> int:
-        return self.count * (self.whole.type.size or 0)
+        return self.held * (self.whole.type.size or 0)
 
     @property
     def line(self) -> int:
@@ -75,16 +88,25 @@ def counters(kernel: Kernel) -> Iterator[Counters | Refused]:
 
 
 @primitive
-def private(kernel: Kernel, arrays: Sequence[tuple[str, int]], copies: int = 1) -> Kernel:
-    """A block's own copies of the first elements of these arrays, so many of each."""
+def private(
+    kernel: Kernel, arrays: Sequence[tuple[str, int]], copies: int = 1, rows: Collection[str] = ()
+) -> Kernel:
+    """A block's own copies of the first elements of these arrays, so many of each.
+
+    Of those that are ``rows`` each block has elements of its own.
+    """
     found = {c.array: c for c in updated(kernel) if isinstance(c, Updated)}
-    for name, _ in arrays:
+    chosen = list[Counters]()
+    for name, count in arrays:
         if name not in found:
             raise NotLegal(f"`{name}` is not only updated")
-    chosen = [(found[name], count) for name, count in arrays]
-    return _Keeping(kernel, [
-        Counters(w, count, all(_within(kernel, u, count) for u in w.updates)) for w, count in chosen
-    ], copies).kernel()  # fmt: skip
+        whole = found[name]
+        base = _base(kernel, whole) if name in rows else _ZERO
+        if base is None:
+            raise NotLegal(f"where a block's elements of `{name}` begin is not read")
+        within = all(_within(kernel, u, count, base) for u in whole.updates)
+        chosen.append(Counters(whole, count, count, within, base))
+    return _Keeping(kernel, chosen, copies).kernel()
 
 
 def _spread(kernel: Kernel, update: Update) -> bool:
@@ -98,14 +120,45 @@ def _counted(kernel: Kernel, found: Updated) -> Counters | Refused:
     held = facts.nbytes // size if facts is not None else None
     if proved is not None and (proved * size <= SHARED or held is None):
         held = proved
+    if held is not None and held * size <= SHARED:
+        return Counters(found, held, held, held == proved)
+    row = _row(kernel, found)
+    if row is not None and row.bytes <= SHARED:
+        return row
     if held is None:
         return Refused(f"how many elements of `{found.array}` there are is not known", line)
-    if held * size > SHARED:
-        return Refused(f"{held} elements of `{found.array}` do not fit shared memory", line)
-    return Counters(found, held, held == proved)
+    return Refused(f"{held} elements of `{found.array}` do not fit shared memory", line)
 
 
-def _proved(kernel: Kernel, found: Updated) -> int | None:
+def _row(kernel: Kernel, found: Updated) -> Counters | None:
+    """The elements of one block, where another has others."""
+    base = _base(kernel, found)
+    if base is None:
+        return None
+    proved = _proved(kernel, found, base)
+    blocks = {name for name in kernel.reading.symbols.inside(base) if name.startswith("blockIdx")}
+    steps = [form for name in blocks if (form := base.coefficient(name)) is not None]
+    apart = [step for form in steps if (step := value(kernel, form)) is not None and step > 0]
+    held = proved or min(apart, default=None)
+    if held is None or not blocks:
+        return None
+    grid = kernel.facts.grid if kernel.facts is not None else (1, 1, 1)
+    rows = math.prod(grid["xyz".index(name[-1])] for name in blocks)
+    return Counters(found, held * rows, held, held == proved, base)
+
+
+def _base(kernel: Kernel, found: Updated) -> Polynomial | None:
+    """What of all indices is the same for all threads of a block; None where they differ in it."""
+    bases = set[Polynomial]()
+    for update in found.updates:
+        if update.access.index is None:
+            return None
+        parts = [Polynomial((term,)) for term in update.access.index.terms if term[0]]
+        bases.add(sum((part for part in parts if fixed(kernel, part)), _ZERO))
+    return bases.pop() if len(bases) == 1 else None
+
+
+def _proved(kernel: Kernel, found: Updated, base: Polynomial = _ZERO) -> int | None:
     """How many elements there are at most, as the indices and what decides on them say."""
     candidates = {1 << n for n in range(1, 17)}
     symbols = kernel.reading.symbols
@@ -121,16 +174,16 @@ def _proved(kernel: Kernel, found: Updated) -> int | None:
             if isinstance(part, Compare):
                 candidates.add(dict(part.form.terms).get((), 0) + 1)
     within = (c for c in sorted(candidates) if 0 < c <= 1 << 16
-              and all(_within(kernel, u, c) for u in found.updates))  # fmt: skip
+              and all(_within(kernel, u, c, base) for u in found.updates))  # fmt: skip
     return next(within, None)
 
 
-def _within(kernel: Kernel, update: Update, count: int) -> bool:
+def _within(kernel: Kernel, update: Update, count: int, base: Polynomial) -> bool:
     index = update.access.index
     if index is None:
         return False
     ranges = Ranges(update.access.guard, kernel.reading.symbols)
-    return ranges.within(index, Polynomial.constant(count))
+    return ranges.within(index - base, Polynomial.constant(count))
 
 
 class _Keeping:
@@ -153,6 +206,9 @@ class _Keeping:
         self.copies, self.taken = kernel.fresh("COPIES"), list[str]()
         self.bin = self._fresh("bin")
         self.copy = self._fresh("copy")
+        self.first = {c: self._fresh(f"{c.array}_first") for c in found if c.apart}
+        self.speller = LocalSpeller(kernel.reading.symbols, {}, moved=effects.moved)
+        self.speller.kernel = kernel
 
     def _fresh(self, name: str) -> str:
         self.taken.append(self.old.fresh(name, *self.taken))
@@ -163,7 +219,11 @@ class _Keeping:
         declared, emptied, closing = list[str](), list[str](), list[str]()
         owns = [self._fresh(f"{own.array}_own") for own in self.found]
         for own, name in zip(self.found, owns, strict=True):
-            whole, count = own.whole, own.count
+            whole, count = own.whole, own.held
+            if own in self.first:
+                word = "long long" if any(self._is_wide(u) for u in whole.updates) else "int"
+                begin = self.speller.form(own.base)
+                declared.append(f"const {word} {self.first[own]} = {begin};")
             declared.append(f"__shared__ {whole.kind} {name}[{self.copies} * {count}];")
             emptied.append(
                 f"for (int {self.bin} = threadIdx.x; {self.bin} < {self.copies} * {count}; "
@@ -180,22 +240,32 @@ class _Keeping:
 
     def _updating(self, own: Counters, update: Update, name: str) -> str:
         whole, function = own.whole, own.whole.function
-        value = converted(self.old, whole, update)
+        added = converted(self.old, whole, update)
         kind = self.old.reading.types.get(update.index)
-        wide = kind is None or not kind.integral or kind.size == 8
+        wide, first = self._is_wide(update), self.first.get(own)
         signed = wide or kind is None or kind.signed or (kind.size or 0) < 4
         word = ("long long" if wide else "int") if signed else "unsigned"
         index = self.old.show(Evaluate(None, 0, update.index)).removesuffix(";")
+        loose = isinstance(update.index, Binary | Choice | Assign | Cast)
+        if first is not None:
+            index = f"({index}) - {first}" if loose else f"{index} - {first}"
         if own.all:
-            loose = isinstance(update.index, Binary | Choice | Assign | Cast)
-            place = self._place(name, f"({index})" if loose else index)
-            return f"{function}(&{place}, {value});"
-        shared = f"{function}(&{self._place(name, self.bin)}, {value});"
+            place = self._place(name, f"({index})" if loose or first is not None else index)
+            return f"{function}(&{place}, {added});"
+        shared = f"{function}(&{self._place(name, self.bin)}, {added});"
         declared = f"const {word} {self.bin} = {index};"
-        test = f"{self.bin} < {own.count}"
+        test = f"{self.bin} < {own.held}"
         test = f"{self.bin} >= 0 && {test}" if signed else test
-        beyond = f"{function}(&{whole.array}[{self.bin}], {value});"
+        beyond = f"{function}(&{whole.array}[{self._element(own)}], {added});"
         return f"{{\n{declared}\nif ({test}) {shared}\nelse {beyond}\n}}"
+
+    def _is_wide(self, update: Update) -> bool:
+        kind = self.old.reading.types.get(update.index)
+        return kind is None or not kind.integral or kind.size == 8
+
+    def _element(self, own: Counters) -> str:
+        """The element of the array that a copy is of."""
+        return f"{self.first[own]} + {self.bin}" if own in self.first else self.bin
 
     def _place(self, name: str, bin_: str, copy: str = "") -> str:
         return f"{name}[{bin_} * {self.copies} + {copy or self.copy}]"
@@ -205,13 +275,13 @@ class _Keeping:
         total, other = self.old.fresh("total"), self.old.fresh("other", *self.taken)
         turned = f"({self.copy} + {other}) % {self.copies}"  # lanes begin in banks of their own
         return (
-            f"for (int {bin_} = threadIdx.x; {bin_} < {own.count}; {bin_} += blockDim.x) {{\n"
+            f"for (int {bin_} = threadIdx.x; {bin_} < {own.held}; {bin_} += blockDim.x) {{\n"
             f"{whole.kind} {total} = {self._place(name, bin_)};\n"
             f"#pragma unroll {_TOGETHER}\n"
             f"for (int {other} = 1; {other} < {self.copies}; ++{other}) "
             f"{whole.combining(total, self._place(name, bin_, turned))}\n"
             f"if ({total} != {whole.identity}) "
-            f"{whole.function}(&{whole.array}[{bin_}], {total});\n}}"
+            f"{whole.function}(&{whole.array}[{self._element(own)}], {total});\n}}"
         )
 
     def _tune(self) -> TuneDirective:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Literal, Name, every
 from optiml_magic.kernels.primitives import combine
+from optiml_magic.kernels.primitives.ahead import ahead
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.combine import Group
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
@@ -52,15 +53,15 @@ class Lanes:
 
 
 @primitive
-def share(kernel: Kernel, at: Sequence[int], lanes: Lanes) -> Kernel:
-    """Lanes share the loops with these numbers, counted through the kernel's body from 0."""
-    sharing = _Sharing(kernel.settled(), at, lanes)
+def share(kernel: Kernel, at: Sequence[int], lanes: Lanes, *, far: bool = False) -> Kernel:
+    """Lanes share the loops with these numbers, or look ahead in them where they see ``far``."""
+    sharing = _Sharing(kernel.settled(), at, lanes, far)
     made = sharing.kernel()
     return shared_by_threads(made, sharing.exchanged) if sharing.exchanged else made
 
 
 class _Sharing:
-    def __init__(self, kernel: Kernel, at: Sequence[int], lanes: Lanes) -> None:
+    def __init__(self, kernel: Kernel, at: Sequence[int], lanes: Lanes, far: bool) -> None:
         self.old = kernel
         self.lanes = lanes
         self.effects = Effects(kernel)
@@ -69,11 +70,15 @@ class _Sharing:
         self.axes = kernel.axes()
         self.heads = Heads(kernel, self.loops, self.effects)
         self._check()
-        self.reductions = {
-            loop: shareable(kernel, loop, self.effects, scanning=True) for loop in self.loops
-        }
-        found = {loop: scanned(kernel, loop, self.effects) for loop in self.loops}
+        looked = {loop: ahead(kernel, loop, self.effects) for loop in self.loops if far}
+        self.ahead = {loop: one for loop, one in looked.items() if one is not None}
+        rest = [loop for loop in self.loops if loop not in self.ahead]
+        self.reductions: dict[Loop, tuple[Reduction, ...]] = dict.fromkeys(self.ahead, ())
+        self.reductions |= {r: shareable(kernel, r, self.effects, scanning=True) for r in rest}
+        found = {loop: scanned(kernel, loop, self.effects) for loop in rest}
         self.scans = {loop: scans for loop, scans in found.items() if scans is not None}
+        if self.ahead and lanes.group != "warp":
+            raise NotLegal("only lanes of a warp look ahead")
         if self.scans and lanes.group in ("apart", "stacked"):
             raise NotLegal("lanes that lie apart hand nothing on from round to round")
         self.selections = {
@@ -178,7 +183,7 @@ class _Sharing:
     def _helpers(self) -> list[str]:
         group, plain = self.lanes.group, dict[str, None]()
         found = [r for own in self.reductions.values() for r in own if r not in self.selections]
-        if self.selections:
+        if self.selections or self.ahead:
             plain[combine.MASK] = None
         plain |= dict.fromkeys(combine.helpers(found, group, mask=bool(self.waits)))
         plain |= {s.helper(group): None for s in self.selections.values()}
@@ -294,6 +299,8 @@ class _Sharing:
         told: dict[Node, tuple[Statement, ...]] = {
             last: (lines(self.old.show(last, swaps)), also) for last, also in self.told.items()
         }
+        if loop in self.ahead:
+            return lines(self.ahead[loop].text(self.lane, self.count, swaps, self._fresh))
         if loop in self.scans:
             made = Scanning(self.old, self.heads, self.axes[loop], self.scans[loop], self.taken)
             return lines(made.text(self.lanes.group, self.lane, self.count, swaps, told))
@@ -365,11 +372,8 @@ class _Sharing:
         width = self.width
         whole = needed(self.old, "x") if self.flat else None
         if whole is not None:
-            first = (
-                f"{whole}"
-                if lanes.group == "block"
-                else f"cdiv({whole}, {self.block} / {self.count})"
-            )
+            each = f"{self.block} / {self.count}"
+            first = f"{whole}" if lanes.group == "block" else f"cdiv({whole}, {each})"
         else:
             if lanes.group != "block" and self.width * lanes.count % lanes.block:
                 raise NotLegal("its blocks cannot be cut into groups of lanes")

@@ -29,10 +29,10 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.endings import denied
 from optiml_magic.kernels.primitives.grids import most_threads
 from optiml_magic.kernels.primitives.heads import Heads
+from optiml_magic.kernels.primitives.pieces import pieces
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.printing import Printer
-from optiml_magic.kernels.reading import Reduction
 from optiml_magic.kernels.tidying import tidied
 from optiml_magic.kernels.tree import (
     Block,
@@ -102,6 +102,8 @@ def spare_axis(kernel: Kernel) -> str:
 class Splitting:
     """The loop with one number, split as ``sharing`` says. Raises NotLegal where it cannot be."""
 
+    in_order = False  # whether parts are neighbouring rounds
+
     def __init__(self, kernel: Kernel, at: int, sharing: Sharing) -> None:
         self.old = kernel
         self.effects = Effects(kernel)
@@ -115,8 +117,8 @@ class Splitting:
         self.rows, self.parts = self._fresh("ROWS"), self._fresh("PARTS")
         self.row, self.turn = self._fresh("row"), self._fresh("turn")
         self.thread, self.threads = self._fresh("thread"), self._fresh("threads")
-        self.local = {r: self._fresh(f"{r.place}_part") for r in self.reductions}
-        self.scratch = {r: self._fresh(f"{r.place}_parts") for r in self.reductions}
+        found = pieces(kernel, self.loop, self.reductions, self.effects, self._fresh)
+        self.pieces = tuple(found)
         self.counts = self._rows(sharing)
         self.sharing = sharing
 
@@ -139,7 +141,7 @@ class Splitting:
         if not self.reductions:
             raise NotLegal("its rounds combine nothing", loop.line)
         for reduction in self.reductions:
-            if reduction.carried:
+            if reduction.carried and not self.in_order:
                 raise NotLegal("what goes along with an extreme is not split", reduction.line)
 
     def _rows(self, sharing: Sharing) -> tuple[int, ...]:
@@ -238,14 +240,14 @@ class Splitting:
         private: dict[Node, Node] = {}
         kept = []
         changed = {v.name: v for v in self.effects.changed(self.loop.body)}
-        for reduction, part in self.local.items():
-            if combine.idempotent(reduction):
-                kept.append(lines(f"{part} = {reduction.place};"))
+        for piece in self.pieces:
+            if piece.kept:
+                kept.append(lines(f"{piece.local} = {piece.place};"))
                 continue
             private |= {
-                e: text(part)
+                e: text(piece.local)
                 for e in self.effects.inside(self.loop)
-                if isinstance(e, Name) and e.variable is changed[reduction.place]
+                if isinstance(e, Name) and e.variable is changed[piece.place]
             }
         return *self._own_rounds(private), *kept, *self._left()
 
@@ -265,10 +267,10 @@ class Splitting:
         self.given = [p for p in self.old.function.parameters if p in self.used]
         raw = self.old.unit.syntax.text
         words = [raw[slice(*p.span)].decode() for p in self.given if p.span is not None]
-        words += [f"{kind_of(r)}* {name}" for r, name in self.scratch.items()]
+        words += [f"{p.type.name}* {p.scratch}" for p in self.pieces]
         opening = [
             f"const int {self.turn} = {self._turn()};",
-            *(f"{kind_of(r)} {part} = {_begin(r)};" for r, part in self.local.items()),
+            *(f"{p.type.name} {p.local} = {p.begin};" for p in self.pieces),
         ]
         body = replace(way, body=(*map(lines, opening), *way.body, lines(self._ending())))
         shown = Printer(self.old.unit).statement(body)
@@ -285,18 +287,19 @@ class Splitting:
         column, shape = "threadIdx.x", f"[{self.rows}][{self._width()}]"
         if self.axis == "z":
             column = f"threadIdx.y * {self.old.block[0]} + threadIdx.x"
-        arrays = {r: self._fresh(f"{r.place}_rows") for r in self.reductions}
-        found = [f"__shared__ {kind_of(r)} {name}{shape};" for r, name in arrays.items()]
+        arrays = {p: self._fresh(f"{p.place}_rows") for p in self.pieces}
+        found = [f"__shared__ {p.type.name} {name}{shape};" for p, name in arrays.items()]
         row = f"[threadIdx.{self.axis}][{column}]"
-        found += [f"{name}{row} = {self.local[r]};" for r, name in arrays.items()]
+        found += [f"{name}{row} = {p.local};" for p, name in arrays.items()]
         found += ["__syncthreads();", f"if (threadIdx.{self.axis} == 0) {{"]
         found.append(f"for (int {self.row} = 1; {self.row} < {self.rows}; ++{self.row}) {{")
-        for r, name in arrays.items():
+        for p, name in arrays.items():
+            assert p.reduction is not None  # nothing goes along where rounds are not in order
             other = f"{name}[{self.row}][{column}]"
-            found.append(combine.joining(r, self.local[r], other))
+            found.append(combine.joining(p.reduction, p.local, other))
         found += ["}", *self._places()]
         at = f"blockIdx.{self.axis} * {self.threads} + {self.thread}"
-        found += [f"{name}[{at}] = {self.local[r]};" for r, name in self.scratch.items()]
+        found += [f"{p.scratch}[{at}] = {p.local};" for p in self.pieces]
         return "\n".join([*found, "}"])
 
     def _places(self) -> list[str]:
@@ -313,9 +316,8 @@ class Splitting:
         """What stands in the place of the loop: the parts of this thread, in order."""
         part = self._fresh("part")
         loop = [f"for (int {part} = 0; {part} < {self.parts}; ++{part}) {{"]
-        for r, name in self.scratch.items():
-            other = f"{name}[{part} * {self.threads} + {self.thread}]"
-            loop.append(combine.joining(r, r.place, other))
+        at = f"{part} * {self.threads} + {self.thread}"
+        loop += [p.joining(at) for p in self.pieces if p.reduction is not None]
         return (*map(lines, self._places()), lines("\n".join([*loop, "}"])))
 
     def kernel(self) -> Kernel:
@@ -328,7 +330,7 @@ class Splitting:
         body = edited(old.function.body, {self.loop: self._combined()})
         args = None
         if launch.args is not None:
-            args = (*launch.args, *map(parse_expression, self.scratch.values()))
+            args = (*launch.args, *(parse_expression(p.scratch) for p in self.pieces))
         found = old.rewritten(
             body,
             launch=replace(launch, kernel=spelled, args=args),
@@ -342,7 +344,7 @@ class Splitting:
         if last is None:
             raise NotLegal("where its parameters end is not known")
         _, end = found.unit.origin.origin(*last)
-        more = "".join(f", const {kind_of(r)}* {name}" for r, name in self.scratch.items())
+        more = "".join(f", const {p.type.name}* {p.scratch}" for p in self.pieces)
         program = parse_program(apply(found.program.text, [Edit(end, end, more)]))
         again = next(d for d in program.launches if str(d) == str(found.launch))
         return replace(found, program=program, launch=again)
@@ -355,7 +357,7 @@ class Splitting:
         return [
             TuneDirective(self.rows, self.counts, rows),
             TuneDirective(self.parts, sharing.part_counts, sharing.parts),
-            *(ScratchDirective(name, dtype_of(r), count) for r, name in self.scratch.items()),
+            *(ScratchDirective(p.scratch, p.dtype, count) for p in self.pieces),
         ]
 
     def _launch(self, name: str) -> LaunchDirective:
@@ -365,24 +367,6 @@ class Splitting:
         if launch.args is not None:
             passed = zip(self.old.function.parameters, launch.args, strict=True)
             args = (*(a for p, a in passed if p in self.given),
-                    *map(parse_expression, self.scratch.values()))  # fmt: skip
+                    *(parse_expression(p.scratch) for p in self.pieces))  # fmt: skip
         parts, rows = parse_expression(self.parts), parse_expression(self.rows)
         return LaunchDirective(name, (*grid, parts), (*block, rows), args=args)
-
-
-def kind_of(reduction: Reduction) -> str:
-    """The type of a part, in the text."""
-    return reduction.type.name
-
-
-def _begin(reduction: Reduction) -> str:
-    """What a part holds of a thread that does not come to the loop; nobody asks for it."""
-    if combine.idempotent(reduction):
-        return "0" if reduction.type.integral else combine.identity(replace(reduction, op="+"))
-    return combine.identity(reduction)
-
-
-def dtype_of(reduction: Reduction) -> str:
-    """The type of a part, as a directive says it."""
-    kind = reduction.type
-    return f"<{'f' if kind.floating else 'i' if kind.signed else 'u'}{kind.size}"

@@ -8,20 +8,28 @@ counter is unsigned, or has 64 bits where the number of elements may: it never w
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import TOLD, uses
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
-from optiml_magic.kernels.primitives.grids import form_of, most_threads, needed, room
+from optiml_magic.kernels.primitives.grids import (
+    form_of,
+    most_threads,
+    needed,
+    room,
+    rounded_up,
+    said_alike,
+)
 from optiml_magic.kernels.primitives.places import Place, placed
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Block, Declare, If, Leave, Statement, walk
 from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
-from optiml_magic.source.expressions import Expression, parse_expression
+from optiml_magic.source.expressions import Expression, Number, parse_expression
 
 _Swap = Node | tuple[Statement, ...] | None
 _ACROSS = 8  # elements of a row for a thread: ours
@@ -158,11 +166,12 @@ class _Persisting:
             form = form_of(count.tree)
             assert form is not None  # it was compared with the guards
             left.append(room(axis, width or 1, form))
+        left += self._launched()
         held = {
             g.test: g.exits
             for g in self.old.reading.guards
-            if isinstance(g.condition, Compare) and g.condition.op == ">="
-            and g.condition.form in left and not g.loops
+            if not g.loops and all(isinstance(part, Compare) and part.op == ">="
+                                   and part.form in left for part in g.condition.conjuncts())
         }  # fmt: skip
         for branch in reversed([*walk(self.old.function.body)]):  # the innermost first
             if not isinstance(branch, If) or branch.test not in held:
@@ -170,6 +179,18 @@ class _Persisting:
             if branch.other is None and branch.before is None:
                 inside: _Swap = edited(branch.then, swaps)
                 swaps[branch] = None if held[branch.test] else _loose(inside)
+
+    def _launched(self) -> Iterator[Polynomial]:
+        """What is not negative along the other axes, where a launch has no thread too many."""
+        old, launch = self.old, self.old.launch
+        for at, axis in enumerate("xyz"[: len(launch.grid)]):
+            tree = launch.grid[at].tree
+            if at < len(self.counts) or tree is None or old.block[at] != 1:
+                continue
+            form = form_of(rounded_up(tree, Number(1), 1) or tree, old.reading.symbols)
+            if form is not None and said_alike(old, launch.grid[at].names):
+                left = room(axis, 1, form)
+                yield from (left, left + Polynomial.symbol(f"threadIdx.{axis}"))  # that is 0
 
     @property
     def _first(self) -> str:

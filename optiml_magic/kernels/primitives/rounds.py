@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from optiml_magic.kernels.expressions import Name
+from optiml_magic.kernels.expressions import Assign, Call, Name, Step, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.selections import selected
 from optiml_magic.kernels.primitives.updates import Updated, updated
 from optiml_magic.kernels.reading import Access, Axis, Reduction
 from optiml_magic.kernels.subscripts import Subscript
-from optiml_magic.kernels.tree import Loop, Variable
+from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Variable, walk
 
 _NONE = Polynomial()
+_ACTS = (Assign, Call, Step)
 _WIDE = 4  # bytes of a counter to which the steps of all lanes together may be added
 
 
@@ -31,8 +32,25 @@ def shareable(
 ) -> tuple[Reduction, ...]:
     """The reductions of a loop whose rounds lanes may share; raises NotLegal for any other.
 
-    Who is ``scanning`` looks by itself at what goes from round to round.
+    Who is ``scanning`` looks by itself at what goes from round to round, and waits around the loop
+    for what is done in it.
     """
+    axis = counting(kernel, loop, effects)
+    kept = effects.kept(loop.body)
+    if kept:
+        raise NotLegal(f"`{kept}` goes from round to round", loop.line)
+    reductions, passed = combined_in(kernel, axis, effects, loop)
+    if passed and not scanning:
+        raise NotLegal(f"`{passed[0].name}` goes from round to round", loop.line)
+    for access in effects.accesses(loop):
+        if access.mode == "store":
+            _check_stores(kernel, axis, access, effects, loop)
+    check_updates(kernel, effects, loop, loop if scanning else None)
+    return reductions
+
+
+def counting(kernel: Kernel, loop: Loop, effects: Effects) -> Axis:
+    """A loop whose counter several may step over together; raises NotLegal for any other."""
     axis = kernel.axes().get(loop)
     if axis is None:
         raise NotLegal("a loop is not read", loop.line)
@@ -51,17 +69,7 @@ def shareable(
         raise NotLegal("a pointer counts its rounds", loop.line)
     if axis.variable in changed:
         raise NotLegal("its counter changes in the loop", loop.line)
-    kept = effects.kept(loop.body)
-    if kept:
-        raise NotLegal(f"`{kept}` goes from round to round", loop.line)
-    reductions, passed = combined_in(kernel, axis, effects, loop)
-    if passed and not scanning:
-        raise NotLegal(f"`{passed[0].name}` goes from round to round", loop.line)
-    for access in effects.accesses(loop):
-        if access.mode == "store":
-            _check_stores(kernel, axis, access, effects, loop)
-    check_updates(kernel, effects, loop)
-    return reductions
+    return axis
 
 
 def combined_in(
@@ -90,6 +98,8 @@ def combined_in(
 
 def _check_stores(kernel: Kernel, axis: Axis, access: Access, effects: Effects, loop: Loop) -> None:
     """Rounds that run side by side must not meet in memory."""
+    if _stores_alike(kernel, axis, access, effects, loop):
+        return
     if not moves(kernel, axis, access, loop):
         raise NotLegal("two rounds may store to one element", access.line)
     for other in effects.accesses(loop):
@@ -98,10 +108,32 @@ def _check_stores(kernel: Kernel, axis: Axis, access: Access, effects: Effects, 
             raise NotLegal("a round may meet what another has stored", other.line)
 
 
-def check_updates(kernel: Kernel, effects: Effects, loop: Loop) -> None:
-    """Rounds that run side by side do their atomic operations in any order."""
+def _stores_alike(kernel: Kernel, axis: Axis, access: Access, effects: Effects, loop: Loop) -> bool:
+    """Whether all that is done to an array in a loop is to store one value, the same each round."""
+    stores = [a for a in effects.accesses(loop) if effects.same(a.array, access.array)]
+    once = {*effects.changed(loop), axis.variable}
+    once |= {v for s in walk(loop) if isinstance(s, Declare) for v in s.variables}
+    loads = {a.own for a in kernel.reading.accesses}
+    words = set[str]()
+    for store in stores:
+        value = store.value
+        plain = store.mode == "store" and not store.op and store.call is None
+        if value is None or not plain or store.array != access.array:
+            return False
+        parts = {*every(value)}
+        if names([value]) & once or parts & loads or any(isinstance(p, _ACTS) for p in parts):
+            return False
+        words.add(kernel.show(Evaluate(None, 0, value)))
+    return len(words) == 1 and len({store.element for store in stores}) == 1
+
+
+def check_updates(kernel: Kernel, effects: Effects, loop: Loop, within: Loop | None = None) -> None:
+    """Rounds that run side by side do their atomic operations in any order.
+
+    Nothing else is done to these elements, in the kernel or ``within`` a loop.
+    """
     found = [access for access in effects.accesses(loop) if access.mode == "atomic"]
-    commute = {u.access for own in updated(kernel) if isinstance(own, Updated)
+    commute = {u.access for own in updated(kernel, within) if isinstance(own, Updated)
                for u in own.updates} if found else set()  # fmt: skip
     for access in found:
         if access not in commute:

@@ -6,7 +6,7 @@ be done in any order and in parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from optiml_magic.kernels.expressions import Binary, Call, Cast, Expr, Index, Literal, Name, Unary
@@ -87,16 +87,20 @@ class Updated:
         return f"{place} {self.op}= {value};"
 
 
-def updated(kernel: Kernel) -> Iterator[Updated | Refused]:
-    """The arrays in global memory on which atomic operations do nothing but combine."""
+def updated(kernel: Kernel, within: Statement | None = None) -> Iterator[Updated | Refused]:
+    """The arrays in global memory on which atomic operations do nothing but combine.
+
+    It is asked of the whole kernel, or of what is done ``within`` a statement.
+    """
     effects = Effects(kernel)
     arrays: dict[str, list[Access]] = {}
-    for access in kernel.reading.accesses:
+    asked = kernel.reading.accesses if within is None else effects.accesses(within)
+    for access in asked:
         if access.mode == "atomic" and access.space == "global":
             arrays.setdefault(access.array, []).append(access)
     for array, found in arrays.items():
         try:
-            yield _updated(kernel, effects, array, found)
+            yield _updated(kernel, effects, array, found, asked)
         except NotLegal as reason:
             yield Refused(reason.reason, reason.line or found[0].line)
 
@@ -112,12 +116,14 @@ def converted(kernel: Kernel, found: Updated, update: Update) -> str:
     return f"-{whole}" if update.negative else whole
 
 
-def _updated(kernel: Kernel, effects: Effects, array: str, found: list[Access]) -> Updated:
+def _updated(
+    kernel: Kernel, effects: Effects, array: str, found: list[Access], asked: Iterable[Access]
+) -> Updated:
     kinds = [named(p.type.base, kernel.unit.aliases) for p in kernel.function.parameters
              if p.name == array and p.type.depth == 1]  # fmt: skip
     if not kinds or array in effects.moved:
         raise NotLegal(f"`{array}` is not a parameter that stays what it is")
-    for other in kernel.reading.accesses:
+    for other in asked:
         if other.mode != "atomic" and effects.same(other.array, array):
             raise NotLegal(f"`{array}` is touched in another way as well", other.line)
         if other.array != array and effects.same(other.array, array):

@@ -15,6 +15,8 @@ from optiml_magic.proposers.rewrites.fuse_elementwise import FuseElementwise
 from optiml_magic.proposers.rewrites.fuse_map_reduce import FuseMapReduce
 from optiml_magic.proposers.rewrites.greatest_first import GreatestFirst
 from optiml_magic.proposers.rewrites.index_strength import IndexStrength
+from optiml_magic.proposers.rewrites.lend_lanes import LendLanes
+from optiml_magic.proposers.rewrites.look_ahead import LookAhead
 from optiml_magic.proposers.rewrites.one_pass import OnePass
 from optiml_magic.proposers.rewrites.pad_shared import PadShared
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
@@ -46,6 +48,8 @@ REWRITES: tuple[Rewrite, ...] = (
     CoalesceMapping(),
     TransposeTile(),
     RowToLanes(),
+    LendLanes(),
+    LookAhead(),
     ReadOnce(),
     ReuseBroadcast(),
     SplitReduction(),

@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.gathered import gathered, sums, width
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.stopped import stopped
 from optiml_magic.kernels.primitives.taking import ways
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.updates import leaves
@@ -24,7 +25,7 @@ class BlockSum(KernelRule):
     """Dot products, norms, losses and counts: every thread updates the same element."""
 
     name = "block_sum"
-    before = (raised, within, unstrided, linear, in_full, direct)
+    before = (raised, stopped, within, unstrided, linear, in_full, direct)
     teaches = (
         "Every thread updated one element in global memory, and such updates are done one after "
         "the other. A thread that takes many elements adds them up in a register, the lanes of a "

@@ -76,7 +76,7 @@ class ReuseBroadcast(KernelRule):
         few = busy is not None and full and busy < full * _ITEMS[0]
         short = tuple(kind for kind in kinds_in(counted) if repeated(counted, kind))
         said = tuple(SAID[kind] for kind in short)
-        shares = number is not None and not any(r.carried for r in counted.reading.reductions)
+        shares = number is not None and isinstance(chunk(counted, number, 1, _PARTS), Kernel)
         own = "".join(f", where {name} is {size}" for name, size in held.sizes.items())
         own = f", each with its row in registers{own}" if held.words else ""
         for split in (True, False) if shares and (few or busy is None) else (False,):

@@ -11,6 +11,7 @@ from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.carried import carried
+from optiml_magic.kernels.primitives.commuting import commuting
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
@@ -62,8 +63,11 @@ class RowToLanes(KernelRule):
         found = rows(kernel)
         if not found:
             return
-        loops = loops_in(kernel.function.body)
-        at = tuple(loops.index(axis.node) for axis in found)
+        at = _numbers(kernel, found)
+        if _kept(kernel, at) is not None:
+            made = where_legal(commuting, kernel, at)
+            if _kept(made, at) is None:
+                kernel, found = made, rows(made)
         lengths = [mean_rounds(kernel, axis) for axis in found]
         length = max((n for n in lengths if n is not None), default=0)
         apart = any(axis.start is None or axis.start.value is None for axis in found)
@@ -98,6 +102,11 @@ class RowToLanes(KernelRule):
                 0.4 if late else 0.86 if length > _LONG // 4 else 0.78, hypothesis,
                 _threads(kernel, length), arithmetic,
             )  # fmt: skip
+
+
+def _numbers(kernel: Kernel, found: Sequence[Axis]) -> tuple[int, ...]:
+    loops = loops_in(kernel.function.body)
+    return tuple(loops.index(axis.node) for axis in found)
 
 
 def _alone(
@@ -147,9 +156,10 @@ def _unshared(kernel: Kernel, at: tuple[int, ...]) -> Refused | None:
 
 def order(kernel: Kernel, axes: Sequence[Axis]) -> tuple[str, ...]:
     """What changes where lanes share these loops."""
-    names, loops = {axis.name for axis in axes}, loops_in(kernel.function.body)
+    names, at = {axis.name for axis in axes}, _numbers(kernel, axes)
     exact = all(r.exact for r in kernel.reading.reductions if names & {*r.axes})
-    at = tuple(loops.index(axis.node) for axis in axes)
+    exact = exact and not any(a.mode == "atomic" and a.element.floating and names & {*a.loops}
+                              for a in kernel.reading.accesses)  # fmt: skip
     return () if exact and _handed_exactly(kernel, at) else ("the order of additions",)
 
 

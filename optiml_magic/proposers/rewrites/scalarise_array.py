@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn, where_legal
-from optiml_magic.kernels.primitives.cutting import cut, tuned
+from optiml_magic.kernels.primitives.cutting import block_names, cut, tuned
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.endings import ended
@@ -210,10 +210,13 @@ def _blocks(
     fitting = [n for n in _BLOCKS if n // 32 * warp <= SHARED]
     if not warp or not fitting:
         return None
-    steps = [partial(cut, extents={"x": fitting[0]}), partial(tuned, values={"x": fitting})]
+    one = {} if kernel.block[1] == 1 else {"y": 1}  # a warp's records lie along a row
+    extents = {"x": fitting[0], **one}
+    steps = [partial(cut, extents=extents), partial(tuned, values={"x": fitting})]
     step = partial(in_turn, steps=steps)
     if isinstance(step(kernel), Kernel):
-        return tuple({"BLOCK": n} for n in fitting), step
+        name = block_names(kernel, "x")["x"]
+        return tuple({name: n} for n in fitting), step
     fits = (kernel.block[0] or 0) // 32 * warp <= SHARED
     return (({},), lambda same: same) if fits else None
 

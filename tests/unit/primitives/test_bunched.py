@@ -9,6 +9,7 @@ from optiml_magic.kernels.primitives.bunched import Bunch, bunched
 from optiml_magic.kernels.primitives.chunks import chunk, front
 from tests.present import examples, sampled
 
+from .running import same as one
 from .running import same_of_many as same
 from .shapes import applied, kernel, refused
 
@@ -67,6 +68,37 @@ def test_chunks_of_rounds_are_the_same(name: str) -> None:
         same(text, made, SHAPES, {"n": 71, "m": m}, {"PARTS": count})
     both = bunched(front(made), Bunch())
     same(text, both, SHAPES, {"n": 71, "m": 9}, {"PARTS": 4, "ITEMS": 4, "BLOCK": 32})
+
+
+def selecting(test: str, along: str = "x[j]") -> str:
+    """Of many equals, so that it shows which of them is kept."""
+    return (
+        f"if (i < n) {{ float best = 0.5f; int arg = -1; float with = a[i]; {LOOP} {{ "
+        f"float d = floorf(x[j] * 2 + a[i]); if ({test}) {{ with = {along}; best = d; arg = j; }} }} "
+        "out[i] = arg + best + with; }"
+    )
+
+
+@pytest.mark.parametrize("test", ["d < best", "d > best", "!(best <= d)"])
+def test_chunks_find_the_first_of_equals_and_what_goes_along(test: str) -> None:
+    if "!" in test:  # of whole numbers, which know no NaN
+        body = selecting(test).replace("float best = 0.5f", "int best = 1").replace(
+            "float d", "int d")  # fmt: skip
+    else:
+        body = selecting(test)
+    made = parts(body)
+    assert "#pragma optiml scratch arg_parts i4[" in made.program.text
+    for count, m in ((4, 9), (64, 5), (2, 64)):
+        one(LINE % body, made, SHAPES, {"n": 71, "m": m}, {"PARTS": count})
+    both = bunched(front(made), Bunch())
+    one(LINE % body, both, SHAPES, {"n": 71, "m": 9}, {"PARTS": 4, "ITEMS": 4, "BLOCK": 32})
+
+
+def test_chunks_are_refused_where_parts_in_order_would_select_another() -> None:
+    last = chunk(kernel(LINE % selecting("d <= best")), 0, 4, (4,))
+    assert refused(last) == ("of equals it keeps the last one", 4)
+    second = chunk(kernel(LINE % selecting("d < best", along="best")), 0, 4, (4,))
+    assert isinstance(second, Refused)
 
 
 def test_what_all_items_load_stands_before_them() -> None:

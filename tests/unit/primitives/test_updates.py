@@ -214,3 +214,75 @@ def test_rows_of_a_plane_are_taken_by_blocks_of_one_row(guard: str, index: str) 
     assert "grid(cdiv(w, BLOCK * 8), min(h, BLOCKS)) block(BLOCK)" in written(after)
     arrays = {"x": Array("f4", ("h", "w"), "positive"), "out": Array("i4", ("4",), "zeros")}
     assert end_of(before, written(after), arrays, {"w": 70, "h": 9}, {"w": 3, "h": 1}) == "same"
+
+
+ROWS = """\
+#pragma optiml zero(out)
+#pragma optiml launch k grid(cdiv(w, 64), h) block(64)
+__global__ void k(const int* c, int* out, int w, int h) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y;
+    if (i < w) {
+        %s
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "count", "loose"),
+    [
+        ("atomicAdd(&out[j * 32 + (c[j * w + i] & 31)], 1);", 32, False),
+        ("size_t b = c[j * w + i] % 32u; atomicMax(&out[b + 32 * (size_t)j], i);", 32, False),
+        ("atomicAdd(&out[c[j * w + i] % 40 + (h - 1 - j) * 24], 1);", 24, True),  # some beyond
+        (
+            "atomicAdd(&out[j * 8 + (c[j * w + i] & 7)], 1); atomicAdd(&out[j * 8 + 1], i);",
+            8,
+            False,
+        ),
+        ("atomicAdd(&out[j * 9 + 1 - (c[j * w + i] & 1)], 1);", 9, False),
+    ],
+)
+def test_blocks_count_in_copies_of_a_row_of_their_own(body: str, count: int, loose: bool) -> None:
+    before = ROWS % body
+    keep = partial(private, arrays=[("out", count)], copies=2, rows=("out",))
+    after = in_turn(kernel_of(before), (partial(persistent, stride=FEW), keep))
+    assert "const " in written(after)
+    assert "out_first = " in written(after)
+    assert ("else atomic" in written(after)) == loose
+    arrays = {"c": Array("i4", ("h", "w"), "positive"), "out": Array("i4", ("h", "64"), "zeros")}
+    assert end_of(before, written(after), arrays, {"w": 130, "h": 5}, {"w": 3, "h": 1}) == "same"
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("atomicAdd(&out[j * 256 + (c[i] & 255)], 1);", (256, True)),
+        ("atomicAdd(&out[j * 300 + (c[i] & 255)], 1);", (256, True)),
+        ("atomicAdd(&out[i / 32 * 256 + (c[i] & 255)], 1);", None),  # which row a thread says
+        ("for (int l = 0; l < h; ++l) atomicAdd(&out[l * 8 + (c[i] & 7)], 1);", None),
+        ("j = c[i]; atomicAdd(&out[j * 8 + (c[i] & 7)], 1);", None),
+        ("atomicAdd(&out[j * 8], 1); atomicAdd(&out[(c[i] & 7)], 1);", None),  # rows, and no row
+        ("atomicAdd(&out[c[i] & 0xfffff], 1);", None),
+    ],
+)
+def test_what_of_an_index_is_a_block_s_own_row(body: str, found: tuple[int, bool] | None) -> None:
+    (made,) = counters(kernel_of(ROWS % body))
+    assert (None if isinstance(made, Refused) else (made.held, made.all)) == found
+    if found is None:
+        keep = private(kernel_of(ROWS % body), [("out", 256)], rows=("out",))
+        assert isinstance(keep, Refused) or "else atomic" in written(keep)
+
+
+@pytest.mark.parametrize(("rows", "stays"), [("h", False), ("cdiv(h, 1)", False), ("h + 1", True)])
+def test_a_guard_of_the_other_axis_goes_where_the_launch_has_no_block_too_many(
+    rows: str, stays: bool
+) -> None:
+    body = "if (j < h) atomicAdd(&out[j], c[j * w + i]);"
+    before = (
+        (ROWS % body).replace("if (i < w)", "if (i < w && j < h)").replace(", h)", f", {rows})")
+    )
+    after = written(persistent(kernel_of(before), FEW))
+    assert ("if (i < w && j < h)" in after) == stays
+    assert ("if (j < h)" in after) == stays
+    arrays = {"c": Array("i4", ("h", "w"), "positive"), "out": Array("i4", ("h",), "zeros")}
+    assert end_of(before, after, arrays, {"w": 130, "h": 5}, {"w": 3, "h": 1}) == "same"

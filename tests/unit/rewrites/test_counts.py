@@ -107,6 +107,24 @@ def test_bytes_are_counted_in_copies(text, compiles) -> None:
     assert len(ideas) == 2
 
 
+def test_the_bytes_of_each_line_are_counted_in_copies_of_its_own_counters(compiles) -> None:
+    text = BYTES.replace("int n)", "int n, int h)").replace(
+        "cdiv(n, 256)", "cdiv(n, 32), cdiv(h, 8)"
+    )
+    text = text.replace("block(256)", "block(32, 8)").replace(
+        "if (i < n) atomicAdd(&bins[data[i]], 1);",
+        "int j = blockIdx.y * blockDim.y + threadIdx.y;\n"
+        "    if (i < n && j < h) atomicAdd(&bins[j * 256 + data[j * n + i]], 1);",
+    )
+    ideas, refused = asked(PrivateCounters(), text)
+    assert not refused
+    for proposal in made(ideas):
+        assert "bins_first = (int)blockIdx.y * 256;" in proposal.text
+        assert "bins_own[COPIES * 256]" in proposal.text
+        compiles(proposal.text)
+    assert len(ideas) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -131,3 +149,16 @@ def test_blocks_share_the_pairs_of_an_item(compiles) -> None:
     assert set(parse_program(first.text).values) == {"PARTS", "COPIES"}
     assert "return;" not in first.text
     compiles(first.text)
+
+
+def test_searches_that_leave_the_kernel_are_counted_by_blocks(compiles) -> None:
+    text = DOT.replace(
+        "if (i < n) ",
+        "if (i >= n) return;\n    for (int k = 0; k < 8; ++k) if (x[i] == k) return;\n    ",
+    )
+    ideas, refused = asked(BlockSum(), text)
+    assert not refused
+    for proposal in made(ideas):
+        assert "left" in proposal.text
+        compiles(proposal.text)
+    assert ideas

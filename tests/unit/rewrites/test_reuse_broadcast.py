@@ -92,8 +92,14 @@ def test_kernels_of_many_fields_are_offered_items_that_compile(name, propose, co
     compiles(found[0].text)
 
 
-def test_sums_are_shared_among_blocks_and_places_are_not(propose):
-    assert any("PARTS" in parse_program(p.text).values for p in propose("reuse_broadcast", PARZEN))
+def test_sums_and_the_first_of_extremes_are_shared_among_blocks(propose):
+    def splits(text: str) -> bool:
+        found = propose("reuse_broadcast", text)
+        return any("PARTS" in parse_program(p.text).values for p in found)
+
+    assert splits(PARZEN)
+    assert splits(NEAREST)
+    assert not splits(NEAREST.replace("d < best", "d <= best"))
     first = propose("reuse_broadcast", PARZEN)[0].text
     assert "sample_tile" in first
     assert "#pragma unroll 4" in first

@@ -63,3 +63,21 @@ def test_what_lanes_hand_on_says_whether_it_rounds(update: str, changes: tuple[s
     found = [*rule.sites(rule.shaped(kernel))]
     assert found
     assert {site.arithmetic for site in found} == {changes}
+
+
+def test_rows_that_count_in_elements_of_their_own_are_shared(propose, compiles):
+    text = """\
+#pragma optiml launch k grid(cdiv(h, 128)) block(128)
+__global__ void k(const unsigned char* image, float* sums, int w, int h) {
+    int y = blockIdx.x * blockDim.x + threadIdx.x;
+    if (y >= h) return;
+    for (int b = 0; b < 256; b++) sums[y * 256 + b] = 0;
+    for (int x = 0; x < w; x++) sums[y * 256 + image[y * w + x]] += 0.5f;
+}
+"""
+    found = propose("row_to_lanes", text)
+    assert found
+    for proposal in found:
+        assert "atomicAdd(&sums[" in proposal.text
+        assert proposal.arithmetic == ("the order of additions",)
+    compiles(found[0].text)

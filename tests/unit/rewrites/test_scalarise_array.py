@@ -127,3 +127,25 @@ def test_long_rows_and_sizes_that_change_stay():
     moved = EDITS.replace("int row[33];", "int row[33]; lb = min(lb, 32);")
     sites = _sized(moved, {"n": 70, "la": 9, "lb": 20})
     assert all(isinstance(site.apply(), Refused) for site in sites)
+
+
+CELLS = """\
+#pragma optiml launch k grid(cdiv(w, 32), cdiv(h, 4)) block(32, 4)
+__global__ void k(const float* f, float* g, int w, int h) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    float sum = 0.0f;
+    for (int q = 0; q < 9; q++) sum += f[(y * w + (x + q) % w) * 9 + q];
+    for (int q = 0; q < 9; q++) g[(y * w + x) * 9 + q] = sum * q;
+}
+"""
+
+
+def test_cells_of_a_plane_are_stored_by_the_warps_of_its_rows(propose):
+    rows = propose("scalarise_array", CELLS)[0].text
+    assert "block(BLOCK_X, 1)" in rows
+    assert "store_units<9>" in rows
+    arrays = {"f": Array("f4", ("h", "w", "9")), "g": Array("f4", ("h", "w", "9"), "zeros")}
+    for columns in (128, 64):
+        after = parse_program(rows).with_values({"BLOCK_X": columns}).text
+        assert end_of(CELLS, after, arrays, {"w": 97, "h": 5}, {"w": 3, "h": 1}) == "same"

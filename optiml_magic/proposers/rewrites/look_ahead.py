@@ -1,0 +1,73 @@
+"""Loops that seldom change what they keep, such as the nearest k: lanes look at rounds at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.primitives.ahead import ahead
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.branched import branched
+from optiml_magic.kernels.primitives.counted import all_counted
+from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.foreseen import foreseen
+from optiml_magic.kernels.primitives.lanes import Lanes, share
+from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.shaped import linear, planar
+from optiml_magic.kernels.primitives.sizes import rounds, threads
+from optiml_magic.model.hypothesis import TIME, Hypothesis
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.row_to_lanes import BLOCKS
+
+_COUNTS = (4, 8, 16, 32)
+_SHORT = 64  # rounds below which what they keep still changes in most of them: ours
+_BUSY = 1024  # threads of a multiprocessor that hide what rounds wait for: ours
+
+
+class LookAhead(KernelRule):
+    """The k nearest, the k greatest of a row, peaks, events above what came before."""
+
+    name = "look_ahead"
+    before = (*PLAIN, linear, planar, in_full, direct, branched, foreseen)
+    teaches = (
+        "A thread went through all candidates and kept a list of the best, which few of them "
+        "change, and only because of these no other thread could help. The lanes of a warp each "
+        "look at a candidate, read side by side; as long as one of them would change the list, "
+        "all lanes put in the first, and look again. The list is the same at each step, to the "
+        "bit, and there are many more threads."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        effects, inside = Effects(kernel), set[object]()
+        for number, loop in enumerate(loops_in(kernel.function.body)):
+            axis = kernel.axes().get(loop)
+            if loop in inside or axis is None:
+                continue
+            length = rounds(kernel, axis)
+            plain = all_counted(kernel, (number,))
+            if (length is not None and length < _SHORT) or isinstance(plain, Refused):
+                continue
+            try:
+                found = ahead(plain, loops_in(plain.function.body)[number], Effects(plain))
+            except NotLegal:
+                continue
+            if found is None:
+                continue
+            effects.straightforward()
+            inside |= set(loops_in(loop.body))
+            counter = axis.variable.name if axis.variable is not None else "its rounds"
+            lanes = Lanes("warp", 32, 256, _COUNTS, BLOCKS)
+            yield Site(
+                f"ahead {number}", f"lanes of a warp look ahead in the loop over {counter}",
+                partial(share, plain, (number,), lanes, far=True), 0.88 if _few(kernel) else 0.6,
+                Hypothesis(TIME, "lower", "lanes look at several rounds at once", (1.5, 32.0)),
+                ({"LANES": 32}, {"LANES": 8}),
+            )  # fmt: skip
+
+
+def _few(kernel: Kernel) -> bool:
+    """Whether there are too few threads to keep the chip busy."""
+    count, chip = threads(kernel), CHIPS.get(kernel.chip)
+    return count is None or chip is None or count < _BUSY * chip.sms

@@ -1,0 +1,56 @@
+"""Lists of the best: what is offered where lanes can look ahead, and what is left to others."""
+
+from __future__ import annotations
+
+from optiml_magic.proposers.rewrites.look_ahead import LookAhead
+from tests.ideas import asked
+
+NEAREST = """\
+#define K 4
+#pragma optiml launch nearest grid(cdiv(n, 128)) block(128)
+__global__ void nearest(const float2* p, int* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float best[K];
+    int where[K];
+    for (int l = 0; l < K; ++l) { best[l] = 1e30f; where[l] = -1; }
+    for (int j = 0; j < n; ++j) {
+        if (i == j) continue;
+        float dx = p[i].x - p[j].x, dy = p[i].y - p[j].y;
+        float d = dx * dx + dy * dy;
+        if (d < best[K - 1]) {
+            int l = K - 1;
+            for (; l > 0 && best[l - 1] > d; --l) {
+                best[l] = best[l - 1];
+                where[l] = where[l - 1];
+            }
+            best[l] = d;
+            where[l] = j;
+        }
+    }
+    for (int l = 0; l < K; ++l) out[i * K + l] = where[l];
+}
+"""
+
+
+def test_the_nearest_of_all_are_looked_for_by_lanes(propose, compiles):
+    first, *_ = propose("look_ahead", NEAREST)
+    assert "__ballot_sync(group_mask<LANES>(), is_open && (d < best[K - 1]))" in first.text
+    compiles(first.text)
+    (idea,), _ = asked(LookAhead(), NEAREST)
+    assert idea.arithmetic == ()
+
+
+def test_what_lanes_can_share_is_not_looked_ahead_in():
+    sums = """\
+#pragma optiml launch k grid(cdiv(n, 128)) block(128)
+__global__ void k(const float* p, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float best = 0;
+    for (int j = 0; j < n; ++j) if (p[j] * p[i] > best) best = p[j] * p[i];
+    out[i] = best;
+}
+"""
+    assert asked(LookAhead(), sums) == ([], [])
+    assert asked(LookAhead(), NEAREST.replace("j < n", "j < 16")) == ([], [])
