@@ -101,14 +101,14 @@ class KernelCounters:
     write_sectors_unique: int | None
     read_sectors_per_block: int | None
     memory_warps: int | None  # warps that used global or local memory: those with work to do
-    # Updates of the word of global memory where most atomics meet, and of the 128-byte line. Lanes
-    # that a compiler adds up before are one: of a 32-bit integer, all at one word. Emulated only.
-    updates_of_a_word: int | None = None
-    updates_of_a_line: int | None = None
     sampled: Sampled | None = None  # None: every block of the grid was counted
     blocks: tuple[BlockCounters, ...] = ()
     dram_read_sectors: int | None = None  # modelled, by the L2 of a chip; None: no figure
     source: Literal["emulated", "ncu"] = "emulated"
+    # Updates of the word of global memory where most atomics meet, and of the 128-byte line. Lanes
+    # that a compiler adds up before are one: of a 32-bit integer, all at one word. Emulated only.
+    updates_of_a_word: int | None = None
+    updates_of_a_line: int | None = None
 
     @property
     def active_lanes(self) -> float:

@@ -129,7 +129,7 @@ def test_sums_that_stay(body: str, reason: str) -> None:
         (text_of("out[i] = gridDim.x;"), "it counts the blocks of its grid"),
         (text_of("out[i] = 1;").replace("if (i >= n) return;", ""), "do something is not certain"),
         (text_of("out[i] = 1;").replace("block(64)", "block(64, 2)"), "is not certain"),
-        (text_of("out[i] = 1;").replace("block(64)", "block(8, 2, 2)"), "three dimensions"),
+        (text_of("out[i] = 1;").replace("block(64)", "block(8, 2, 2)"), "is not certain"),
         (
             text_of("out[i] = 1;").replace("void k", "void __launch_bounds__(32) k"),
             "it is compiled for no more than 32 threads a block",
