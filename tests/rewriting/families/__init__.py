@@ -12,6 +12,7 @@ from . import (
     chains,
     columns,
     counts,
+    elements,
     gathers,
     layouts,
     maps,
@@ -33,7 +34,7 @@ from . import (
 
 FAMILIES = {
     "maps": (*maps.FAMILY, *neighbours.FAMILY),
-    "rows": (*rows.FAMILY, *again.FAMILY, *carried.FAMILY),
+    "rows": (*rows.FAMILY, *again.FAMILY, *carried.FAMILY, *elements.FAMILY),
     "pairs": pairs.FAMILY,
     "planes": (*planes.FAMILY, *layouts.FAMILY),
     "columns": columns.FAMILY,

@@ -74,7 +74,7 @@ def behind(rng: Random) -> Made:
         "last": Array("f4", ("rows",), "zeros"),
     }  # fmt: skip
     sizes = sizes_of(rng, ["rows", "cols"], LONG_EXTENTS)
-    return Made("carried", text, arrays, *sizes, inout=("out",))
+    return Made("carried", text, arrays, *sizes, inout=("out",), exact="x[j] *" not in step)
 
 
 FAMILY = (carried, behind)
