@@ -73,6 +73,8 @@ def jobs() -> Iterator[Job]:
         yield Job(f"suite-{entry.name}", f"{BENCH} {entry.name}", 50)
     for name in REFERENCES:
         yield Job(f"references-{name}", f"{BENCH} --from-references {name}", 50)
+    models = "softmax layer_norm column_spread --variant none model both --device cuda"
+    yield Job("ablation", f"benchmarks/llm/ablation.py {models} --out OUT/rows.jsonl", 200)
     yield Job("rates", "benchmarks/gpu/rates.py OUT --seconds 45", 360)
     yield Job("short", "benchmarks/gpu/rates.py OUT --seconds 18", 180)
     search = f"{OPTIML} optimize benchmarks/layer/task.py --llm none --seconds 45"
