@@ -11,6 +11,7 @@ from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
 from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
 from optiml_magic.kernels.primitives.rowed import rowed
+from optiml_magic.kernels.primitives.unshadowed import unshadowed
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.idea import Idea
@@ -68,8 +69,8 @@ class KernelRule(ABC):
                 yield Refusal(self.name, f"an index cannot be written anew: {reason}")
 
     def shaped(self, kernel: Kernel) -> Kernel:
-        """A kernel after the steps that come before, of which ``rowed`` is always the first."""
-        return kernel.shaped((rowed, *self.before) if self.before else ())
+        """A kernel after the steps that come before, of which two are always the first."""
+        return kernel.shaped((unshadowed, rowed, *self.before) if self.before else ())
 
     def _idea(self, kernel: Kernel, site: Site, view: View, place: int) -> Idea:
         first = site.points[0]
