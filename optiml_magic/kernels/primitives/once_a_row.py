@@ -13,6 +13,7 @@ from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.expressions import Name, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
+from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.paired import done
 from optiml_magic.kernels.primitives.serial import by_rows
 from optiml_magic.kernels.tree import (
@@ -20,7 +21,6 @@ from optiml_magic.kernels.tree import (
     Block,
     Declare,
     If,
-    Leave,
     Loop,
     Statement,
     Variable,
@@ -34,7 +34,7 @@ _WIDTH = 128  # rows of a block; rules choose another
 def once_a_row(kernel: Kernel) -> Kernel:
     """A thread for each row, which walks along it behind what its elements have in common."""
     if not loops_in(kernel.function.body):
-        raise NotLegal("its threads go through nothing")
+        raise NotLegal("the kernel has no loop")
     made = done(hoisted(done(by_rows(kernel, _WIDTH)), 0))
     if kernel.facts is None:
         return made
@@ -48,7 +48,7 @@ def once_a_row(kernel: Kernel) -> Kernel:
 def hoisted(kernel: Kernel, at: int) -> Kernel:
     """What each round of the loop with this number does alike is done once, before the loop.
 
-    Refused where there is no loop in it: a compiler moves the rest.
+    Refused where none of that is a loop: a compiler moves the rest.
     """
     loop = loops_in(kernel.function.body)[at]
     effects = Effects(kernel)
@@ -60,11 +60,11 @@ def hoisted(kernel: Kernel, at: int) -> Kernel:
     own = [*_parted(loop.body)]
     alike = _alike(effects, loop, axis.variable, own)
     if not any(isinstance(s, Loop) for one in alike for s in walk(one)):
-        raise NotLegal("each of the elements goes through others", loop.line)
+        raise NotLegal("no loop is the same for all elements of a row", loop.line)
     _check_names(kernel, loop, alike)
     rest = tuple(s for s in own if s not in alike)
     if any(isinstance(s, Loop) for one in rest for s in walk(one)):
-        raise NotLegal("its elements have enough to do of their own", loop.line)
+        raise NotLegal("each element also has a loop of its own", loop.line)
     inner = replace(loop, body=Block(None, loop.line, rest), span=None, head=None, foot=None)
     moved: tuple[Statement, ...] = (*alike, inner)
     if _loads_by_itself(effects, alike):  # where there is no round, there may be nothing to load
@@ -113,7 +113,7 @@ def _alike(
             else:
                 varying |= changed
                 asked |= touched
-            always = always and not _leaves(statement)
+            always = always and not any(ends(statement))
     return found
 
 
@@ -125,22 +125,12 @@ def _changed(effects: Effects, statement: Statement) -> set[Variable]:
 def _is_pure(effects: Effects, statement: Statement, written: set[str]) -> bool:
     """Whether a statement leaves nothing behind but locals, nor reads what the loop writes."""
     accesses = effects.accesses(statement)
-    if effects.kept(statement) or _leaves(statement):
+    if effects.kept(statement) or any(ends(statement)):
         return False
     return not any(
         a.mode != "load" or not a.array or any(effects.same(a.array, w) for w in written)
         for a in accesses
     )
-
-
-def _leaves(statement: Statement) -> bool:
-    """Whether a round may end in a statement."""
-    match statement:
-        case Leave():
-            return True
-        case Loop():
-            return any(isinstance(s, Leave) and s.kind == "return" for s in walk(statement))
-    return any(_leaves(inner) for inner in statement.statements)
 
 
 def _loads_by_itself(effects: Effects, statements: Sequence[Statement]) -> bool:

@@ -65,7 +65,7 @@ def elements(kernel: Kernel) -> tuple[Expression, ...]:
     """
     rank = max(k + 1 for k, extent in enumerate(kernel.block) if extent != 1 or not k)
     if None in kernel.block or len(kernel.launch.grid) > max(rank, 2):
-        raise NotLegal("its grid has more dimensions than its blocks")
+        raise NotLegal("its grid has more axes than its blocks")
     Effects(kernel).straightforward()
     if kernel.launch.shared is not None:
         raise NotLegal("it has dynamic shared memory")

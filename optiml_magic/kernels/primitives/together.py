@@ -264,7 +264,7 @@ class Together:
                 head = self.kernel.show(part.tree).removesuffix("}").rstrip().removesuffix("{")
                 asked = [line for line in self._needed(each, [head]) if line not in made]
                 if any(_stands(a.name, line) for a in self.several for line in asked):
-                    raise NotLegal("how often it runs is computed for each item", part.loop.line)
+                    raise NotLegal("each item may make another number of rounds", part.loop.line)
                 made += [*asked, f"{head.rstrip()} {{", *self._written(part.inner, each), "}"]
             elif part.columns is not None:
                 made += self._stacked(part.columns, each)

@@ -299,8 +299,8 @@ class _Memory(dict[Node, str]):
 
 def _too_much(node: Node) -> RefusalError:
     error = RefusalError(
-        "an element is made of more values in each other than a kernel can have written down",
-        "say it by axes: put what is alike into one array, and reduce, index or repeat that",
+        "one element depends on more intermediate values than one kernel can spell out",
+        "put similar values into one array, and reduce, index or repeat that array",
     )
     error.line = node.line
     return error
