@@ -58,7 +58,7 @@ def beside(
         others, missing = peers(entry)
         parties += others
         if with_reference:
-            parties.append(running_on_cupy(entry))
+            parties += running_on_cupy(entry)
         found.failed.update(missing)
     drawn = entry.inputs(np.random.default_rng(0), **sizes)
     with cp.cuda.Device(index):

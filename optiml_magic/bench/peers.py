@@ -173,16 +173,41 @@ def peers(entry: Entry) -> tuple[list[Party], dict[str, str]]:
     return found, missing
 
 
-def running_on_cupy(entry: Entry) -> Party:
-    """The reference itself, with CuPy in place of its names for NumPy."""
-    asked = inspect.signature(entry.reference).parameters
+@dataclass
+class Fused(_OnCupy):
+    """A reference through ``cupy.fuse``, which takes maps and some reductions: fused once."""
+
+    name: str
+    reference: Peer
+    _fast: Any = None
+
+    def ready(self, values: Mapping[str, Any]) -> Callable[[], Any]:
+        import cupy
+
+        known = _asked(self.reference, values)
+        arrays = {n: v for n, v in known.items() if getattr(v, "ndim", 0)}
+        if self._fast is None:
+            rest = {n: v for n, v in known.items() if n not in arrays}
+            # What it is traced with has no absolute value of Python's.
+            call, names = rebound(self.reference, cupy, {"abs": cupy.abs}), tuple(arrays)
+
+            def whole(*given: Any) -> Any:
+                return _in_order(call(**dict(zip(names, given, strict=True)), **rest))
+
+            self._fast = cupy.fuse(whole)
+        fast = self._fast
+        return lambda: fast(*arrays.values())
+
+
+def running_on_cupy(entry: Entry) -> list[Party]:
+    """The reference itself, with CuPy in place of its names for NumPy: as it is, and fused."""
 
     def reference(cp: Any, **values: Any) -> Any:
-        given = {n: v for n, v in values.items() if n in asked}
-        found = computed(cp, rebound(entry.reference, cp), given)
-        return tuple(found.values()) if isinstance(found, Mapping) else found
+        given = _asked(entry.reference, values)
+        return _in_order(computed(cp, rebound(entry.reference, cp), given))
 
-    return Library("CuPy running the reference", reference)
+    name = "CuPy running the reference"
+    return [Library(name, reference), Fused(f"{name}, fused", entry.reference)]
 
 
 def wanted(entry: Entry, values: Mapping[str, Any]) -> tuple[tuple[Any, ...], str]:
@@ -201,6 +226,15 @@ def bound(function: Peer, library: Any, values: Mapping[str, Any]) -> Callable[[
     """The function on those of the values that it takes."""
     known = _taken(function, values)
     return lambda: function(library, **known)
+
+
+def _asked(reference: Peer, values: Mapping[str, Any]) -> dict[str, Any]:
+    asked = inspect.signature(reference).parameters
+    return {n: v for n, v in values.items() if n in asked}
+
+
+def _in_order(found: Any) -> Any:
+    return tuple(found.values()) if isinstance(found, Mapping) else found
 
 
 def _taken(function: Peer, values: Mapping[str, Any]) -> dict[str, Any]:
