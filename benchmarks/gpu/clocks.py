@@ -48,7 +48,7 @@ def ready(cp: Any, party: OurKernel, values: dict[str, Any], sets: int) -> Ready
         for run in runs:
             run()
 
-    return Ready(stream, captured(cp, stream, all_runs), sets, "a graph")
+    return Ready(stream, captured(cp, stream, all_runs), runs, "a graph")
 
 
 def here(cp: Any, party: OurKernel, values: dict[str, Any], sets: int, *others: Ready) -> float:
@@ -66,7 +66,7 @@ def touching(cp: Any) -> Ready:
         for array in arrays:
             cp.add(array, 1, out=array)
 
-    return Ready(cp.cuda.Stream.null, touch, 1, "launched from Python")
+    return Ready(cp.cuda.Stream.null, touch, [touch], "launched from Python")
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from optiml_magic.bench.entry import Entry, Size
 from optiml_magic.bench.machine import hardware, versions
 from optiml_magic.bench.row import BEST, INPUT, Row, Setup, Written, append, read
 from optiml_magic.devices.choice import Choice, choose
+from optiml_magic.devices.functions import line_of
 from optiml_magic.errors import MachineError, OptimlError, UsageError
 from optiml_magic.from_reference import with_kernel
 from optiml_magic.optimize import optimize
@@ -24,7 +25,7 @@ from optiml_magic.settings import Settings
 
 FILE = "suite.jsonl"
 _COUNTED = 20_000_000  # instructions of a launch that an emulated device counts whole; ours
-_LOST = "timing in this process failed"
+_BESIDE = "timing in this process"
 
 
 @dataclass(frozen=True)
@@ -66,9 +67,10 @@ class Suite:
             row = self._row(entry, setup, choice)
             append(file, row)
             told(row)
-            if row.error.startswith(_LOST):
+            if problem := row.failed.get(_BESIDE):
                 raise MachineError(
-                    f"{entry.name}: {row.error}", fix="run the command again: it continues"
+                    f"{entry.name}: {problem}",
+                    fix="run the command again: it goes on with the next task",
                 )
         names = [entry.name for entry in self.entries]
         found = {row.task: row for row in read(file)}
@@ -103,7 +105,8 @@ class Suite:
                     entry, result, sizes, index, with_peers=self.peers, with_reference=own
                 )
             except Exception as problem:  # noqa: BLE001  # of CuPy, torch or the driver
-                return replace(row, error=f"{_LOST}: {type(problem).__name__}: {problem}"[:300])
+                # The search was timed in processes of its own: what a peer broke is not in it.
+                timed = Beside(failed={_BESIDE: line_of(problem)})
         return _filled(row, entry, summary, timed, choice)
 
     def _own(self, choice: Choice) -> Settings:

@@ -17,6 +17,7 @@ from optiml_magic.devices.rounds import sample, warm
 _BATCH_SECONDS = 4e-3
 _MOST_SETS = 8
 _MOST_COPIED = 2 << 30  # bytes
+_SHARE = 32  # of the card's memory, one part in so many for each of those that are compared; ours
 GRAPH, PYTHON = "a graph", "launched from Python"
 
 Run = Callable[[], Any]
@@ -24,12 +25,19 @@ Run = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Ready:
-    """A function on so many ``sets`` of arrays, and ``how`` these are launched."""
+    """A function bound to several sets of arrays, and ``how`` these ``runs`` are launched.
+
+    The runs are kept, since a graph knows their arrays by address alone.
+    """
 
     stream: Any
     launch: Run
-    sets: int
+    runs: Sequence[Run]
     how: str
+
+    @property
+    def sets(self) -> int:
+        return len(self.runs)
 
 
 def readied(
@@ -71,7 +79,8 @@ def readied(
     # compared need about as many sets, since the first run of a batch also waits for what the
     # overwritten L2 has to write back.
     once = _once(cp, stream, launch)
-    room = _MOST_COPIED // max(1, footprint)
+    most = min(_MOST_COPIED, int(cp.cuda.Device().mem_info[1]) // _SHARE)
+    room = most // max(1, footprint)
     with on(stream):
         for _ in range(int(max(1, min(_MOST_SETS, room, _BATCH_SECONDS / max(once, 1e-6)))) - 1):
             runs.append(make())
@@ -81,7 +90,7 @@ def readied(
         launch = capture(stream, all_runs)
         launch()
         stream.synchronize()
-    return Ready(stream, launch, len(runs), how)
+    return Ready(stream, launch, runs, how)
 
 
 def captured(cp: Any, stream: Any, runs: Run) -> Run:

@@ -41,7 +41,9 @@ def _spmv_cusparse(cp: Any, starts: Any, columns: Any, values: Any, x: Any) -> A
     from cupyx.scipy import sparse
 
     shape = (starts.shape[0] - 1, x.shape[0])
-    return sparse.csr_matrix((values, columns, starts), shape=shape) @ x
+    matrix = sparse.csr_matrix((values, columns, starts), shape=shape)
+    matrix.has_canonical_format = True  # CuPy sorts and sums its elements in each call otherwise
+    return matrix @ x
 
 
 def _tokens(rng: np.random.Generator, tokens: int, width: int, words: int) -> Values:
