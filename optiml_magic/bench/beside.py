@@ -17,7 +17,7 @@ from optiml_magic.bench.peers import OurKernel, Party, copied, peers, running_on
 from optiml_magic.bench.row import BEST, INPUT
 from optiml_magic.devices.base import Sampling
 from optiml_magic.devices.functions import Ready, line_of, readied, sampled
-from optiml_magic.result import Result
+from optiml_magic.result import Kernel
 
 _SAMPLING = Sampling(least=8, most=40, seconds=3.0)
 _OFF = {"f2": 1e-2, "f4": 1e-3, "f8": 1e-6}  # of the largest wanted value; ours
@@ -39,7 +39,8 @@ class Beside:
 
 def beside(
     entry: Entry,
-    result: Result,
+    original: Kernel,
+    best: Kernel,
     sizes: Mapping[str, int],
     index: int,
     *,
@@ -53,7 +54,7 @@ def beside(
     import cupy as cp
 
     found = Beside()
-    parties: list[Party] = [OurKernel(INPUT, result.original), OurKernel(BEST, result.best)]
+    parties: list[Party] = [OurKernel(INPUT, original), OurKernel(BEST, best)]
     if with_peers:
         others, missing = peers(entry)
         parties += others

@@ -35,7 +35,8 @@ def bench(
     suite = Suite(entries, options.size, settings, folder, options.peers, command)
     if options.from_references:
         suite = replace(suite, origin="reference")
-    rows = suite.run(lambda row: say(_line(row)))
+    run = suite.retime if options.retime else suite.run
+    rows = run(lambda row: say(_line(row)))
     text = table(rows, entries)
     say("\n" + text)
     (folder / TABLE).write_text(f"`{command}`\n\n{text}\n", encoding="utf-8")

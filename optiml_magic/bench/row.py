@@ -40,6 +40,11 @@ class Setup:
         measured = self.device, self.chip, self.size, self.budget, self.limit
         return *measured, self.origin, self.policy
 
+    @property
+    def again(self) -> tuple[str, str, str]:
+        """What two timings of a program agree in that need not be made twice."""
+        return self.hardware, self.command, self.date
+
 
 @dataclass(frozen=True)
 class Row:
@@ -48,6 +53,7 @@ class Row:
     ``seconds`` are medians by name: ``input``, ``best`` and the peers; ``samples`` those that they
     are the medians of, where all were timed beside each other. ``source`` is that of the seconds.
     ``progress`` is the best speed-up after each evaluation, from the first after the input on.
+    ``timed`` is how the seconds were made where that was after the search.
     """
 
     task: str
@@ -75,6 +81,7 @@ class Row:
     stopped: str = ""
     wall: float = 0.0  # seconds of the search
     notes: tuple[str, ...] = ()
+    timed: Setup | None = None
 
     @property
     def speedup(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,16 @@ from optiml_magic.bench.beside import Beside, beside
 from optiml_magic.bench.entry import Entry, Size
 from optiml_magic.bench.machine import hardware, versions
 from optiml_magic.bench.row import BEST, INPUT, Row, Setup, Written, append, read
+from optiml_magic.calling import Kernels
 from optiml_magic.devices.choice import Choice, choose
 from optiml_magic.devices.functions import line_of
 from optiml_magic.errors import MachineError, OptimlError, UsageError
 from optiml_magic.from_reference import with_kernel
-from optiml_magic.optimize import optimize
+from optiml_magic.model.task import Task
+from optiml_magic.optimize import optimize, prepared
 from optiml_magic.profilers.roofs import published
 from optiml_magic.reports.summary import Summary, step_speedup
+from optiml_magic.result import Kernel
 from optiml_magic.settings import Settings
 
 FILE = "suite.jsonl"
@@ -50,31 +53,63 @@ class Suite:
         UsageError where the folder holds rows that were made otherwise, MachineError where the
         card can be used no more in this process.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        file = self.folder / FILE
-        setup = self._setup(choice := choose(self.settings.device))
-        done = read(file)
-        if any(row.setup.key != setup.key for row in done):
-            raise UsageError(
-                f"{file} has rows of another device, size, budget, limit, origin or policy",
-                fix="name another folder",
-            )
+        done = self._done(setup := self._setup(choice := choose(self.settings.device)))
         # What was measured while a task was held out is not a figure of an open one.
         failed = {(row.task, row.part): bool(row.error) for row in done}
         left = [entry for entry in self.entries if failed.get((entry.name, entry.part), True)]
         # One that fails each time must not keep the others from their turn.
         for entry in sorted(left, key=lambda e: (e.name, e.part) in failed):
-            row = self._row(entry, setup, choice)
-            append(file, row)
-            told(row)
-            if problem := row.failed.get(_BESIDE):
-                raise MachineError(
-                    f"{entry.name}: {problem}",
-                    fix="run the command again: it goes on with the next task",
-                )
-        names = [entry.name for entry in self.entries]
-        found = {row.task: row for row in read(file)}
-        return [found[name] for name in names if name in found]
+            self._kept(self._row(entry, setup, choice), told)
+        return self._in_order()
+
+    def retime(self, told: Callable[[Row], None] = lambda _: None) -> list[Row]:
+        """The same rows, their programs timed again beside the peers of today, without a search.
+
+        A row that this very command has timed today is left alone, so a run that was stopped goes
+        on. Raises what ``run`` raises, and UsageError without a card.
+        """
+        choice = choose(self.settings.device)
+        if choice.is_emulated:
+            raise UsageError(f"nothing is timed on {choice.name}", fix="--device cuda:0")
+        setup = self._setup(choice)
+        rows = {row.task: row for row in self._done(setup) if not row.error}
+        for entry in self.entries:
+            row = rows.get(entry.name)
+            if row is None or (row.timed and row.timed.again == setup.again):
+                continue
+            task = self._task(entry)
+            kernels = Kernels.of(prepared(task, self._own(choice)), self._own(choice))
+            timed = self._timed(entry, kernels(task.text), kernels(row.program), row.sizes, choice)
+            search = row.seconds[INPUT], row.seconds[BEST]
+            self._kept(replace(row, timed=setup, **_timings(*search, timed)), told)
+        return self._in_order()
+
+    def _done(self, setup: Setup) -> list[Row]:
+        """What the folder holds. Raises UsageError where that was made otherwise."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        done = read(self._file)
+        if any(row.setup.key != setup.key for row in done):
+            raise UsageError(
+                f"{self._file} has rows of another device, size, budget, limit, origin or policy",
+                fix="name another folder",
+            )
+        return done
+
+    def _kept(self, row: Row, told: Callable[[Row], None]) -> None:
+        append(self._file, row)
+        told(row)
+        if problem := row.failed.get(_BESIDE):
+            raise MachineError(
+                f"{row.task}: {problem}", fix="run the command again: it goes on with the next task"
+            )
+
+    def _in_order(self) -> list[Row]:
+        found = {row.task: row for row in read(self._file)}
+        return [found[entry.name] for entry in self.entries if entry.name in found]
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / FILE
 
     def _setup(self, choice: Choice) -> Setup:
         return Setup(
@@ -87,9 +122,7 @@ class Suite:
         sizes = dict(entry.sizes(self.size))
         row = Row(entry.name, entry.family, entry.part, setup, sizes)
         try:
-            task = entry.task(self.size)
-            made = with_kernel(task) if self.origin == "reference" else task
-            result = optimize(made, self._own(choice))
+            result = optimize(self._task(entry), self._own(choice))
         except OptimlError as error:
             return replace(row, error=str(error).splitlines()[0])
         summary = result.summary
@@ -98,16 +131,24 @@ class Suite:
             return replace(row, error=f"the input kernel: {verdict.outcome}, {verdict.summary}")
         timed = Beside()
         if not choice.is_emulated:
-            index = int(choice.name.partition(":")[2])
-            try:
-                own = self.origin == "reference"
-                timed = beside(
-                    entry, result, sizes, index, with_peers=self.peers, with_reference=own
-                )
-            except Exception as problem:  # noqa: BLE001  # of CuPy, torch or the driver
-                # The search was timed in processes of its own: what a peer broke is not in it.
-                timed = Beside(failed={_BESIDE: line_of(problem)})
+            timed = self._timed(entry, result.original, result.best, sizes, choice)
         return _filled(row, entry, summary, timed, choice)
+
+    def _task(self, entry: Entry) -> Task:
+        task = entry.task(self.size)
+        return with_kernel(task) if self.origin == "reference" else task
+
+    def _timed(
+        self, entry: Entry, original: Kernel, best: Kernel, sizes: dict[str, int], choice: Choice
+    ) -> Beside:
+        index, own = int(choice.name.partition(":")[2]), self.origin == "reference"
+        try:
+            return beside(
+                entry, original, best, sizes, index, with_peers=self.peers, with_reference=own
+            )
+        except Exception as problem:  # noqa: BLE001  # of CuPy, torch or the driver
+            # The search was timed in processes of its own: what a peer broke is not in it.
+            return Beside(failed={_BESIDE: line_of(problem)})
 
     def _own(self, choice: Choice) -> Settings:
         """No model, no experience, not even of the task before; the journals lie in the folder.
@@ -131,12 +172,7 @@ def _filled(row: Row, entry: Entry, summary: Summary, timed: Beside, choice: Cho
     return replace(
         row,
         source=before.measurement.source,
-        seconds=_seconds(before.measurement.seconds, after.measurement.seconds, timed.samples),
-        samples=timed.samples,
-        how=timed.how,
-        errors=timed.errors,
-        failed=timed.failed,
-        against=timed.against,
+        **_timings(before.measurement.seconds, after.measurement.seconds, timed),
         floor=max(terms.values()),
         floor_terms=terms,
         claimed=summary.speedup,
@@ -157,13 +193,19 @@ def _filled(row: Row, entry: Entry, summary: Summary, timed: Beside, choice: Cho
     )
 
 
-def _seconds(
-    before: float, after: float, samples: Mapping[str, Sequence[float]]
-) -> dict[str, float]:
-    """Medians of what was timed in turn; the search's own times where ours were not."""
-    if INPUT in samples and BEST in samples:
-        return {name: statistics.median(mine) for name, mine in samples.items()}
-    return {INPUT: before, BEST: after}
+def _timings(before: float, after: float, timed: Beside) -> dict[str, Any]:
+    """Medians of what was timed in turn; the times ``before`` and ``after`` where ours were not."""
+    seconds = {INPUT: before, BEST: after}
+    if seconds.keys() <= timed.samples.keys():
+        seconds = {name: statistics.median(mine) for name, mine in timed.samples.items()}
+    return {
+        "seconds": seconds,
+        "samples": timed.samples,
+        "how": timed.how,
+        "errors": timed.errors,
+        "failed": timed.failed,
+        "against": timed.against,
+    }
 
 
 def _progress(summary: Summary) -> tuple[float, ...]:

@@ -345,6 +345,10 @@ def _benching(command: argparse.ArgumentParser) -> None:
         "--from-references", action="store_true",
         help="begin from kernels made from the references instead of the naive ones",
     )  # fmt: skip
+    command.add_argument(
+        "--retime", action="store_true",
+        help="search nothing: time the programs of the folder again beside the peers of today",
+    )  # fmt: skip
     command.add_argument("--list", action="store_true", help="list the tasks and run nothing")
 
 

@@ -78,6 +78,14 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
         other.run()
 
 
+def test_programs_are_timed_again_on_a_card_alone(tmp_path: Path) -> None:
+    small = replace(GELU, small={"n": 2000})
+    settings = resolve({"device": "emulated:h200", "budget": 1, "seconds": 60})
+    suite = Suite([small], "small", settings, tmp_path, peers=True, command="optiml bench gelu")
+    with pytest.raises(UsageError, match="nothing is timed on emulated"):
+        suite.retime()
+
+
 def test_a_task_that_was_opened_since_is_run_again(tmp_path: Path) -> None:
     drawn = replace(GELU, small={"n": 2000}, source="a public kernel")
     settings = resolve({"device": "emulated:h200", "budget": 1, "seconds": 60})

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from optiml_magic.bench.peers import running_on_cupy
+from optiml_magic.bench.row import BEST, INPUT
+from optiml_magic.bench.run import FILE, Suite
 from optiml_magic.bench.suite import chosen
+from optiml_magic.settings import resolve
 
 pytestmark = pytest.mark.gpu
 
@@ -42,3 +48,19 @@ def test_what_cupy_cannot_fuse_says_so() -> None:
     _, fused = running_on_cupy(entry)
     with pytest.raises((TypeError, ValueError, NotImplementedError, AttributeError)):
         fused.ready(values)()
+
+
+def test_programs_are_timed_again_without_a_search(tmp_path: Path) -> None:
+    (entry,) = chosen(("gelu",), None)
+    settings = resolve({"device": "cuda:0", "budget": 2, "seconds": 20})
+    suite = Suite(
+        [replace(entry, torch=None)], "small", settings, tmp_path, peers=True, command="again"
+    )
+    (row,) = suite.run()
+    (again,) = suite.retime()
+    assert (row.timed, again.program, again.progress) == (None, row.program, row.progress)
+    assert again.timed is not None
+    assert {INPUT, BEST, "CuPy"} <= again.samples.keys()
+    before = (tmp_path / FILE).read_bytes()
+    assert suite.retime() == [again]
+    assert (tmp_path / FILE).read_bytes() == before
