@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -21,18 +22,25 @@ _FREE = frozenset((
 ))  # fmt: skip
 _PRODUCTS = frozenset(("dot", "inner", "vdot", "matmul", "outer", "tensordot", "einsum", "kron"))
 _SLIDING = frozenset(("convolve", "correlate"))
+_LONGEST = 3.0  # seconds of following one reference, while a card waits for it; ours
 _COMPLEX = 4.0  # of a complex operation in real ones: 2 to add, 6 to multiply
 
 
 class UntraceableError(Exception):
-    """The reference left the arrays that count: what it does from there on is not seen."""
+    """The reference left the arrays that count, or takes too long: the rest of it is not seen."""
 
 
 @dataclass
 class Tally:
-    """Operations so far."""
+    """Operations so far; from ``until`` on, by the monotonic clock, none are taken."""
 
     flops: float = 0.0
+    until: float = math.inf
+
+    def add(self, flops: float) -> None:
+        if time.monotonic() > self.until:
+            raise UntraceableError("it takes too long")
+        self.flops += flops
 
 
 class CountingArray(np.ndarray[Any, Any]):
@@ -51,9 +59,9 @@ class CountingArray(np.ndarray[Any, Any]):
         result = getattr(ufunc, method)(*plain, **options)
         several = result if isinstance(result, tuple) else (result,)
         if method != "at":
-            tally.flops += _ufunc_flops(ufunc, method, plain, several[0])
+            tally.add(_ufunc_flops(ufunc, method, plain, several[0]))
         else:
-            tally.flops += _of(np.asarray(plain[1]).size, np.asarray(plain[0]).dtype)
+            tally.add(_of(np.asarray(plain[1]).size, np.asarray(plain[0]).dtype))
         counted = tuple(_counting(x, tally) for x in several)
         return counted if isinstance(result, tuple) else counted[0]
 
@@ -67,7 +75,7 @@ class CountingArray(np.ndarray[Any, Any]):
             return _rewrapped(super().__array_function__(func, types, args, kwargs), tally)
         plain = [_plain(x) for x in args]
         result = func(*plain, **{key: _plain(x) for key, x in kwargs.items()})
-        tally.flops += _function_flops(name, plain, np.asarray(result))
+        tally.add(_function_flops(name, plain, np.asarray(result)))
         return _counting(np.asarray(result), tally)
 
     def __getitem__(self, key: Any) -> Any:
@@ -91,7 +99,7 @@ class CountingArray(np.ndarray[Any, Any]):
 
 def traced_flops(reference: Callable[..., Any], values: Mapping[str, Any]) -> float | None:
     """The operations of a reference on inputs by name; None where they could not be followed."""
-    tally = Tally()
+    tally = Tally(until=time.monotonic() + _LONGEST)
     try:
         arguments = {
             name: _counting(value.copy(), tally) if isinstance(value, np.ndarray) else value

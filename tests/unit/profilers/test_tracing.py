@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from optiml_magic.problem import prepare
+from optiml_magic.profilers import tracing
 from optiml_magic.profilers.tracing import traced_flops
 from optiml_magic.testing.kernels import NAMES, known_task
 
@@ -82,3 +83,14 @@ def test_the_references_of_the_known_kernels_can_be_followed(name: str) -> None:
     task = known_task(name)
     assert task.reference is not None
     assert traced_flops(task.reference, prepare(task, seeds=1).instances[0].values) is not None
+
+
+def test_a_reference_that_takes_too_long_is_not_followed_to_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def endless(x: Any) -> Any:
+        while True:
+            x = x + 1
+
+    monkeypatch.setattr(tracing, "_LONGEST", 0.05)
+    assert traced_flops(endless, {"x": X}) is None
