@@ -167,7 +167,7 @@ class _Coarsening:
     def _aligned(self) -> list[str]:
         found = []
         for group in self.groups.found:
-            rest = [n for n in group.index.symbols if n[:1] == "/" or self.groups.begins(n)]
+            rest = [n for n in group.index.symbols if self.groups.steady(n)]
             at = self._spelled(group.index.without(rest))
             place = group.array if at == "0" else f"&{group.array}[{at}]"
             many = self.groups.elements(group, self.width)

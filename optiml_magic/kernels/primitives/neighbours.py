@@ -114,7 +114,7 @@ class Neighbours:
         if apart is None or apart.value is None or not 1 <= apart.value <= _MOST_APART:
             return None
         first = form - apart * self.items.index
-        hidden = first.without([n for n in first.symbols if self._digit(n) or self.begins(n)])
+        hidden = first.without([n for n in first.symbols if self.steady(n)])
         inner = {a.name for a in self.kernel.reading.axes if a.node in self._loops}
         if ({_THREAD, _BLOCK} | inner) & symbols.inside(hidden) or inner & symbols.inside(first):
             return None
@@ -123,6 +123,10 @@ class Neighbours:
     @cached_property
     def _loops(self) -> frozenset[Statement]:
         return frozenset(loop for s in self.items.inside for loop in loops_in(s))
+
+    def steady(self, name: str) -> bool:
+        """Whether it changes from one row of items to the next alone, by whole vectors."""
+        return self._digit(name) or self.begins(name)
 
     def _digit(self, name: str) -> bool:
         """Whether a symbol is the item's index taken apart by what is the same for all items."""

@@ -261,9 +261,28 @@ def rough(rng: Random) -> Made:
     return Made("rough", text, arrays, sizes, others, {"a": 0.75}, exact=False)
 
 
+def folded(rng: Random) -> Made:
+    """An element and the one a half, or a third, of the array behind it: a size divided is a place."""
+    parts = rng.choice([2, 2, 3])
+    own, far = rng.choice([("x[i]", f"x[i + n / {parts}]"), ("x[i]", "x[i + part]")])
+    body = f"out[i] = {value(rng, [own, far])};"
+    if rng.choice([0, 1]):
+        body += f"\nout[i + n / {parts}] = {value(rng, [own, far], 1)};"
+    if "part]" in body:
+        body = f"int part = n / {parts};\n{body}"
+    text = program(
+        rng, "folded", "const float* x, float* out, int n", axes(rng, ("i", f"n / {parts}")), body,
+        above=with_square(rng, body),
+    )  # fmt: skip
+    arrays = {"x": Array("f4", ("n",)), "out": Array("f4", ("n",), "zeros")}
+    sizes, others = sizes_of(rng, ["n"], [parts * n + rng.choice([0, 0, 1]) for n in LONG_EXTENTS])
+    return Made("folded", text, arrays, sizes, others)
+
+
 FAMILY = (
     line,
     line,
+    folded,
     strided,
     vectors,
     structs,

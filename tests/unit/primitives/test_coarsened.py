@@ -69,6 +69,15 @@ def test_a_byte_is_one_beside_elements_that_are_a_vector() -> None:
     same(text, made, SHAPES | {"out": ("u1", "n")}, {"n": 131})
 
 
+@pytest.mark.parametrize("n", [512, 514, 522])
+def test_a_quotient_of_sizes_is_part_of_where_vectors_begin(n: int) -> None:
+    text = MAP.replace("cdiv(n,", "cdiv(n / 2,").replace("i < n", "i < n / 2")
+    text %= "out[i] = a[i] + a[i + n / 2];"
+    made = coarsen(kernel(text), ONE)
+    assert "(size_t)&a[(n / 2)] % 16 == 0" in applied(made).program.text
+    same(text, made, SHAPES, {"n": n})
+
+
 @pytest.mark.parametrize("w", [16, 30])
 def test_rows_hold_whole_vectors_or_none_is_taken(w: int) -> None:
     text = """\
