@@ -17,6 +17,8 @@ from optiml_magic.source.expressions import parse_expression
 #: One, primes, powers of two and their neighbours, multiples of four.
 EXTENTS = (1, 2, 3, 4, 5, 7, 8, 12, 13, 16, 17, 20, 31, 32, 33, 37, 47)
 LONG_EXTENTS = (*EXTENTS, 64, 65, 96, 100, 127, 128)
+#: Of one axis alone: blocks whose threads take several vectors each are full at the greater ones.
+LINE_EXTENTS = (*LONG_EXTENTS, 255, 256, 384, 500, 512, 514, 516, 768, 1030)
 
 
 @dataclass(frozen=True)

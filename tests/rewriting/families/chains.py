@@ -6,7 +6,7 @@ from itertools import pairwise
 from random import Random
 
 from tests.rewriting.families.maps import value
-from tests.rewriting.writing import LONG_EXTENTS, Array, Made, axes, flat, program, sizes_of
+from tests.rewriting.writing import LINE_EXTENTS, Array, Made, axes, flat, program, sizes_of
 
 from .rows import counting
 
@@ -36,7 +36,7 @@ def maps(rng: Random) -> Made:
         if name not in scratch:
             arrays[name] = Array("f4", ("n",), "zeros")
     directives = "".join(f"#pragma optiml scratch {name} f4[n]\n" for name in scratch)
-    return Made("chain", above + directives + text, arrays, *sizes_of(rng, ["n"], LONG_EXTENTS))
+    return Made("chain", above + directives + text, arrays, *sizes_of(rng, ["n"], LINE_EXTENTS))
 
 
 def in_place(rng: Random) -> Made:
@@ -58,7 +58,7 @@ def in_place(rng: Random) -> Made:
         parameters = "const float* b, float* x, float* y, int n"
         text += program(rng, f"k{k}", parameters, axes(rng, ("i", "n")), stored)
     arrays = {name: Array("f4", ("n",)) for name in "bxy"}
-    sizes = sizes_of(rng, ["n"], LONG_EXTENTS)
+    sizes = sizes_of(rng, ["n"], LINE_EXTENTS)
     return Made("in_place", above + text, arrays, *sizes, {}, ("x", "y"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.rewriting.writing import LONG_EXTENTS, Array, Made, axes, flat, program, sizes_of
+from tests.rewriting.writing import LINE_EXTENTS, Array, Made, axes, flat, program, sizes_of
 
 _C_TYPES = {"f4": "float", "f8": "double", "i4": "int", "u1": "unsigned char", "f2": "__half"}
 
@@ -67,7 +67,7 @@ def line(rng: Random) -> Made:
     arrays = {"x": Array(dtype, ("n",)), "y": Array("f4", ("n",))}
     if not inplace:
         arrays["out"] = Array("f4", ("n",), "zeros")
-    sizes, others = sizes_of(rng, ["n"], LONG_EXTENTS)
+    sizes, others = sizes_of(rng, ["n"], LINE_EXTENTS)
     scalars = {"a": rng.choice([0.5, -1.25, 2.0])}
     found = Made("map", text, arrays, sizes, others, scalars, ("y",) if inplace else ())
     return found if inplace or rng.choice([0, 0, 1]) else found.aliased("y", "out")
@@ -91,7 +91,7 @@ def strided(rng: Random) -> Made:
     )  # fmt: skip
     count = f"{group} * n" if f"out[{group}" in body else "n"
     arrays = {"x": Array("f4", (f"{group} * n",)), "out": Array("f4", (count,), "zeros")}
-    return Made("strided", text, arrays, *sizes_of(rng, ["n"], LONG_EXTENTS))
+    return Made("strided", text, arrays, *sizes_of(rng, ["n"], LINE_EXTENTS))
 
 
 def vectors(rng: Random) -> Made:
@@ -111,7 +111,7 @@ def vectors(rng: Random) -> Made:
         above=with_square(rng, body),
     )  # fmt: skip
     arrays = {"p": Array("f4", ("n", str(lanes))), "out": Array("f4", out, "zeros")}
-    return Made("vectors", text, arrays, *sizes_of(rng, ["n"], LONG_EXTENTS))
+    return Made("vectors", text, arrays, *sizes_of(rng, ["n"], LINE_EXTENTS))
 
 
 def structs(rng: Random) -> Made:
@@ -133,7 +133,7 @@ def structs(rng: Random) -> Made:
     arrays = {"p": Array(dtype, ("n",))}
     if not inplace:
         arrays["out"] = Array("f4", ("n",), "zeros")
-    sizes, others = sizes_of(rng, ["n"], LONG_EXTENTS)
+    sizes, others = sizes_of(rng, ["n"], LINE_EXTENTS)
     return Made("structs", text, arrays, sizes, others, {}, ("p",) if inplace else ())
 
 
@@ -206,7 +206,7 @@ def coarse(rng: Random) -> Made:
         body, above=f"#define P {per}\n" + with_square(rng, body),
     )  # fmt: skip
     arrays = {"x": Array("f4", ("n",)), "out": Array("f4", ("n",), "zeros")}
-    return Made("coarse", text, arrays, *sizes_of(rng, ["n"], LONG_EXTENTS))
+    return Made("coarse", text, arrays, *sizes_of(rng, ["n"], LINE_EXTENTS))
 
 
 def volume(rng: Random) -> Made:
@@ -257,7 +257,7 @@ def rough(rng: Random) -> Made:
         "y": Array("f4", ("n",), "positive"),
         "out": Array("f4", ("n",), "zeros"),
     }
-    sizes, others = sizes_of(rng, ["n"], LONG_EXTENTS)
+    sizes, others = sizes_of(rng, ["n"], LINE_EXTENTS)
     return Made("rough", text, arrays, sizes, others, {"a": 0.75}, exact=False)
 
 
@@ -275,7 +275,7 @@ def folded(rng: Random) -> Made:
         above=with_square(rng, body),
     )  # fmt: skip
     arrays = {"x": Array("f4", ("n",)), "out": Array("f4", ("n",), "zeros")}
-    sizes, others = sizes_of(rng, ["n"], [parts * n + rng.choice([0, 0, 1]) for n in LONG_EXTENTS])
+    sizes, others = sizes_of(rng, ["n"], [parts * n + rng.choice([0, 0, 1]) for n in LINE_EXTENTS])
     return Made("folded", text, arrays, sizes, others)
 
 
