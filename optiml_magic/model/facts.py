@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from optiml_magic.model.launch import Dim3
@@ -33,7 +33,8 @@ class ArrayFacts:
 class LaunchFacts:
     """One launch: ``arrays`` and ``scalars`` by parameter; grid in blocks, block in threads.
 
-    ``kernel`` is as its directive names it, and ``line`` that of the directive.
+    ``kernel`` is as its directive names it, and ``line`` that of the directive. ``inputs`` are the
+    whole numbers of the task by name, which a directive may read and the kernel need not take.
     """
 
     kernel: str
@@ -42,6 +43,7 @@ class LaunchFacts:
     block: Dim3
     arrays: Mapping[str, ArrayFacts]
     scalars: Mapping[str, int | float]
+    inputs: Mapping[str, int] = field(default_factory=dict)
 
     def aliased(self, one: str, other: str) -> bool:
         """Whether two parameters lead to one array."""

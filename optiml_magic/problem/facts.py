@@ -65,7 +65,14 @@ class FactFinder:
             elif (number := _number(argument, parameter.dtype)) is not None:
                 scalars[parameter.name] = number
         name = directive.kernel or kernel.name
-        return LaunchFacts(name, directive.line, launch.grid, launch.block, arrays, scalars)
+        return LaunchFacts(
+            name, directive.line, launch.grid, launch.block, arrays, scalars, self._inputs
+        )
+
+    @cached_property
+    def _inputs(self) -> dict[str, int]:
+        values = self._problem.instances[0].values
+        return {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
 
     @cached_property
     def _buffers(self) -> dict[str, Buffer]:

@@ -147,7 +147,14 @@ class Fetched(Fills):
                     swaps[expr] = text(self._there(load, lane, inverse, speller))
                     return
         if plain in self.loads:
-            swaps[expr] = text(self._there(self.loads[plain], 0, inverse, speller))
+            load = self.loads[plain]
+            words = self._there(load, 0, inverse, speller)
+            if (
+                load.element.lanes > 1
+                and load.element != self.kernel.reading.arrays[load.array].element
+            ):
+                words = f"*reinterpret_cast<const {load.element.name}*>(&{words})"
+            swaps[expr] = text(words)
             return
         match plain:
             case Name(variable=Variable() as local):

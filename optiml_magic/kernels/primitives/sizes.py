@@ -10,6 +10,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.symbols import Compare, Symbol
+from optiml_magic.source.expressions import Expression
 
 _NOWHERE: Mapping[str, int] = {}
 #: The first thread of the first block.
@@ -87,16 +88,24 @@ def threads(kernel: Kernel) -> int | None:
     return None if facts is None else math.prod(facts.grid) * math.prod(facts.block)
 
 
+def measured(kernel: Kernel, size: Expression) -> int:
+    """What a size in a directive is where the kernel is measured; its facts are known."""
+    facts = kernel.facts
+    assert facts is not None
+    known = {n: v for n, v in facts.scalars.items() if isinstance(v, int)}
+    shapes = {n: a.shape for n, a in facts.arrays.items()}
+    shapes |= {a.buffer: a.shape for a in facts.arrays.values()}
+    known |= {**facts.inputs, **kernel.program.values}
+    return size.evaluate(known, shapes)
+
+
 def with_grid(kernel: Kernel) -> Kernel:
     """A kernel whose facts have the grid and the block that its launch has by now."""
     facts = kernel.facts
     if facts is None:
         return kernel
-    known = {n: v for n, v in facts.scalars.items() if isinstance(v, int)}
-    known |= kernel.program.values
-    shapes = {n: tuple(a.shape) for n, a in facts.arrays.items()}
     sizes = [
-        [*(part.evaluate(known, shapes) for part in parts), 1, 1][:3]
+        [*(measured(kernel, part) for part in parts), 1, 1][:3]
         for parts in (kernel.launch.grid, kernel.launch.block)
     ]
     grid, block = ((a, b, c) for a, b, c in sizes)

@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.grids import form_of, room, said_alike
 from optiml_magic.kernels.primitives.limits import with_limits
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.places import axis_of, bare, tops
+from optiml_magic.kernels.primitives.sizes import measured
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Block, If, Leave, Statement, walk
 from optiml_magic.source.directives import LaunchDirective
@@ -248,12 +249,7 @@ class _Unravelling:
         return (*shape, 1)[: self.top + 1], [*blocks, rest][: self.top + 1]
 
     def _number(self, words: str) -> int | None:
-        facts = self.old.facts
-        if facts is None:
-            return None
-        known = {n: v for n, v in facts.scalars.items() if isinstance(v, int)}
-        shapes = {n: tuple(a.shape) for n, a in facts.arrays.items()}
-        return parse_expression(words).evaluate(known, shapes)
+        return None if self.old.facts is None else measured(self.old, parse_expression(words))
 
     def _at(self, weight: Factors) -> int:
         return self.chain.index(weight)

@@ -25,6 +25,7 @@ from optiml_magic.kernels.primitives.fetched import Fetched
 from optiml_magic.kernels.primitives.grids import form_of, rounded_up, said_alike
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.pruned import pruned
+from optiml_magic.kernels.primitives.sizes import with_grid
 from optiml_magic.kernels.primitives.untiled import BARRIER, turning, untiled
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.spelling import Unspelled
@@ -57,7 +58,7 @@ def unstaged(kernel: Kernel) -> Kernel:
     made = _made(asked)
     if isinstance(made, Refused):
         raise NotLegal(made.reason, made.line)
-    return _measured(replace(made, facts=facts, chip=kernel.chip, behind=kernel.behind))
+    return with_grid(replace(made, facts=facts, chip=kernel.chip, behind=kernel.behind))
 
 
 @dataclass(frozen=True)
@@ -80,23 +81,6 @@ def _made(asked: _Asked) -> Kernel | Refused:
     except Unspelled as reason:
         return Refused(f"an index cannot be written anew: {reason}")
     return untiled(made)
-
-
-def _measured(kernel: Kernel) -> Kernel:
-    """With the extents of its launch as they are at the measured sizes."""
-    facts = kernel.facts
-    if facts is None:
-        return kernel
-    known = {n: v for n, v in facts.scalars.items() if isinstance(v, int)} | {
-        **kernel.program.values
-    }
-    shapes = {n: tuple(a.shape) for n, a in facts.arrays.items()}
-    dims = []
-    for sizes in (kernel.launch.grid, kernel.launch.block):
-        found = [size.evaluate(known, shapes) for size in sizes]
-        dims.append((*found, 1, 1)[:3])
-    grid, block = ((d[0], d[1], d[2]) for d in dims)
-    return replace(kernel, facts=replace(facts, grid=grid, block=block))
 
 
 class _Unstaging:
