@@ -48,3 +48,20 @@ def test_what_is_not_the_same_or_needs_more_room_is_computed_anew(old: str, new:
         assert "a_made" in applied(found).program.text
     else:
         assert "a_made" not in applied(found).program.text
+
+
+def test_what_has_no_type_is_computed_anew() -> None:
+    text = """\
+#include <cuda_fp16.h>
+#pragma optiml launch k grid(cdiv(w, 32)) block(32)
+__global__ void k(const half2* a, float* out, int w, int h) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= w) return;
+    float s = 0.0f;
+    for (int r = 0; r < h; ++r) { float2 v = __half22float2(a[r * w + c]); s += v.x; }
+    for (int r = 0; r < h; ++r) { float2 v = __half22float2(a[r * w + c]); out[r * w + c] = v.y / s; }
+}
+"""
+    found = applied(kept(text)).program.text
+    assert "a_kept" in found
+    assert "a_made" not in found

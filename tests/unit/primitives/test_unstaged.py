@@ -301,3 +301,20 @@ def test_what_nobody_asks_for_is_left_out() -> None:
     assert "int x = i + 0;" in body
     same(text, made, SHAPES, {"n": 40})
     refused(pruned(kernel(WHOLE)))
+
+
+def test_a_vector_of_floats_that_was_staged_is_loaded_as_one() -> None:
+    text = """\
+#pragma optiml launch k grid(n / 32) block(32)
+__global__ void k(const float* a, float* out, int n) {
+    __shared__ float4 s[32];
+    int t = threadIdx.x, i = blockIdx.x * 32 + t;
+    s[t] = reinterpret_cast<const float4*>(a)[i];
+    __syncthreads();
+    float4 v = s[31 - t];
+    out[i] = v.x + 2.0f * v.w;
+}
+"""
+    made = unstaged(kernel(text))
+    assert "*reinterpret_cast<const float4*>(&a[" in applied(made).program.text
+    same(text, made, {"a": ("4 * n",), "out": ("n",)}, {"n": 96})
