@@ -46,7 +46,8 @@ def line(rng: Random) -> Made:
     inplace = rng.choice([0, 0, 1])
     stored = f"y[i] = {expression};" if inplace else f"out[i] = {expression};"
     if rng.choice([0, 0, 1]):
-        stored = f"float v = {expression};\n" + stored.replace(expression, rng.choice(["v", "v * 0.5f", "v > 0.0f ? v : 0.0f"]))  # fmt: skip
+        shown = rng.choice(["v", "v * 0.5f", "v > 0.0f ? v : 0.0f"])
+        stored = f"float v = {expression};\n{'y' if inplace else 'out'}[i] = {shown};"
     if rng.choice([0, 0, 0, 1]):
         stored = f"if (y[i] > {rng.choice(['0.0f', 'a', '-1.0f'])}) {{\n{stored}\n}}"
     if dtype == "f4" and not inplace and rng.choice([0, 0, 1]):
