@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 import numpy as np
@@ -26,6 +27,8 @@ from optiml_magic.testing.findings.tasks import task as pair_task  # noqa: E402
 from optiml_magic.testing.kernels import NAMES as KNOWN  # noqa: E402
 from optiml_magic.testing.kernels import known_task  # noqa: E402
 from tests.mutations import subjects as mutated  # noqa: E402
+from tests.rewriting.families import FAMILIES  # noqa: E402
+from tests.rewriting.writing import Made  # noqa: E402
 from tests.tutorials.suite import TASKS as TUTORIALS  # noqa: E402
 from tests.twins.originals import ORIGINALS, Original  # noqa: E402
 from tests.twins.twins import Twin, of  # noqa: E402
@@ -41,7 +44,9 @@ ORIGINS = {
     "layer": "benchmarks/layer",
     "originals": "tests/twins/originals",
     "twins": "twins of these (tests/twins), each form once at least",
+    "drawn": "drawn at random by tests/rewriting, three of each kind",
 }
+_DRAWN = 3
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,7 @@ def listed() -> list[Listed]:
         [Listed("layer", "layer", "own", lambda: layer.task)],
         map(_original, ORIGINALS),
         _twins(),
+        _drawn(),
     )
     return [one for turn in turns for one in turn if one is not None]
 
@@ -118,6 +124,19 @@ def _twins() -> Iterator[Listed]:
     every = (twin for original in ORIGINALS for twin in of(original))
     for twin in sample(every, 1):
         yield Listed(f"twins/{twin.name}", "twins", "own", partial(_spelled, twin))
+
+
+def _drawn() -> Iterator[Listed]:
+    for family, makers in FAMILIES.items():
+        for maker in dict.fromkeys(makers):
+            for seed in range(_DRAWN):
+                name = f"drawn/{family}/{maker.__name__}-{seed}"
+                yield Listed(name, "drawn", "own", partial(_made, maker, seed))
+
+
+def _made(maker: Callable[[Random], Made], seed: int) -> Task:
+    made = maker(Random(seed))
+    return made.task(made.sizes)
 
 
 def _spelled(twin: Twin) -> Task:
