@@ -148,23 +148,28 @@ _ADVICE = {
     "integer": "Step an index along instead of dividing anew, or divide by a constant.",
     "exact": "Divide once and multiply by the reciprocal, or use __fdividef and rsqrtf where the "
     "tolerance allows it.",
-    "call": "Compute the function once and keep it, replace powers by products, or use its fast "
-    "form (__sinf, __powf, --fast-math) where the tolerance allows it.",
+    "call": "Replace powers by products, or use the function's fast form (__sinf, __powf, "
+    "--fast-math) where the tolerance allows it.",
 }
+_ONCE = "Compute it once, before the loop whose rounds have it in common."
 
 
 def _finding(subject: Subject, line: int, what: str, share: float, gain: float) -> Finding:
     target = subject.lines.assigned(line)
     value = f" for `{target}`" if target else ""
     slow = what.split(maxsplit=1)[0]
-    advice, rule = _ADVICE[slow], "index_strength" if slow == "integer" else "fast_functions"
+    rules = ["index_strength"] if slow == "integer" else ["fast_functions", "compute_once"]
+    factor = (1.1, 1 / (1.02 - share))
     return Finding(
         tool=SlowMath.name,
         severity=severity(gain),
         cause=f"The {what} on line {line}{value} and its like become about {100 * share:.0f} % of "
         "the machine instructions.",
         evidence=(Evidence("slow_instructions", 100 * share, 100 * _PART, "%", "modelled", line),),
-        actions=(Action(advice, rule, _METRIC, factor=(1.1, 1 / (1.02 - share))),),
+        actions=tuple(
+            Action(advice, rule, _METRIC, factor=factor)
+            for advice, rule in zip((_ADVICE[slow], _ONCE), rules, strict=False)
+        ),
         gain=(1.0, gain),
         reason="each of them takes the issue slots of a dozen additions or more",
     )

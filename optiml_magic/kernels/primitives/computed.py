@@ -55,7 +55,12 @@ def _one(
     kernel: Kernel, found: Again, effects: Effects, at: int, statement: Statement, node: Expr
 ) -> Computed | None:
     kind = kernel.reading.types.get(node)
-    if not isinstance(node, Call) or not pure(node.function) or not (kind and kind.name) or kind.depth:
+    if (
+        not isinstance(node, Call)
+        or not pure(node.function)
+        or not (kind and kind.name)
+        or kind.depth
+    ):
         return None
     if kernel.unit.called(node.function, len(node.arguments)):
         return None

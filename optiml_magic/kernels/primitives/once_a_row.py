@@ -16,6 +16,7 @@ from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.paired import done
 from optiml_magic.kernels.primitives.serial import by_rows
+from optiml_magic.kernels.primitives.sizes import with_grid
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -38,10 +39,7 @@ def once_a_row(kernel: Kernel) -> Kernel:
     made = done(hoisted(done(by_rows(kernel, _WIDTH)), 0))
     if kernel.facts is None:
         return made
-    known = {n: v for n, v in kernel.facts.scalars.items() if isinstance(v, int)}
-    shapes = {n: tuple(a.shape) for n, a in kernel.facts.arrays.items()}
-    blocks = made.launch.grid[0].evaluate({**kernel.program.values, **known}, shapes)
-    return replace(made, facts=replace(kernel.facts, grid=(blocks, 1, 1), block=(_WIDTH, 1, 1)))
+    return with_grid(replace(made, facts=kernel.facts))
 
 
 @primitive

@@ -277,7 +277,7 @@ def folded(rng: Random) -> Made:
     )  # fmt: skip
     arrays = {"x": Array("f4", ("n",)), "out": Array("f4", ("n",), "zeros")}
     sizes, others = sizes_of(rng, ["n"], [parts * n + rng.choice([0, 0, 1]) for n in LINE_EXTENTS])
-    return Made("folded", text, arrays, sizes, others)
+    return Made("folded", text, arrays, sizes, others, {}, ("out",))  # the last stays, of odd ones
 
 
 FAMILY = (

@@ -195,4 +195,43 @@ def layer(rng: Random) -> Made:
     return Made("layer", text, arrays, one, other)
 
 
-FAMILY = (window, window, window, cross, cross, ends, layer)
+def weighed(rng: Random) -> Made:
+    """A filter whose weights each thread computes: along a row, down a column, of both, of data."""
+    radius, start = rng.choice([1, 2, 3]), rng.choice(["-R", "0", "1 - R"])
+    helper = rng.choice([
+        "__device__ float fade(float v) { return v > 1.5f ? 0.5f : exp2f(-rintf(v)); }\n",
+        "__device__ float fade(float v) {\nif (v < 0.5f) return 1.0f - v;\nreturn rintf(4.0f * sinf(v)) / 4.0f;\n}\n",
+        "__device__ float fade(float v) {\nfloat s = 0.0f;\nfor (int k = 0; k < 3; ++k) s += rintf(cosf(v + k));\nreturn s / 4.0f;\n}\n",
+    ])  # fmt: skip
+    along = rng.choice(
+        ["fade(fabsf(i * s))", "exp2f(-i * i)", "fade(fabsf(x * s - (x + i)))", "i / s"]
+    )
+    down = rng.choice(["fade(fabsf(j * s))", "1.0f", "exp2f(-j * j)", "(1 + j * j) / s"])
+    value = rng.choice([
+        "a[min(max(y + j, 0), h - 1) * w + min(max(x + i, 0), w - 1)]",
+        "(y + j >= 0 && y + j < h && x + i >= 0 && x + i < w ? a[(y + j) * w + x + i] : 0.0f)",
+    ])  # fmt: skip
+    body = rng.choice([
+        f"float wx = {along}, v = {value};\nsum += wx * wy * v;\nnorm += wx * wy;",
+        f"const float wx = {along};\nsum += wx * wy * {value};\nnorm += wx;",
+        f"float d = {along};\nfloat wx = d * exp2f(-rintf(d));\nsum += wx * {value} * wy;",
+        f"if (i == j) continue;\nsum += {value} * wy * ({along});",
+        f"float v = {value};\nfloat wx = fade(fabsf(v - a[y * w + x]));\nsum += wx * v;\nnorm += wx * ({along});",
+    ])  # fmt: skip
+    inner = f"for (int i = {start}; i <= R; i++) {{\n{body}\n}}"
+    ends = rng.choice(["j <= R", "j <= R", "j < rounds"])
+    loops = f"for (int j = -R; {ends}; ++j) {{\nfloat wy = {down};\n{inner}\n}}"
+    body = f"float sum = 0.0f, norm = 1.0f;\n{loops}\nout[y * w + x] = sum / norm;"
+    text = program(
+        rng, "weighed", "const float* a, float* out, float s, int w, int h, int rounds",
+        axes(rng, ("x", "w"), ("y", "h")), body, above=f"#define R {radius}\n{helper}",
+    )  # fmt: skip
+    arrays = {"a": Array("f4", ("h", "w")), "out": Array("f4", ("h", "w"), "zeros")}
+    one, other = sizes_of(rng, ["w", "h"], _SMALL)
+    for sizes in (one, other):
+        sizes["rounds"] = rng.choice([0, 1, 3])
+    scalars = {"s": rng.choice([0.5, 2.0, 0.25])}
+    return Made("weighed", _signed(text), arrays, one, other, scalars)
+
+
+FAMILY = (window, window, window, cross, cross, ends, layer, weighed)

@@ -1,0 +1,265 @@
+"""P13, hoist: what a short loop computes alike in every round of the loop around it, done before.
+
+The weights of a filter along a row are the same in all of its rows, and so are the angles of a
+transform. They go to a local array before the outer loop, and the short loop is unrolled, so that
+its indices are constants and it lies in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Choice,
+    Expr,
+    Index,
+    Literal,
+    Member,
+    Name,
+    Step,
+    Unary,
+    every,
+)
+from optiml_magic.kernels.functions import COMBINING, bare, pure
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in, names
+from optiml_magic.kernels.primitives.places import reached
+from optiml_magic.kernels.primitives.staged import hints_before
+from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    Declare,
+    Evaluate,
+    Function,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    Variable,
+    expressions,
+    walk,
+)
+
+LONGEST = 64  # words that a thread holds
+_WORD = 4
+_CHEAP = frozenset(COMBINING) | {"abs", "fabs", "fabsf", "floor", "floorf", "ceil", "ceilf"}
+_READ = (Literal, Name, Member, Unary, Binary, Choice, Cast, Call)
+_FOLLOWED = (Block, Declare, Evaluate, If, Loop, Leave, Blank)
+
+
+@dataclass(frozen=True)
+class Value:
+    """``node`` in a loop along ``axis``, and the locals of a round of it that it is made of."""
+
+    node: Expr
+    axis: Axis
+    locals: tuple[Declare, ...]
+    kind: str
+    words: int
+    hint: str
+
+    @property
+    def rounded(self) -> bool:
+        """Whether it is a product, which a sum might have taken unrounded."""
+        return isinstance(self.node, Binary) and self.node.op == "*"
+
+
+def values(kernel: Kernel, loop: Loop, effects: Effects) -> tuple[Value, ...]:
+    """What short loops within a loop compute that is the same in all of its rounds."""
+    found = list[Value]()
+    for inner in loops_in(loop.body):
+        axis = kernel.axes().get(inner)
+        if axis is not None and _short(axis, effects):
+            found += _Round(kernel, loop, axis, effects).values()
+    return tuple(found) if sum(value.words for value in found) <= LONGEST else ()
+
+
+def _short(axis: Axis, effects: Effects) -> bool:
+    step = axis.step.value if axis.step is not None else None
+    begins = axis.start is not None and axis.start.value is not None
+    return (
+        axis.exact and begins and step == 1
+        and 1 < (axis.trips or 0) <= LONGEST and is_counted(axis, effects)
+    )  # fmt: skip
+
+
+class _Round:
+    """A round of a short loop, and what of it is the same in all rounds of the loop around."""
+
+    def __init__(self, kernel: Kernel, loop: Loop, axis: Axis, effects: Effects) -> None:
+        self.kernel, self.axis = kernel, axis
+        declared = {v for s in walk(loop) if isinstance(s, Declare) for v in s.variables}
+        assert axis.variable is not None
+        self.moving = {*declared, *effects.changed(loop)} - {axis.variable}
+        body = axis.node.body
+        self.statements = body.body if isinstance(body, Block) else (body,)
+        self.locals: dict[Variable, Declare] = {}
+        for one in self.statements:
+            if isinstance(one, Declare) and len(one.variables) == 1:
+                (variable,) = one.variables
+                plain = not (variable.array or variable.type.depth or variable.type.reference)
+                lasts = variable in effects.lasting and variable.value is not None
+                if plain and lasts and variable.value and self._steady(variable.value):
+                    self.locals[variable] = one
+
+    def values(self) -> Iterator[Value]:
+        within = {s for inner in loops_in(self.axis.node.body) for s in walk(inner)}
+        for statement in walk(self.axis.node.body):
+            if statement in within:
+                continue
+            for top in statement.expressions:
+                for node in self._largest(top):
+                    kind = self.kernel.reading.types.get(node)
+                    if kind and kind.name and not kind.depth and kind.kind in ("int", "float"):
+                        words = -(-(kind.size or _WORD) // _WORD) * (self.axis.trips or 0)
+                        known, hint = self._made_of(node), _name(statement, node)
+                        yield Value(node, self.axis, known, kind.name, words, hint)
+
+    def _largest(self, expr: Expr) -> Iterator[Expr]:
+        moves = names([expr]) & {self.axis.variable, *self.locals}
+        if moves and self._steady(expr) and self._costly(expr):
+            yield expr
+        else:
+            for part in expr.parts:
+                yield from self._largest(part)
+
+    def _steady(self, expr: Expr) -> bool:
+        """Whether it only computes, from what the rounds of the loop around have in common."""
+        for part in every(expr):
+            match part:
+                case Name(variable=Variable() as variable):
+                    if variable in self.moving - self.locals.keys():
+                        return False
+                    if variable.array or variable.type.depth or variable.type.volatile:
+                        return False
+                case Call() if not _only_computes(self.kernel, part):
+                    return False
+                case Member(arrow=True) | Unary(op="*" | "&"):
+                    return False
+                case _ if not isinstance(part, _READ):
+                    return False
+        return True
+
+    def _costly(self, expr: Expr) -> bool:
+        types = self.kernel.reading.types
+        return any(
+            bare(part.function) not in _CHEAP if isinstance(part, Call)
+            else isinstance(part, Binary) and part.op == "/" and _floating(types.get(part))
+            for part in every(expr)
+        )  # fmt: skip
+
+    def _made_of(self, node: Expr) -> tuple[Declare, ...]:
+        asked = {*names([node])}
+        for one in reversed(self.locals.values()):
+            (variable,) = one.variables
+            if variable in asked and variable.value is not None:
+                asked |= names([variable.value])
+        return tuple(one for variable, one in self.locals.items() if variable in asked)
+
+
+def _floating(kind: object) -> bool:
+    return getattr(kind, "kind", "") == "float"
+
+
+def _name(statement: Statement, node: Expr) -> str:
+    """After the local that begins as it, where there is one."""
+    own = statement.variables if isinstance(statement, Declare) else ()
+    return next((f"{v.name}_of" for v in own if v.value is node), "made")
+
+
+def _only_computes(kernel: Kernel, call: Call) -> bool:
+    """Whether a function neither reads nor writes memory, nor tells lanes of each other."""
+    if call.receiver is not None or call.callee is not None:
+        return False
+    own = kernel.unit.called(call.function, len(call.arguments))
+    if not own:
+        return pure(bare(call.function))
+    every_one = [f for one in own for f in (one, *reached(kernel.unit, one))]
+    return all(_computes(kernel, function) for function in every_one)
+
+
+def _computes(kernel: Kernel, function: Function) -> bool:
+    given = function.parameters
+    if any(p.type.reference or p.type.depth or p.array for p in given):
+        return False
+    own = {*given}
+    for statement in walk(function.body):
+        if not isinstance(statement, _FOLLOWED):
+            return False
+        if isinstance(statement, Declare):
+            if any(v.array or v.type.depth or v.type.reference or v.storage != "local"
+                   for v in statement.variables):  # fmt: skip
+                return False
+            own.update(statement.variables)
+    for expr in expressions(function.body):
+        match expr:
+            case Assign(target=Name(variable=variable)) | Step(target=Name(variable=variable)):
+                if variable not in own:
+                    return False
+            case Name(variable=Variable() as variable) if variable not in own:
+                return False
+            case Assign() | Step() | Index() | Unary(op="*" | "&") | Member(arrow=True):
+                return False
+            case Call():
+                known = kernel.unit.called(expr.function, len(expr.arguments))
+                if not known and not pure(bare(expr.function)):
+                    return False
+    return True
+
+
+def hoisting(kernel: Kernel) -> tuple[int, tuple[Value, ...]] | None:
+    """The outermost loop with something to compute before it, by its number; None without one."""
+    effects = Effects(kernel)
+    for at, loop in enumerate(loops_in(kernel.function.body)):
+        found = values(kernel, loop, effects)
+        if found:
+            return at, found
+    return None
+
+
+@primitive
+def beforehand(kernel: Kernel, at: int) -> Kernel:
+    """What is the same in all rounds of the loop with this number is computed before it."""
+    loop, effects = loops_in(kernel.function.body)[at], Effects(kernel)
+    found = values(kernel, loop, effects)
+    if not found:
+        raise NotLegal("no short loop in it computes the same in each of its rounds", loop.line)
+    return kernel.rewritten(_computed(kernel, loop, found))
+
+
+def _computed(kernel: Kernel, loop: Loop, found: Sequence[Value]) -> Block:
+    swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
+    made, taken = list[str](), list[str]()
+    blocks = [s for s in walk(kernel.function.body) if isinstance(s, Block)]
+    for axis in dict.fromkeys(value.axis for value in found):
+        own = [value for value in found if value.axis is axis]
+        assert axis.variable is not None
+        assert axis.start is not None
+        first, counter = axis.start.value or 0, axis.variable.name
+        place = counter if not first else f"{counter} {'-' if first > 0 else '+'} {abs(first)}"
+        known = dict.fromkeys(one for value in own for one in value.locals)
+        body = [kernel.show(one) for one in known]
+        for value in own:
+            taken.append(kernel.fresh(value.hint, *taken))
+            shown = kernel.show(Evaluate(None, 0, value.node)).strip().removesuffix(";")
+            made.append(f"{value.kind} {taken[-1]}[{axis.trips}];")
+            body.append(f"{taken[-1]}[{place}] = {shown};")
+            swaps[value.node] = text(f"{taken[-1]}[{place}]")
+        kind, end = axis.variable.type.base, first + (axis.trips or 0)
+        head = f"for ({kind} {counter} = {first}; {counter} < {end}; ++{counter})"
+        made += ["#pragma unroll", head + " {\n" + "\n".join(body) + "\n}"]
+        swaps |= dict.fromkeys(h for b in blocks for h in hints_before(b, axis.node))
+    for axis in dict.fromkeys(value.axis for value in found):
+        swaps[axis.node] = (lines("#pragma unroll"), edited(axis.node, swaps))
+    hints = next((hints_before(b, loop) for b in blocks if loop in b.body), ())
+    told = [lines(kernel.show(hint).strip()) for hint in hints]
+    whole: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(hints)
+    whole[loop] = (lines("\n".join(made)), *told, edited(loop, swaps))
+    return edited(kernel.function.body, whole)
