@@ -70,7 +70,8 @@ class Suite:
         """
         choice = choose(self.settings.device)
         if choice.is_emulated:
-            raise UsageError(f"nothing is timed on {choice.name}", fix="name a card: --device cuda:0")
+            fix = "name a card: --device cuda:0"
+            raise UsageError(f"nothing is timed on {choice.name}", fix=fix)
         setup = self._setup(choice)
         rows = {row.task: row for row in self._done(setup) if not row.error}
         for entry in self.entries:
