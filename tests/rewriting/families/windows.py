@@ -1,4 +1,4 @@
-"""Moving sums, counts and extremes over wide windows, and what only looks like one."""
+"""Moving sums, counts and extremes over wide windows, what only looks like one, and upsampling."""
 
 from __future__ import annotations
 
@@ -101,6 +101,44 @@ def plane(rng: Random) -> Made:
     return _made(rng, "plane_window", 2, whole)
 
 
+def upsampled(rng: Random) -> Made:
+    """A transposed convolution: the rounds whose place is a multiple of the stride."""
+    stride = rng.choice(["by", "by", "2", "3"])
+    down, right = rng.choice([("y + pad - e", "x + pad - d"), ("y - e + pad", "pad + (x - d)")])
+    inside = f"u / {stride} < h && v / {stride} < w && u >= 0 && v >= 0"
+    element = f"a[(u / {stride}) * w + v / {stride}] * f[e * r + d]"
+    locals_ = f"int u = {down}, v = {right};"
+    multiples = [f"u % {stride} == 0", f"v % {stride} == 0"]
+    rng.shuffle(multiples)
+    stays = " && ".join(multiples)
+    update = rng.choice([f"if ({inside}) s += {element};", f"s += {inside} ? {element} : 0.0f;"])
+    over, across = "for (int e = 0; e < r; e++)", "for (int d = 0; d < r; ++d)"
+    test, other = multiples
+    body = rng.choice([
+        f"{over} {across} {{\n{locals_}\nif ({stays}) {{\n{update}\n}}\n}}",
+        f"{over} {across} {{\n{locals_}\nif ({stays} && {inside}) s += {element};\n}}",
+        f"{across} {over} {{\n{locals_}\nif (!({test}) || !({other})) continue;\n{update}\n}}",
+        f"{over} {{\nint u = {down};\nif (u % {stride}) continue;\n{across} {{\nint v = {right};\n@}}\n}}",
+        f"{over} {across} {{\n{locals_}\nif (u % {stride} == 0) {{\n{update}\n}}\n}}",
+        f"{over} {{\n{across} {{\n{locals_}\nif ({stays}) {{\n{update}\n}}\n}}\ns += 1.0f;\n}}",
+    ])  # fmt: skip
+    body = body.replace("@", f"if (v < 0) continue;\nif (v % {stride} != 0) continue;\n{update}\n")
+    body = f"float s = 0.0f;\n{body}\nout[y * w + x] = s;"
+    parameters = "const float* a, const float* f, float* out, int w, int h, int r, int by, int pad"
+    text = program(rng, "upsampled", parameters, axes(rng, ("x", "w"), ("y", "h")), body)
+    arrays = {
+        "a": Array("f4", ("h", "w")),
+        "f": Array("f4", ("36",)),
+        "out": Array("f4", ("h", "w")),
+    }
+    one, other = sizes_of(rng, ["w", "h"], (1, 3, 5, 8, 13, 21))
+    for sizes in (one, other):
+        pad = rng.choice([0, 1, 2])
+        sizes |= {"r": rng.choice([1, 2, 3, 4, 5]), "by": rng.choice([1, 2, 2, 3]), "pad": pad}
+    text = text.replace("unsigned int ", "int ").replace("unsigned ", "int ")
+    return Made("upsampled", text, arrays, one, other, inout=("out",))
+
+
 def _made(rng: Random, name: str, dims: int, body: str) -> Made:
     extents = ["w", "h"][:dims]
     over = axes(rng, *zip(["x", "y"], extents, strict=False))
@@ -120,4 +158,4 @@ def _made(rng: Random, name: str, dims: int, body: str) -> Made:
     return Made(name, text, arrays, one, other, {"bias": 0.5}, inout=inout)
 
 
-FAMILY = (moving, moving, plane)
+FAMILY = (moving, moving, plane, upsampled)
