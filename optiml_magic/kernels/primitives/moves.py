@@ -9,7 +9,7 @@ wider type is none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.kernels.expressions import (
@@ -30,7 +30,6 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.functions import COMBINING, FUSED, READERS, bare, pure
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.mapped import Mapped
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import (
     Blank,
@@ -64,14 +63,23 @@ class Moves:
         return not self.item and not self.turn
 
 
+@dataclass(frozen=True)
+class Along:
+    """The axis that items lie along, the places of their index, and the local that holds it."""
+
+    letter: str
+    places: Collection[object]
+    holding: Variable | None = None
+
+
 class Following:
     """Follows what a nest does by where its item and its round stand."""
 
     def __init__(
-        self, kernel: Kernel, effects: Effects, items: Mapped, axis: Axis, nest: Loop,
+        self, kernel: Kernel, effects: Effects, along: Along, axis: Axis, nest: Loop,
         before: Sequence[Statement],
     ) -> None:  # fmt: skip
-        self.kernel, self.effects, self.items = kernel, effects, items
+        self.kernel, self.effects, self.along = kernel, effects, along
         self.axis, self.nest = axis, nest
         self.types = kernel.reading.types
         self.signs: set[int] = set()
@@ -177,10 +185,10 @@ class Following:
 
     def _of(self, expr: Expr) -> Moves | None:
         """How a value goes along; None where that is not known."""
-        if expr in self.items.swaps:
+        if expr in self.along.places:
             return Moves(1)
         if builtin(expr):
-            return Moves() if not builtin(expr).endswith(".x") else None
+            return None if builtin(expr).endswith(f".{self.along.letter}") else Moves()
         match expr:
             case Literal():
                 return Moves()
@@ -231,7 +239,7 @@ class Following:
         variable = expr.variable
         if variable is None or variable in self.results:
             return Moves()
-        if variable is self.items.holding:
+        if variable is self.along.holding:
             return Moves(1)
         if variable is self.axis.variable:
             return Moves(0, 1)
@@ -307,9 +315,9 @@ class Following:
         if own is None or not counts or not own.size or not kind.size or kind.size < own.size:
             return self._made([part])
         variable = part.variable if isinstance(part, Name) else None
-        plain = variable is not None and variable in (self.items.holding, self.axis.variable)
+        plain = variable is not None and variable in (self.along.holding, self.axis.variable)
         wraps = not own.signed and kind.size > own.size and not plain
-        return self._made([part]) if wraps and part not in self.items.swaps else moves
+        return self._made([part]) if wraps and part not in self.along.places else moves
 
     def _integral(self, expr: Expr) -> bool:
         kind = self.types.get(expr)

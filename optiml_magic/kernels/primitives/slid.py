@@ -11,12 +11,13 @@ rectangular and octagonal kernels", 1992; odd numbers of items meet in no bank o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.editing import Node, lines
 from optiml_magic.kernels.expressions import Expr, builtin, every
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import uses
@@ -26,7 +27,7 @@ from optiml_magic.kernels.primitives.limits import limits
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.slides import Window, window
-from optiml_magic.kernels.reading import Reduction
+from optiml_magic.kernels.reading import Axis, Reduction
 from optiml_magic.kernels.tree import Evaluate, Leave, Statement, walk
 from optiml_magic.source.directives import (
     Directive,
@@ -64,7 +65,7 @@ class Tile:
 def slid(kernel: Kernel, at: int) -> Kernel:
     """The loop with this number, which counts from 0 by 1, as a window that slides along x."""
     kernel = kernel.settled()
-    return _Sliding(kernel, window(kernel, at)).kernel()
+    return Sliding(kernel, window(kernel, at)).kernel()
 
 
 def extent_name(kernel: Kernel) -> str:
@@ -79,14 +80,15 @@ def down(kernel: Kernel) -> Expression | None:
     return needed(kernel, "y", loads=True) if free and places else None
 
 
-class _Sliding:
+class Sliding:
     def __init__(self, kernel: Kernel, found: Window) -> None:
         if kernel.block[2] != 1 or (down(kernel) is None and kernel.block[1] != 1):
             raise NotLegal("its blocks have more than one row", kernel.function.line)
         if kernel.function.launch_bounds:
             raise NotLegal("its launch bounds say how many threads a block has")
         self.old, self.window, self.items = kernel, found, found.items
-        self.effects = Effects(kernel)
+        self.tests: Sequence[Expr] = found.items.tests
+        self.effects, self.swaps = Effects(kernel), dict[Node, Node](found.items.swaps)
         self.taken = list[str]()
         self.down = down(kernel)
         self.rows = self.down is not None
@@ -110,22 +112,22 @@ class _Sliding:
         return self.taken[-1]
 
     def kernel(self) -> Kernel:
-        words = self._rounds()
+        words = self._said(self.window.rounds)
         made = [*self._sizes(words), *self._filling(), *self._combining(), *self._ending()]
-        if self.items.tests:
-            shown = " && ".join(f"({self._expression(test)})" for test in self.items.tests)
+        if self.tests:
+            shown = " && ".join(f"({self._expression(test)})" for test in self.tests)
             made = [f"if ({shown}) {{", *made, "}"]
         body = replace(
-            self.old.function.body, body=(*self.items.outside, lines("\n".join(made)))
+            self.old.function.body, body=(*self._outside(), lines("\n".join(made)))
         )  # fmt: skip
         launch, tunes = self._launch(words), self._tunes()
         room = RequireDirective(parse_expression(f"{launch.shared} <= {SHARED}"))
         asked: list[Directive] = [*tunes, room, *limits(self.old, launch, tunes)]
         return self.old.rewritten(body, launch=launch, directives=asked)
 
-    def _rounds(self) -> str:
+    def _said(self, form: Polynomial) -> str:
         """How many rounds there are, in words that kernel and launch both understand."""
-        kernel, form = self.old, self.window.rounds
+        kernel = self.old
         if not said_alike(kernel, sorted(kernel.reading.symbols.made_of(form))):
             raise NotLegal("how many rounds there are has another name in the launch")
         speller = LocalSpeller(kernel.reading.symbols, {}, moved=self.effects.moved)
@@ -139,6 +141,10 @@ class _Sliding:
 
     # The text.
 
+    def _outside(self) -> Sequence[Statement]:
+        """What is done before, and says nothing of the items."""
+        return self.items.outside
+
     @property
     def _lane(self) -> str:
         return "threadIdx.x"
@@ -150,6 +156,19 @@ class _Sliding:
     @property
     def _wait(self) -> str:
         return "__syncwarp();" if self.rows else "__syncthreads();"
+
+    @property
+    def _all_rows(self) -> str:
+        """The rows of a block."""
+        return self.extent
+
+    @property
+    def _rows_before(self) -> str:
+        """Those before the ones of a warp."""
+        return "threadIdx.y"
+
+    def _first_of(self, tile: Tile) -> str:
+        return tile.name
 
     def _sizes(self, words: str) -> Iterator[str]:
         limit = LocalSpeller(self.old.reading.symbols, {}, moved=self.effects.moved)
@@ -166,11 +185,11 @@ class _Sliding:
                f"(int)({left}) : {self._lanes} * {self.count};")  # fmt: skip
         before = 0
         for tile in self.tiles:
-            rows = f"{self.extent} * " if self.rows else ""
+            rows = f"{self._all_rows} * " if self.rows else ""
             place = f"{self.bytes} + {rows}{self.span} * {before}" if before else self.bytes
             cast = f"reinterpret_cast<{tile.kind}*>({place})"
-            row = f" + threadIdx.y * {self.span}" if self.rows else ""
-            yield f"{tile.kind}* {tile.name} = {cast}{row};"
+            row = f" + {self._rows_before} * {self.span}" if self.rows else ""
+            yield f"{tile.kind}* {self._first_of(tile)} = {cast}{row};"
             before += tile.size
 
     def _filling(self) -> Iterator[str]:
@@ -205,20 +224,24 @@ class _Sliding:
 
     def _round(self) -> str:
         """The nest with one round of the loop."""
-        axis, window = self.window.axis, self.window
-        assert axis.variable is not None
-        loop, variable = axis.node, axis.variable
-        swaps: dict[Node, Node] = dict(self.items.swaps)
-        body = self.old.show(loop.body, swaps).strip()
-        inner = body[1:].lstrip() if body.startswith("{") else f"{body}\n}}"
-        name = variable.name
-        made = f"{{\nconst {variable.type.base} {name} = {self.turn};\n{inner}"
-        if any(isinstance(s, Leave) for s in walk(loop.body)):
-            head = f"{variable.type.base} {name} = {self.turn}; {name} <= {self.turn}; ++{name}"
-            made = f"for ({head}) {{\n{inner}"
-        if window.nest is loop:
-            return made
-        return self.old.show(window.nest, {**swaps, loop: lines(made)})
+        return self._rounds_of([(self.window.axis, self.turn)])
+
+    def _rounds_of(self, turns: Sequence[tuple[Axis, str]]) -> str:
+        """The nest with one round each of some loops, inner ones first."""
+        window, made = self.window, ""
+        swaps: dict[Node, Node] = dict(self.swaps)
+        for axis, turn in turns:
+            assert axis.variable is not None
+            loop, variable = axis.node, axis.variable
+            body = self.old.show(loop.body, swaps).strip()
+            inner = body[1:].lstrip() if body.startswith("{") else f"{body}\n}}"
+            kind, name = variable.type.base, variable.name
+            made = f"{{\nconst {kind} {name} = {turn};\n{inner}"
+            if any(isinstance(s, Leave) for s in walk(loop.body)):
+                made = f"for ({kind} {name} = {turn}; {name} <= {turn}; ++{name}) {{\n{inner}"
+            swaps[loop] = lines(made)
+        loops = [axis.node for axis, _ in turns]
+        return made if window.nest is loops[-1] else self.old.show(window.nest, swaps)
 
     def _combining(self) -> Iterator[str]:
         """The windows of a thread's items: what all share, what lies before it and behind it."""
@@ -228,7 +251,7 @@ class _Sliding:
         yield f"const int {start} = {self._lane} * {count};"
         for tile in self.tiles:
             yield f"{tile.kind} {tile.found}[{count}];"
-        yield f"if ({rounds} >= {count}) {{"
+        yield f"if ({start} < {self.own} && {rounds} >= {count}) {{"
         for tile in self.tiles:
             r, name, found, core = tile.reduction, tile.name, tile.found, tile.core
             yield f"{tile.kind} {core} = {name}[{start} + {count} - 1];"
@@ -249,7 +272,7 @@ class _Sliding:
             yield join(r, core, f"{name}[{start} + {rounds} + {item} - 1]")
             yield join(r, f"{found}[{item}]", core)
             yield "}"
-        yield "} else {"
+        yield f"}} else if ({start} < {self.own}) {{"
         for tile in self.tiles:
             yield "#pragma unroll"
             yield f"for (int {item} = 0; {item} < {count}; ++{item}) {{"
@@ -263,8 +286,10 @@ class _Sliding:
         yield self._wait
         yield "#pragma unroll"
         yield f"for (int {item} = 0; {item} < {count}; ++{item}) {{"
+        yield f"if ({start} + {item} < {self.own}) {{"
         for tile in self.tiles:
             yield f"{tile.name}[{start} + {item}] = {tile.found}[{item}];"
+        yield "}"
         yield "}"
         yield self._wait
 
@@ -280,7 +305,7 @@ class _Sliding:
         yield "}"
 
     def _shown(self, statement: Statement) -> str:
-        return self.old.show(statement, dict(self.items.swaps))
+        return self.old.show(statement, self.swaps)
 
     def _expression(self, expr: Expr) -> str:
         return self.old.show(Evaluate(None, 0, expr)).removesuffix(";")

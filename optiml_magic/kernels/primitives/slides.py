@@ -16,7 +16,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.cutting import uses
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
-from optiml_magic.kernels.primitives.moves import Following
+from optiml_magic.kernels.primitives.moves import Along, Following
 from optiml_magic.kernels.reading import Axis, Reduction
 from optiml_magic.kernels.tree import Blank, Declare, Evaluate, Loop, Statement, walk
 from optiml_magic.kernels.types import named
@@ -67,7 +67,8 @@ def window(kernel: Kernel, at: int) -> Window:
         raise NotLegal("the loop stands in a branch of its own", loop.line)
     before, after = items.inside[:place], items.inside[place + 1 :]
     _check_before(effects, before)
-    sign = Following(kernel, effects, items, axis, nest, before).sign()
+    along = Along("x", items.swaps, items.holding)
+    sign = Following(kernel, effects, along, axis, nest, before).sign()
     found = tuple(_reductions(kernel, effects, axis, nest))
     return Window(items, before, nest, after, axis, axis.stop, sign, found)
 

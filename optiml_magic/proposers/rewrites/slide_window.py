@@ -14,10 +14,12 @@ from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sizes import rounds, value
-from optiml_magic.kernels.primitives.slid import ITEMS, down, extent_name, slid
+from optiml_magic.kernels.primitives.slid import ITEMS, ROWS, down, extent_name, slid
+from optiml_magic.kernels.primitives.slid_planes import column, slid_planes, tall_name
 from optiml_magic.kernels.primitives.slides import Window, may_slide, window
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unravelled import unravelled
@@ -62,7 +64,9 @@ class SlideWindow(KernelRule):
                 continue
             length = value(made, found.rounds)
             if length is None or length >= _LEAST:
-                yield _site(made, number, found, length or ITEMS[-1])
+                plane = _plane(made, number, found)
+                yield from plane
+                yield _site(made, number, found, length or ITEMS[-1], alone=not plane)
                 return
             little = f"windows of {length} places have little in common"
             refused.append(Refused(little, loop.line))
@@ -84,21 +88,77 @@ def _ready(kernel: Kernel, number: int) -> Kernel:
     return one
 
 
-def _site(kernel: Kernel, number: int, found: Window, length: int) -> Site:
+def _site(kernel: Kernel, number: int, found: Window, length: int, *, alone: bool) -> Site:
+    """The window along its rows; beside one in both directions it comes later."""
+    own = _BLOCK * 9 if down(kernel) is None else _WARP * 9
+    all_rounds = max(_rounds(kernel, found), length)
+    work = all_rounds / length * (own + length) / own + length / 9 + _MOVED
+    gain = max(1.0, all_rounds / work)
+    return Site(
+        f"window {number}", f"combine what windows have in common once, {_loop(found)}",
+        partial(slid, kernel, number), round(0.95 * (1 - 1 / gain) * (1 if alone else 0.6), 2),
+        Hypothesis(TIME, "lower", "neighbours share what their windows combine", (1.0, 2 * gain)),
+        _points(kernel, length), _rounded(found),
+    )  # fmt: skip
+
+
+def _plane(kernel: Kernel, number: int, found: Window) -> list[Site]:
+    """The window in both directions, where another loop of it slides along the rows."""
+    if down(kernel) is None:
+        return []
+    for other, loop in enumerate(loops_in(kernel.function.body)):
+        if other == number or loop not in loops_in(found.nest):
+            continue
+        made = as_counted(kernel, other, is_simple)
+        try:
+            one = window(made, number) if isinstance(made, Kernel) else None
+            tall = column(made, one, other) if isinstance(made, Kernel) and one else None
+        except NotLegal:
+            continue
+        if one is None or tall is None or isinstance(made, Refused):
+            continue
+        wide, high = value(made, one.rounds) or ITEMS[-1], value(made, tall.rounds) or ITEMS[-1]
+        all_rounds = max(_rounds(made, one), wide * high)
+        gain = max(1.0, all_rounds / ((1 + high / 4) * (1 + wide / 288) + wide / 9 + _MOVED))
+        promise = Hypothesis(
+            TIME, "lower", "neighbours in rows and columns share what their windows combine",
+            (1.0, 2 * gain),
+        )  # fmt: skip
+        return [Site(
+            f"plane {number} {other}",
+            f"combine what windows have in common once, in both directions, {_loop(one)}",
+            partial(slid_planes, made, number, other), round(0.95 * (1 - 1 / gain), 2), promise,
+            _planes(made, one, wide), _rounded(one),
+        )]  # fmt: skip
+    return []
+
+
+def _planes(kernel: Kernel, found: Window, wide: int) -> tuple[Point, ...]:
+    """As many rows of a block as there is room for, up to eight warps."""
+    bytes_ = sum(r.type.size or 4 for r in found.reductions)
+    points = []
+    for items, tall in ((9, 4), (9, 8), (7, 4), (5, 2)):
+        line = (_WARP * items + wide - 1) * bytes_ * tall
+        fit = [n for n in ROWS if n * line <= SHARED]
+        if fit:
+            own = {kernel.fresh("ITEMS"): items, extent_name(kernel): fit[-1]}
+            points.append({**own, tall_name(kernel): tall})
+    return tuple(points[:3]) or ({},)
+
+
+def _rounds(kernel: Kernel, found: Window) -> int:
     axes = kernel.axes()
     around = [axes[loop] for loop in loops_in(found.nest) if loop in axes]
-    all_rounds = prod(rounds(kernel, axis) or 1 for axis in around)
-    own = _BLOCK * 9 if down(kernel) is None else _WARP * 9
-    work = all_rounds / length * (own + length) / own + length / 9 + _MOVED
-    gain = max(1.0, max(all_rounds, length) / work)
-    counter = found.axis.variable.name if found.axis.variable is not None else "its rounds"
-    rounded = any(not one.exact for one in found.reductions)
-    return Site(
-        f"window {number}", f"combine what windows have in common once, in the loop over {counter}",
-        partial(slid, kernel, number), round(0.95 * (1 - 1 / gain), 2),
-        Hypothesis(TIME, "lower", "neighbours share what their windows combine", (1.0, 2 * gain)),
-        _points(kernel, length), ("the order of additions",) if rounded else (),
-    )  # fmt: skip
+    return prod(rounds(kernel, axis) or 1 for axis in around)
+
+
+def _loop(found: Window) -> str:
+    variable = found.axis.variable
+    return f"in the loop over {variable.name if variable is not None else 'its rounds'}"
+
+
+def _rounded(found: Window) -> tuple[str, ...]:
+    return ("the order of additions",) if any(not r.exact for r in found.reductions) else ()
 
 
 def _points(kernel: Kernel, length: int) -> tuple[Point, ...]:
