@@ -6,11 +6,13 @@ import math
 from collections.abc import Iterator
 from functools import partial
 
+from optiml_magic.kernels.expressions import Lambda
 from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.sieved import Sieve, sieved, sieves
 from optiml_magic.kernels.primitives.sized import divisors, sized
+from optiml_magic.kernels.tree import expressions
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -31,7 +33,8 @@ class SkipRounds(KernelRule):
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         found = sieves(kernel)
         given: dict[str, int] = {}
-        if not found and (given := divisors(kernel, _SMALL)):
+        plain = not any(isinstance(e, Lambda) for e in expressions(kernel.function.body))
+        if not found and plain and (given := divisors(kernel, _SMALL)):
             known = sized(kernel, given)
             found = sieves(known) if isinstance(known, Kernel) else []
             given |= _rounds(known, found) if isinstance(known, Kernel) else {}

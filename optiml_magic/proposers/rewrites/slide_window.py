@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from math import prod
 
+from optiml_magic.kernels.expressions import Lambda
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.branched import branched
@@ -24,6 +25,7 @@ from optiml_magic.kernels.primitives.slides import Window, may_slide, window
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.unstrided import unstrided
+from optiml_magic.kernels.tree import expressions
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -52,6 +54,8 @@ class SlideWindow(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        if any(isinstance(e, Lambda) for e in expressions(kernel.function.body)):
+            return  # what stands around its loops could not be written anew
         kernel, refused = kernel.settled(), list[Refused]()
         for number, loop in enumerate(loops_in(kernel.function.body)):
             if not may_slide(kernel, loop):
