@@ -58,9 +58,9 @@ def window(kernel: Kernel, at: int) -> Window:
     items, symbols = mapped(kernel, effects), kernel.reading.symbols
     if any(symbols[name].kind != "scalar" for name in symbols.made_of(axis.stop)):
         raise NotLegal("each item may have another number of rounds", loop.line)
-    for along in "yz":
-        if uses(kernel, along).parts or uses(kernel, along).strides:
-            raise NotLegal(f"a thread asks for more than its index along {along}", loop.line)
+    for letter in "yz":
+        if uses(kernel, letter).parts or uses(kernel, letter).strides:
+            raise NotLegal(f"a thread asks for more than its index along {letter}", loop.line)
     place = next((n for n, s in enumerate(items.inside) if loop in loops_in(s)), None)
     nest = items.inside[place] if place is not None else None
     if place is None or not isinstance(nest, Loop):
