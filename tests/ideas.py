@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
+from optiml_magic.errors import SourceError
 from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step
 from optiml_magic.model.finding import Finding
@@ -47,6 +49,12 @@ def made(ideas: Iterable[Idea]) -> list[Proposal]:
 
 
 def points(idea: Idea, text: str) -> list[str]:
-    """The text that an idea became, and those of the other points that it begins with."""
-    program = parse_program(text)
-    return list(dict.fromkeys([text, *(program.with_values(s).text for s in idea.starts)]))
+    """The text that an idea became, and those of the other points that it begins with.
+
+    A point that breaks a condition is left out, as the tuner does.
+    """
+    program, found = parse_program(text), [text]
+    for start in idea.starts:
+        with suppress(SourceError):
+            found.append(program.with_values(start).text)
+    return list(dict.fromkeys(found))

@@ -16,6 +16,7 @@ from optiml_magic.kernels.expressions import (
     Expr,
     Lambda,
     Literal,
+    Name,
     Step,
     Unary,
     Unread,
@@ -30,7 +31,17 @@ from optiml_magic.kernels.primitives.staged import hints_before
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import Compare
-from optiml_magic.kernels.tree import Block, Declare, If, Leave, Loop, Statement, walk
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    Declare,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    Variable,
+    walk,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,28 +83,78 @@ def sieves(kernel: Kernel) -> list[Sieve]:
 
 
 def _sieve(kernel: Kernel, axis: Axis) -> Sieve | None:
-    body = axis.node.body.body if isinstance(axis.node.body, Block) else (axis.node.body,)
-    opening = next((n for n, s in enumerate(body) if not isinstance(s, Declare)), None)
-    test = body[opening] if opening is not None else None
-    if not isinstance(test, If) or test.other is not None or test.before is not None:
+    found = _first_test(kernel, axis)
+    variable = axis.variable
+    if found is None or variable is None or not axis.exact:
         return None
-    asked = [e for s in body[:opening] for e in s.expressions] + [test.test]
-    if any(isinstance(e, Assign | Step | Call | Lambda | Unread) for a in asked for e in every(a)):
-        return None
+    test, last, inner = found
+    loops = (axis.name, *inner)
     guard = next((g for g in kernel.reading.guards
-                  if g.test is test.test and g.loops[-1:] == (axis.name,)), None)  # fmt: skip
-    if guard is None or not axis.exact:
+                  if g.test is test.test and g.loops[-len(loops) :] == loops), None)  # fmt: skip
+    if guard is None or not (_continues(test.then) if guard.exits else last):
         return None
-    if not (_continues(test.then) if guard.exits else test is body[-1]):
-        return None
-    part = _remainder(test.test, denied=guard.exits)
-    forms = [
-        f for c in guard.condition.conjuncts() if (f := _multiple(kernel, axis, c)) is not None
-    ]
-    if part is None or len(forms) != 1:
+    part = _remainder(test.test, variable, denied=guard.exits)
+    symbols = kernel.reading.symbols
+    asked = [c for c in guard.condition.conjuncts()
+             if isinstance(c, Compare) and axis.name in symbols.inside(c.form)
+             and any(symbols[n].op == "%" for n in c.form.symbols)]  # fmt: skip
+    forms = [f for c in asked if (f := _multiple(kernel, axis, c)) is not None]
+    if part is None or len(forms) != 1 or len(asked) != 1:
         return None
     rest, sign, by = forms[0]
+    if any(name in symbols.inside(rest) for name in inner):
+        return None
     return Sieve(axis.node, axis, rest, sign, by, part, guard.exits)
+
+
+def _first_test(kernel: Kernel, axis: Axis) -> tuple[If, bool, tuple[str, ...]] | None:
+    """The test that a round begins with, whether it is all of the round, and loops around it.
+
+    What stands before it, in the loop and in loops that are all that a round does, has no effect.
+    """
+    axes, effects, inner = kernel.axes(), Effects(kernel), list[str]()
+    body = _body(axis.node)
+    while True:
+        opening = next((n for n, s in enumerate(body) if not _idle(s)), None)
+        if opening is None:
+            return None
+        first, asked = body[opening], [e for s in body[:opening] for e in s.expressions]
+        if not isinstance(first, Loop):
+            break
+        own = axes.get(first)
+        head = [e for e in (first.test, *_values(first)) if e is not None]
+        if own is None or first is not body[-1] or not own.exact or not is_simple(own, effects):
+            return None
+        if any(map(_acts, [*asked, *head])):
+            return None
+        inner.append(own.name)
+        body = _body(first)
+    if not isinstance(first, If) or first.other is not None or first.before is not None:
+        return None
+    if any(map(_acts, [*asked, first.test])):
+        return None
+    return first, first is body[-1], tuple(inner)
+
+
+def _body(loop: Loop) -> tuple[Statement, ...]:
+    return loop.body.body if isinstance(loop.body, Block) else (loop.body,)
+
+
+def _idle(statement: Statement) -> bool:
+    """Whether a statement declares, or turns rounds away that no remainder decides on."""
+    if isinstance(statement, If) and statement.other is None and statement.before is None:
+        asks = any(isinstance(e, Binary) and e.op == "%" for e in every(statement.test))
+        return _continues(statement.then) and not asks
+    return isinstance(statement, Declare | Blank)
+
+
+def _values(loop: Loop) -> tuple[Expr, ...]:
+    return loop.before.expressions if loop.before is not None else ()
+
+
+def _acts(expr: Expr) -> bool:
+    """Whether an expression may do more than to compute."""
+    return any(isinstance(e, Assign | Step | Call | Lambda | Unread) for e in every(expr))
 
 
 def _continues(then: Statement) -> bool:
@@ -101,19 +162,38 @@ def _continues(then: Statement) -> bool:
     return len(inside) == 1 and isinstance(inside[0], Leave) and inside[0].kind == "continue"
 
 
-def _remainder(test: Expr, *, denied: bool) -> Expr | None:
-    """The one part of a test that asks for a remainder of 0, or for another where it is denied."""
-    if sum(isinstance(e, Binary) and e.op == "%" for e in every(test)) != 1:
+def _remainder(test: Expr, counter: Variable, *, denied: bool) -> Expr | None:
+    """The one part of a test that asks for a remainder of 0, or for another where it is denied.
+
+    Of the remainders of a test just one is made of the counter.
+    """
+    asked = [part for part in _parts(test, "||" if denied else "&&")
+             if any(isinstance(e, Binary) and e.op == "%" for e in every(part))
+             and _made_of(part, counter)]  # fmt: skip
+    if len(asked) != 1 or sum(isinstance(e, Binary) and e.op == "%" for e in every(asked[0])) != 1:
         return None
-    for part in _parts(test, "||" if denied else "&&"):
-        match part:
-            case Binary(op="!=" | "==" as op, left=Binary(op="%"), right=Literal(value=0)):
-                return part if (op == "!=") == denied else None
-            case Binary(op="%"):
-                return part if denied else None
-            case Unary(op="!", operand=Binary(op="%")):
-                return None if denied else part
+    match asked[0]:
+        case Binary(op="!=" | "==" as op, left=Binary(op="%"), right=Literal(value=0)) as part:
+            return part if (op == "!=") == denied else None
+        case Binary(op="%") as part:
+            return part if denied else None
+        case Unary(op="!", operand=Binary(op="%")) as part:
+            return None if denied else part
     return None
+
+
+def _made_of(expr: Expr, counter: Variable) -> bool:
+    """Whether a counter may have a say in a value, through locals as well."""
+    todo, seen = [expr], set[Variable]()
+    while todo:
+        for part in every(todo.pop()):
+            variable = part.variable if isinstance(part, Name) else None
+            if variable is counter:
+                return True
+            if variable is not None and variable not in seen:
+                seen.add(variable)
+                todo += [e for e in (variable.value, *variable.initial) if e is not None]
+    return False
 
 
 def _parts(test: Expr, op: str) -> list[Expr]:

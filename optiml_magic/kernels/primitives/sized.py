@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.expressions import Name
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import said_alike
@@ -19,6 +20,20 @@ from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import parse_expression
 
 _PLAIN = ("int", "signed", "signed int")
+
+
+def divisors(kernel: Kernel, most: int) -> dict[str, int]:
+    """Scalars by which rounds of loops divide, with their values, which are 2 to ``most``."""
+    given = kernel.facts.scalars if kernel.facts is not None else {}
+    counters = {axis.name for axis in kernel.reading.axes}
+    found = dict[str, int]()
+    for symbol in kernel.reading.symbols.table.values():
+        by = symbol.arguments[1].symbols if symbol.op in ("/", "%") else ()
+        name = next(iter(by), "")
+        whole = name in given and symbol.arguments[1] == Polynomial.symbol(name)
+        if whole and symbol.depends & counters and name not in kernel.program.values:
+            found[name] = int(given[name])
+    return {name: size for name, size in found.items() if 1 < size <= most}
 
 
 @primitive

@@ -270,7 +270,8 @@ class Tiles:
         test, there = self._loaded(one, self.layout.round, side.at)
         there = f"*reinterpret_cast<const {one.vector}*>(&{there})"
         here = f"*reinterpret_cast<{one.vector}*>({following} + {self.turn} * {one.width})"
-        return f"{self._first(one)}{here} = {test} ? {there} : {one.vector}{{}};"
+        nothing = f"({one.vector})0" if " " in one.vector else f"{one.vector}{{}}"
+        return f"{self._first(one)}{here} = {test} ? {there} : {nothing};"
 
     def _single(self, one: Brought) -> str:
         _, following, *_ = self.layout.names[one.operand]

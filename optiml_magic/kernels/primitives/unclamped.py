@@ -29,18 +29,18 @@ _SHORT = 64  # rounds of a window, beyond which its loop is no stencil's: ours
 
 
 @primitive
-def unclamped(kernel: Kernel) -> Kernel:
-    """The kernel whose loops over windows make the same rounds for all threads."""
+def unclamped(kernel: Kernel, most: int = _SHORT) -> Kernel:
+    """The kernel whose loops over windows make the same rounds, ``most``, for all threads."""
     effects = Effects(kernel)
     swaps: dict[Node, Node] = {}
     for axis in kernel.axes().values():
         ends = _ends(kernel.reading.symbols, axis)
         rounds = value(kernel, ends[1]) if ends is not None else None
-        short = rounds is not None and 0 < rounds <= _SHORT
+        short = rounds is not None and 0 < rounds <= most
         if ends is not None and short and axis.exact and is_counted(axis, effects):
             swaps[axis.node] = lines(_spelled(kernel, effects, axis, *ends))
             made = kernel.rewritten(edited(kernel.function.body, swaps))
-            more = unclamped(made)
+            more = unclamped(made, most)
             return more if isinstance(more, Kernel) else made
     raise NotLegal("no loop has ends that a border cuts off")
 

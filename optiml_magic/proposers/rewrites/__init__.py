@@ -30,6 +30,7 @@ from optiml_magic.proposers.rewrites.several_rows import SeveralRows
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.proposers.rewrites.share_table import ShareTable
 from optiml_magic.proposers.rewrites.skip_rounds import SkipRounds
+from optiml_magic.proposers.rewrites.slide_window import SlideWindow
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.stream_once import StreamOnce
@@ -56,6 +57,7 @@ REWRITES: tuple[Rewrite, ...] = (
     SplitReduction(),
     BlockedProduct(),
     StageTile(),
+    SlideWindow(),
     ShareLoads(),
     PrivateCounters(),
     BlockSum(),

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.cutting import block_names, tuned
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.single import single
-from optiml_magic.kernels.primitives.sized import sized
+from optiml_magic.kernels.primitives.sized import divisors, sized
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
@@ -53,16 +52,7 @@ class IndexStrength(KernelRule):
 
 def _known(kernel: Kernel) -> Iterator[Site]:
     """Rounds of loops that divide by small sizes, with these as numbers."""
-    given = kernel.facts.scalars if kernel.facts is not None else {}
-    counters = {axis.name for axis in kernel.reading.axes}
-    found = dict[str, int]()
-    for symbol in kernel.reading.symbols.table.values():
-        by = symbol.arguments[1].symbols if symbol.op in ("/", "%") else ()
-        name = next(iter(by), "")
-        whole = name in given and symbol.arguments[1] == Polynomial.symbol(name)
-        if whole and symbol.depends & counters and name not in kernel.program.values:
-            found[name] = int(given[name])
-    found = {name: size for name, size in found.items() if 1 < size <= _SMALL}
+    found = divisors(kernel, _SMALL)
     if found and not isinstance(sized(kernel, found), Refused):
         where = ", ".join(f"{name} is {size}" for name, size in found.items())
         shifts = all(size & (size - 1) == 0 for size in found.values())

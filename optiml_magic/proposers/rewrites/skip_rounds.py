@@ -6,12 +6,17 @@ import math
 from collections.abc import Iterator
 from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.expressions import Lambda
+from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.plain import PLAIN
-from optiml_magic.kernels.primitives.sieved import sieved, sieves
+from optiml_magic.kernels.primitives.sieved import Sieve, sieved, sieves
+from optiml_magic.kernels.primitives.sized import divisors, sized
+from optiml_magic.kernels.tree import expressions
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_SMALL = 16  # a divisor, or rounds, for which there is a number in the text: ours
 
 
 class SkipRounds(KernelRule):
@@ -27,19 +32,38 @@ class SkipRounds(KernelRule):
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         found = sieves(kernel)
+        given: dict[str, int] = {}
+        plain = not any(isinstance(e, Lambda) for e in expressions(kernel.function.body))
+        if not found and plain and (given := divisors(kernel, _SMALL)):
+            known = sized(kernel, given)
+            found = sieves(known) if isinstance(known, Kernel) else []
+            given |= _rounds(known, found) if isinstance(known, Kernel) else {}
         if not found:
             return
-        made = sieved(kernel)
+        steps = [partial(sized, values=given)] if given else []
+        made = in_turn(kernel, [*steps, sieved])
         if isinstance(made, Refused):
             yield made
             return
         names = dict.fromkeys(one.axis.variable.name for one in found if one.axis.variable)
         fewer = float(math.prod(one.by for one in found))
+        title = f"make those rounds alone over {', '.join(names)} that a remainder lets go on"
+        title += "".join(f", where {name} is {size}" for name, size in given.items())
         yield Site(
-            "sieve", f"make those rounds alone over {', '.join(names)} that a remainder lets go on",
-            partial(sieved, kernel), 0.85,
+            "sieve", title, partial(in_turn, kernel, [*steps, sieved]), 0.85,
             Hypothesis(
                 "smsp__inst_executed.sum", "lower",
                 "rounds that do nothing are not made", (1.2, 2.0 * fewer),
             ),
         )  # fmt: skip
+
+
+def _rounds(kernel: Kernel, found: list[Sieve]) -> dict[str, int]:
+    """Scalars that say how many rounds such loops have, few enough to be written out."""
+    given = kernel.facts.scalars if kernel.facts is not None else {}
+    names = {
+        name for one in found if one.axis.stop is not None
+        for name in kernel.reading.symbols.made_of(one.axis.stop)
+    }  # fmt: skip
+    known = {n: int(given[n]) for n in sorted(names & given.keys())}
+    return {n: size for n, size in known.items() if 0 < size <= _SMALL}

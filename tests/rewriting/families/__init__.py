@@ -30,6 +30,7 @@ from . import (
     tables,
     tiles,
     triangles,
+    windows,
 )
 
 FAMILIES = {
@@ -45,7 +46,7 @@ FAMILIES = {
     "owned": owned.FAMILY,
     "chains": chains.FAMILY,
     "moments": moments.FAMILY,
-    "stencils": (*stencils.FAMILY, *pixels.FAMILY),
+    "stencils": (*stencils.FAMILY, *pixels.FAMILY, *windows.FAMILY),
     "tables": tables.FAMILY,
     "triangles": triangles.FAMILY,
     "gathers": gathers.FAMILY,

@@ -350,3 +350,12 @@ def test_both_operands_of_one_array_begin_where_their_batch_does_in_64_bits() ->
     assert made.program.text.count("const auto a1_from = (size_t)") == 1
     assert "out[(size_t)blockIdx.z * n * n" in made.program.text
     same(BATCHES, made, {"a": ("2", "n", "d"), "out": ("4", "n", "n")}, {"n": 21, "d": 6})
+
+
+def test_bytes_come_four_at_a_time() -> None:
+    text = (PLANE % (LOOP % "a[i * d + k] * b[k * n + j]")).replace("const float*", "const char*")
+    text = text.replace("float* out", "int* out").replace("float s = 0.0f", "int s = 0")
+    made = block_outputs(kernel(text), 0, TILE)
+    assert "(unsigned int)0" in applied(made).program.text
+    shapes = {"a": ("i1", "m", "d"), "b": ("i1", "d", "n"), "out": ("i4", "m", "n")}
+    same(text, made, shapes, {"m": 20, "n": 36, "d": 24})

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.sieved import sieved
 from optiml_magic.proposers.rewrites.skip_rounds import SkipRounds
 from tests.ideas import asked, made
-from tests.rewriting.writing import Array
+from tests.rewriting.offers import Offer, offers
+from tests.rewriting.trying import Stand
+from tests.rewriting.writing import Array, Made
 
 from .alike import end_of, kernel_of, refused, written
 
@@ -24,6 +28,10 @@ __global__ void k(const float* a, const int* c, float* out, int n, int m) {
     out[i * 2 + 1] = last;
 }
 """
+TWO = (
+    "for (int q = 0; q < m; q++) { for (int k = 0; k < m; k++) "
+    "{ int t = i + 1 - q, u = i + 2 - k; if (%s) %s } }"
+)
 ARRAYS = {
     "a": Array("f4", ("n", "m")), "c": Array("i4", ("n",)), "out": Array("f4", ("n", "2"), "zeros"),
 }  # fmt: skip
@@ -43,6 +51,11 @@ def result(body: str) -> Kernel | Refused:
         "for (int k = 0; k < m; ++k) { if (!((c[i] - k) % 5)) last = k; }",
         "#pragma unroll 2\n    for (int k = 0; k < m; ++k) { if (k % 2 == 0) last = k; }",
         "for (int q = 0; q < m; ++q) for (int k = 0; k < m; ++k) if ((q - k) % 4 == 0) last = k + q;",
+        TWO % ("t % 2 == 0 && u % 3 == 0", "{ s += t / 2 + u; last = k; }"),
+        TWO % ("!(t % 2) && u > 0", "last = q * 100 + k;"),
+        TWO % ("t % 2 != 0 || u % 3 != 0", "continue; s += t + u;"),
+        TWO % ("(i - q) % 2 == 0 && c[i] % 2 == 0", "s += q + k;"),
+        "for (int k = 0; k < m; k++) { int t = i - k; if (t < 3) continue; if (t % 3) continue; s += t; }",
     ],
 )
 def test_they_are_passed_over(body: str) -> None:
@@ -70,6 +83,14 @@ def test_they_are_passed_over(body: str) -> None:
         "for (int k = 0; k < m; ++k) { int t = last++; if ((i - k) % 2 == 0) s += t; }",
         "for (int k = 0; k < m; ++k) { if ((i - k) % 2 != 0) continue; if (k > 5) break; last = k; }",
         "for (int k = 0; k < m; ++k) { if ((i - k) % 2 != 0) break; last = k; }",
+        "for (int k = 0; k < m; ++k) { if (k == 5) break; if ((i - k) % 2) continue; last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % 2 == 0 && (i + k) % 3 == 0) last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % 2 + (i - k) % 3 == 0) last = k; }",
+        TWO.replace("q++) {", "q++) { last = q;") % ("t % 2 == 0", "s += u;"),
+        TWO.replace("} }", "} last = q; }") % ("t % 2 == 0", "s += u;"),
+        TWO % ("t % 2 == 0", "s += u; else s -= u;"),
+        TWO % ("t % 2 == 0", "s += u; last = k;"),
+        TWO.replace("k++", "k += 1 + last") % ("t % 2 == 0", "s += u;"),
     ],
 )
 def test_others_stay(body: str) -> None:
@@ -88,3 +109,21 @@ def test_the_rule_makes_the_rounds_that_are_left() -> None:
     assert "turn < 2" in one.text
     assert end_of(TEXT % body, one.text, ARRAYS, {"n": 70, "m": 9}, {"n": 33, "m": 1}) == "same"
     assert asked(SkipRounds(), TEXT % "s = 1;") == ([], [])
+
+
+def test_divisors_and_rounds_that_are_given_become_numbers() -> None:
+    text = (TEXT % TWO % ("t % by == 0 && u % by == 0", "s += t / by;")).replace(
+        "int n, int m)", "int n, int m, int by)"
+    )
+    one = Made("two", text, ARRAYS, {"n": 70, "m": 9, "by": 2}, {"n": 33, "m": 4, "by": 3})
+    stand = Stand(one)
+    found = [
+        *offers(text, text, lambda: stand.facts(text), Random(0), each=1, rules=["skip_rounds"])
+    ]
+    (offer,) = found
+    assert isinstance(offer, Offer)
+    assert offer.title.endswith(
+        "over q, k that a remainder lets go on, where by is 2, where m is 9"
+    )
+    assert "if (by == 2 && m == 9)" in offer.text
+    assert stand.applied(offer, text).end == "same"

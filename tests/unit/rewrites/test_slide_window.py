@@ -1,0 +1,71 @@
+"""Moving sums and extremes: which loops are offered, in which blocks."""
+
+from __future__ import annotations
+
+from optiml_magic.source.program import parse_program
+from tests.ideas import asked
+
+LINE = """
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const float* a, float* o, int n, int r) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float s = 0.0f;
+    for (int j = i - r; j <= i + r; j++) if (j >= 0 && j < n) s += a[j];
+    o[i] = s / (2 * r + 1);
+}"""
+PLANE = """
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
+__global__ void k(const float* a, float* o, int w, int h, int r) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    float m = a[y * w + x];
+    for (int dy = -r; dy <= r; dy++)
+        for (int dx = -r; dx <= r; dx++) {
+            int q = min(max(y + dy, 0), h - 1), p = min(max(x + dx, 0), w - 1);
+            m = fmaxf(m, a[q * w + p]);
+        }
+    o[y * w + x] = m;
+}"""
+
+
+def test_a_line_slides_in_blocks_of_one_row(propose, compiles):
+    found = propose("slide_window", LINE)
+    assert [parse_program(p.text).values for p in found] == [
+        {"ITEMS": 9, "BLOCK": 256}, {"ITEMS": 7, "BLOCK": 256}, {"ITEMS": 9, "BLOCK": 128},
+    ]  # fmt: skip
+    assert "__launch_bounds__" not in found[0].text
+    compiles(found[0].text)
+
+
+def test_a_plane_slides_in_both_directions_or_along_its_rows(propose, compiles):
+    found = propose("slide_window", PLANE)
+    assert [parse_program(p.text).values for p in found] == [
+        {"ITEMS": 9, "ROWS": 8, "TALL": 4}, {"ITEMS": 9, "ROWS": 4, "TALL": 8},
+        {"ITEMS": 7, "ROWS": 8, "TALL": 4}, {"ITEMS": 9, "ROWS": 8}, {"ITEMS": 7, "ROWS": 8},
+        {"ITEMS": 9, "ROWS": 4},
+    ]  # fmt: skip
+    along = next(p.text for p in found if "TALL" not in p.text)
+    assert "for (int dy = -r; dy <= r; dy++)" in along
+    compiles(found[0].text)
+    compiles(along)
+
+
+def test_windows_whose_ends_are_chosen_slide_in_the_other_order_of_loops(propose):
+    turned = PLANE.replace("dy = -r; dy <= r; dy++", "dx = -r; dx <= r; dx++", 1)
+    turned = turned.replace(
+        "        for (int dx = -r; dx <= r; dx++)", "        for (int dy = -r; dy <= r; dy++)"
+    )
+    first = next(p for p in propose("slide_window", turned) if "TALL" not in p.text)
+    assert "for (int dy = -r; dy <= r; dy++)" in first.text
+    assert "for (int dx = -r" not in first.text.partition("slot < span")[2].partition("__sync")[0]
+
+
+def test_short_windows_and_weights_are_refused(propose):
+    from optiml_magic.proposers.rewrites.slide_window import SlideWindow
+
+    short = LINE.replace("i + r", "i + 2").replace("i - r", "i - 2")
+    (refusal,) = asked(SlideWindow(), short)[1]
+    assert refusal.reason == "windows of 5 places have little in common"
+    (refusal,) = asked(SlideWindow(), LINE.replace("s += a[j]", "s += a[j] * a[j - i + r]"))[1]
+    assert refusal.reason == "a round depends on more than where it stands"
