@@ -25,6 +25,7 @@ from optiml_magic.kernels.expressions import (
     Unary,
     Unread,
 )
+from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -119,7 +120,7 @@ class Printer:
                 return ";"
             case Written(text=text):
                 return text.replace("\n", f"\n{_INDENT * level}")
-        raise TypeError(f"a {type(statement).__name__} cannot be spelled anew")
+        raise Unspelled(f"a {type(statement).__name__.lower()} statement, line {statement.line}")
 
     def _block(self, block: Block, level: int) -> str:
         inside, last = [], ""
@@ -233,7 +234,7 @@ class Printer:
                 return f"{self.expression(target, _POSTFIX)}{op}", _POSTFIX
             case Braces(type=spelling, members=members):
                 return f"{spelling}{{{self._listed(members)}}}", _PRIMARY
-        raise TypeError(type(expression).__name__)
+        raise Unspelled(f"a {type(expression).__name__.lower()} with something new in it")
 
 
 def _bare_level(expression: Expr) -> int:

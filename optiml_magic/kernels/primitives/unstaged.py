@@ -79,7 +79,7 @@ def _made(asked: _Asked) -> Kernel | Refused:
     except NotLegal as reason:
         return Refused(reason.reason, reason.line)
     except Unspelled as reason:
-        return Refused(f"an index cannot be written anew: {reason}")
+        return Refused(f"a part of it cannot be written anew: {reason}")
     return untiled(made)
 
 

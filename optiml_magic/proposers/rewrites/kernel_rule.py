@@ -66,7 +66,7 @@ class KernelRule(ABC):
             except NotLegal as reason:
                 yield Refusal(self.name, reason.reason, reason.line)
             except Unspelled as reason:
-                yield Refusal(self.name, f"an index cannot be written anew: {reason}")
+                yield Refusal(self.name, f"a part of it cannot be written anew: {reason}")
 
     def shaped(self, kernel: Kernel) -> Kernel:
         """A kernel after the steps that come before, of which two are always the first."""
