@@ -158,7 +158,7 @@ def _finding(subject: Subject, line: int, what: str, share: float, gain: float) 
     target = subject.lines.assigned(line)
     value = f" for `{target}`" if target else ""
     slow = what.split(maxsplit=1)[0]
-    rules = ["index_strength"] if slow == "integer" else ["fast_functions", "compute_once"]
+    rules = ["index_strength"] if slow == "integer" else ["fast_functions", "tabulate_weights"]
     factor = (1.1, 1 / (1.02 - share))
     return Finding(
         tool=SlowMath.name,

@@ -9,7 +9,6 @@ from optiml_magic.proposers.rewrites.block_size import BlockSize
 from optiml_magic.proposers.rewrites.block_sum import BlockSum
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
-from optiml_magic.proposers.rewrites.compute_once import ComputeOnce
 from optiml_magic.proposers.rewrites.fast_functions import FastFunctions
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.fuse_elementwise import FuseElementwise
@@ -34,6 +33,7 @@ from optiml_magic.proposers.rewrites.slide_window import SlideWindow
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.stream_once import StreamOnce
+from optiml_magic.proposers.rewrites.tabulate_weights import TabulateWeights
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
 from optiml_magic.proposers.rewrites.unroll_static import UnrollStatic
 from optiml_magic.proposers.rewrites.unstage import Unstage
@@ -68,7 +68,7 @@ REWRITES: tuple[Rewrite, ...] = (
     ScalariseArray(),
     AccumulateInRegister(),
     SkipRounds(),
-    ComputeOnce(),
+    TabulateWeights(),
     Unstage(),
     PadShared(),
     RestrictReadonly(),

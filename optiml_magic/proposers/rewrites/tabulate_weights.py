@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
-from optiml_magic.kernels.primitives.beforehand import beforehand, hoisting
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.sizes import rounds
+from optiml_magic.kernels.primitives.tabulated import tabulated, tabulating
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _USUAL = 8.0  # rounds of a loop whose number is not known
 
 
-class ComputeOnce(KernelRule):
+class TabulateWeights(KernelRule):
     """Weights of a filter along x, which are those of every row; angles of a transform."""
 
-    name = "compute_once"
+    name = "tabulate_weights"
     before = (*PLAIN, in_full, direct)
     teaches = (
         "Every round of a loop computed the same row of weights anew, with functions that take "
@@ -29,7 +29,7 @@ class ComputeOnce(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        found = hoisting(kernel)
+        found = tabulating(kernel)
         if found is None:
             return
         at, values = found
@@ -41,7 +41,7 @@ class ComputeOnce(KernelRule):
         yield Site(
             f"before {at}",
             f"compute what the loop on line {short} weighs by before the one on line {loop.line}",
-            partial(beforehand, kernel, at), 0.8,
+            partial(tabulated, kernel, at), 0.8,
             Hypothesis(
                 "smsp__inst_executed.sum", "lower",
                 "functions of a few numbers are computed once for all rounds",

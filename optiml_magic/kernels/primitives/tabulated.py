@@ -214,7 +214,7 @@ def _computes(kernel: Kernel, function: Function) -> bool:
     return True
 
 
-def hoisting(kernel: Kernel) -> tuple[int, tuple[Value, ...]] | None:
+def tabulating(kernel: Kernel) -> tuple[int, tuple[Value, ...]] | None:
     """The outermost loop with something to compute before it, by its number; None without one."""
     effects = Effects(kernel)
     for at, loop in enumerate(loops_in(kernel.function.body)):
@@ -225,7 +225,7 @@ def hoisting(kernel: Kernel) -> tuple[int, tuple[Value, ...]] | None:
 
 
 @primitive
-def beforehand(kernel: Kernel, at: int) -> Kernel:
+def tabulated(kernel: Kernel, at: int) -> Kernel:
     """What is the same in all rounds of the loop with this number is computed before it."""
     loop, effects = loops_in(kernel.function.body)[at], Effects(kernel)
     found = values(kernel, loop, effects)

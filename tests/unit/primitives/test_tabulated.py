@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
-from optiml_magic.kernels.primitives.beforehand import beforehand, hoisting
-from optiml_magic.proposers.rewrites.compute_once import ComputeOnce
+from optiml_magic.kernels.primitives.tabulated import tabulated, tabulating
+from optiml_magic.proposers.rewrites.tabulate_weights import TabulateWeights
 
 from .running import same
 from .shapes import applied, kernel
@@ -35,8 +35,8 @@ AT = "a[(y + j) * w + min(max(x + i, 0), w - 1)]"
 def made(body: str) -> tuple[str, Kernel | Refused]:
     program = FILTER % body
     read = kernel(program)
-    found = hoisting(read)
-    return program, beforehand(read, 0 if found is None else found[0])
+    found = tabulating(read)
+    return program, tabulated(read, 0 if found is None else found[0])
 
 
 @pytest.mark.parametrize(
@@ -71,16 +71,16 @@ def test_what_differs_between_rounds_or_does_more_than_compute_stays(body: str) 
     if isinstance(found, Kernel):  # only the part that is the same
         assert "sinf(g)" in found.program.text
     else:
-        assert hoisting(kernel(text)) is None
+        assert tabulating(kernel(text)) is None
 
 
 def test_the_rule_says_what_it_rounds() -> None:
-    (product,) = ComputeOnce().sites(
+    (product,) = TabulateWeights().sites(
         kernel(FILTER % f"float g = sinf(i * sigma) * 2.0f; sum += g + {AT};")
     )
     assert not isinstance(product, Refused)
     assert product.arithmetic
-    (plain,) = ComputeOnce().sites(kernel(FILTER % f"sum += expf(i * sigma) * {AT};"))
+    (plain,) = TabulateWeights().sites(kernel(FILTER % f"sum += expf(i * sigma) * {AT};"))
     assert not isinstance(plain, Refused)
     assert not plain.arithmetic
-    assert [*ComputeOnce().sites(kernel(FILTER % f"sum += {AT};"))] == []
+    assert [*TabulateWeights().sites(kernel(FILTER % f"sum += {AT};"))] == []
