@@ -146,7 +146,7 @@ class _Parting:
                 todo = list(statement.body)
             elif isinstance(statement, If) and self._is_guard(statement, last=not todo):
                 leaves = _leaves(statement.then)
-                parts = [*_split(statement.test, "||" if leaves else "&&")]
+                parts = [*split(statement.test, "||" if leaves else "&&")]
                 varying = [part for part in parts if self._varies(part)]
                 held = self._held(statement, len(parts), left if varying else None)
                 if held is None or len(varying) > 1 or (varying and bound is not None):
@@ -156,7 +156,7 @@ class _Parting:
                 self.held |= held
                 others = [part for part in parts if part not in varying]
                 if leaves and others:
-                    test = _joined(others, "||")
+                    test = joined(others, "||")
                     self.outside.append(replace(statement, test=test, span=None, head=None))
                 if not leaves:
                     self.tests += others
@@ -247,24 +247,25 @@ def _leaves(statement: Statement) -> bool:
     return len(own) == 1 and isinstance(own[0], Leave) and own[0].kind == "return"
 
 
-def _joined(parts: list[Expr], op: str) -> Expr:
+def joined(parts: list[Expr], op: str) -> Expr:
+    """The parts of a test as one."""
     test = parts[0]
     for part in parts[1:]:
         test = Binary(None, op, test, part)
     return test
 
 
-def _split(expr: Expr, op: str) -> Iterator[Expr]:
+def split(expr: Expr, op: str) -> Iterator[Expr]:
     """The parts of a test, in order: of ``!(a && b)`` those are ``!a`` and ``!b``."""
     opposite = "&&" if op == "||" else "||"
     match expr:
         case Binary(op=own, left=left, right=right) if own == op:
-            yield from _split(left, op)
-            yield from _split(right, op)
+            yield from split(left, op)
+            yield from split(right, op)
         case Unary(op="!", operand=Binary(op=own, left=left, right=right)) if own == opposite:
             for side in (left, right):
-                yield from _split(Unary(None, "!", side), op)
+                yield from split(Unary(None, "!", side), op)
         case Cast(operand=operand, type="bool"):
-            yield from _split(operand, op)
+            yield from split(operand, op)
         case _:
             yield expr

@@ -9,6 +9,7 @@ from optiml_magic.proposers.rewrites.block_size import BlockSize
 from optiml_magic.proposers.rewrites.block_sum import BlockSum
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
+from optiml_magic.proposers.rewrites.compute_once import ComputeOnce
 from optiml_magic.proposers.rewrites.fast_functions import FastFunctions
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.fuse_elementwise import FuseElementwise
@@ -45,6 +46,7 @@ REWRITES: tuple[Rewrite, ...] = (
     FuseMapReduce(),
     OnePass(),
     GreatestFirst(),
+    ComputeOnce(),
     CoalesceMapping(),
     TransposeTile(),
     RowToLanes(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     accumulated,
     again,
+    alike,
     banks,
     blocks,
     brought,
@@ -51,4 +52,5 @@ FAMILIES = {
     "gathers": gathers.FAMILY,
     "brought": brought.FAMILY,
     "scans": scans.FAMILY,
+    "alike": alike.FAMILY,
 }
