@@ -28,6 +28,7 @@ from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
 from optiml_magic.proposers.rewrites.several_rows import SeveralRows
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
+from optiml_magic.proposers.rewrites.share_state import ShareState
 from optiml_magic.proposers.rewrites.share_table import ShareTable
 from optiml_magic.proposers.rewrites.skip_rounds import SkipRounds
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
@@ -50,6 +51,7 @@ REWRITES: tuple[Rewrite, ...] = (
     CoalesceMapping(),
     TransposeTile(),
     RowToLanes(),
+    ShareState(),
     LendLanes(),
     LookAhead(),
     ReadOnce(),

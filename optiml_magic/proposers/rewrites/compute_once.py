@@ -44,7 +44,10 @@ class ComputeOnce(KernelRule):
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         if not loops_in(kernel.function.body):
             return
-        finder, found = works(kernel)
+        try:
+            finder, found = works(kernel)
+        except NotLegal:
+            return
         chosen = next((w for w in found if _is_worth(kernel, finder, w)), None)
         if chosen is None or isinstance(once_a_row(kernel), Kernel):
             return

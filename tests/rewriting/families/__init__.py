@@ -27,6 +27,7 @@ from . import (
     scans,
     several,
     shuffled,
+    states,
     stencils,
     tables,
     tiles,
@@ -53,4 +54,5 @@ FAMILIES = {
     "brought": brought.FAMILY,
     "scans": scans.FAMILY,
     "alike": alike.FAMILY,
+    "states": states.FAMILY,
 }

@@ -90,6 +90,7 @@ def moved(text: str) -> tuple[Kernel | Refused, int]:
          .replace("q[i * d + e]", "row[e]"), 2),
         (ATTENTION.replace("float s = 0.0f;", "float t = x[j], s = t;"), 3),
         (ATTENTION.replace("float all", "sum = sqrtf(sum * sum + 1.0f); float all"), 2),
+        (ATTENTION.replace("float s = 0.0f;", "float s{};").replace("float all = 0.0f", "float all{}"), 3),
         (WHOLE, 1),
         (WHOLE.replace("q[j] - top", "q[j] * top"), 1),
         (WHOLE.replace("float own = 0.0f;\n        for (int j", "for (int r = 0; r < n; ++r) { float "
