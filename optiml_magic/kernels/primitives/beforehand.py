@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, Swaps, edited, lines
-from optiml_magic.kernels.expressions import Assign, Binary, Name
+from optiml_magic.kernels.expressions import Assign, Binary, Call, Cast, Choice, Expr, Name, Unary
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -26,6 +26,7 @@ from optiml_magic.kernels.tidying import tidied
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
+    Loop,
     Statement,
     Variable,
     expressions,
@@ -212,20 +213,37 @@ def _depth(work: Common) -> int:
     return -len(work.path)
 
 
-def rounding(work: Common) -> bool:
+def rounding(kernel: Kernel, work: Common) -> bool:
     """Whether a result may be a product, which a compiler rounds with what is added to it.
 
     Source: CUDA C++ Programming Guide, "Floating-Point Standard": contraction to ``fma``.
     """
-    return any(_product(s, work.results) for s in work.statements)
+    return any(_product(kernel, s, work.results) for s in work.statements)
 
 
-def _product(statement: Statement, results: Sequence[Variable]) -> bool:
+def _product(kernel: Kernel, statement: Statement, results: Sequence[Variable]) -> bool:
     given = [v.value for s in walk(statement) if isinstance(s, Declare) for v in s.variables
              if v in results]  # fmt: skip
     for expr in expressions(statement):
         match expr:
-            case Assign(op=op, target=Name(variable=own), value=value) if own in results:
-                given += [Binary(None, "*", value, value)] if op == "*=" else []
-                given += [value] if op == "=" else []
-    return any(isinstance(value, Binary) and value.op == "*" for value in given)
+            case Assign(op="*=", target=Name(variable=own)) if own in results:
+                return True
+            case Assign(op="=", target=Name(variable=own), value=value) if own in results:
+                given.append(value)
+    once = not isinstance(statement, Loop)  # what a loop hands on is rounded by itself
+    return any(_may_be(kernel, value, once) for value in given if value is not None)
+
+
+def _may_be(kernel: Kernel, value: Expr, once: bool) -> bool:
+    match value:
+        case Binary(op=op):
+            return op == "*"
+        case Choice(then=then, other=other):
+            return any(_may_be(kernel, e, once) for e in (then, other))
+        case Cast(operand=operand) | Unary(operand=operand):
+            return _may_be(kernel, operand, once)
+        case Call(function=function, arguments=given):
+            return bool(kernel.unit.called(function, len(given)))
+        case Name(variable=variable):
+            return once and variable is not None and variable.storage != "parameter"
+    return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from optiml_magic.kernels.expressions import Expr, Name, builtin
+from optiml_magic.kernels.expressions import Call, Expr, Name, builtin
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.cutting import uses
@@ -90,7 +90,7 @@ class Finder:
         for path, body in _bodies(self.kernel.function.body, ()):
             own, covered = tuple(parted(body)), set[int]()
             for at in reversed(range(len(own))):
-                if at in covered or not loops_in(own[at]):
+                if at in covered or not (loops_in(own[at]) or self.called_loops(own[at])):
                     continue
                 try:
                     common = self._common(path, body, own, at)
@@ -99,6 +99,16 @@ class Finder:
                 covered |= {*common.chosen}
                 found.append((len(path), common))
         yield from (common for _, common in sorted(found, key=lambda pair: -pair[0]))
+
+    def called_loops(self, statement: Statement) -> list[Loop]:
+        """The loops of the functions that a statement calls by itself."""
+        unit = self.kernel.unit
+        return [
+            loop
+            for expr in self.effects.inside(statement) if isinstance(expr, Call)
+            for function in unit.called(expr.function, len(expr.arguments))
+            for loop in loops_in(function.body)
+        ]  # fmt: skip
 
     def _common(
         self, path: tuple[Statement, ...], body: Block, own: tuple[Statement, ...], at: int

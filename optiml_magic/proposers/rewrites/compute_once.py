@@ -42,8 +42,6 @@ class ComputeOnce(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        if not loops_in(kernel.function.body):
-            return
         try:
             finder, found = works(kernel)
         except NotLegal:
@@ -56,7 +54,7 @@ class ComputeOnce(KernelRule):
             yield made
             return
         names = ", ".join(v.name for v in chosen.results)
-        sums = any(rounding(work) for work in found)
+        sums = any(rounding(kernel, work) for work in found)
         yield Site(
             "once", f"compute {names} in a launch before, once for all threads that ask for it",
             partial(_apply, kernel), 0.97,
@@ -102,7 +100,8 @@ def _is_worth(kernel: Kernel, finder: Finder, work: Common) -> bool:
         return False
     kept = math.prod(size or 0 for size in sizes) * len(work.results)
     fewer = math.prod(size or 0 for size in alike)
-    return _rounds(kernel, work.statements) >= _FEW and fewer >= _ALIKE and kept <= _LARGEST
+    long = _rounds(kernel, finder, work.statements) >= _FEW
+    return long and fewer >= _ALIKE and kept <= _LARGEST
 
 
 def _size(kernel: Kernel, finder: Finder, one: str | Loop) -> int | None:
@@ -114,14 +113,15 @@ def _size(kernel: Kernel, finder: Finder, one: str | Loop) -> int | None:
         return None
 
 
-def _rounds(kernel: Kernel, statements: Sequence[Statement]) -> int:
+def _rounds(kernel: Kernel, finder: Finder, statements: Sequence[Statement]) -> int:
     """How many rounds the longest of the loops in statements have, with those in it."""
-    most, axes = 1, kernel.axes()
+    most = 1
+    axes = {axis.node: axis for axis in kernel.reading.axes}
     for statement in statements:
-        loops = loops_in(statement)
+        loops = loops_in(statement) or finder.called_loops(statement)
         if loops:
             first = loops[0]
             own = most_rounds(kernel, axes[first]) if first in axes else None
-            inner = _rounds(kernel, [first.body]) if len(loops) > 1 else 1
+            inner = _rounds(kernel, finder, [first.body]) if len(loops) > 1 else 1
             most = max(most, (own or _FEW) * inner)
     return most

@@ -51,6 +51,17 @@ __global__ void k(const float* q, const float* x, float* out, int n, int d) {
     }
 }
 """
+CALLED = """\
+__device__ float dot(const float* a, const float* b, int d) {
+    float s = 0.0f;
+    for (int e = 0; e < d; ++e) s += a[e] * b[e];
+    return s;
+}
+""" + ATTENTION.replace("float s = 0.0f;", "float s = dot(q + i * d, x + j * d, d);").replace(
+    "float dot = 0.0f;", "float s = dot(q + i * d, x + j * d, d), dot = s;"
+).replace("for (int e = 0; e < d; ++e) s +=", "//").replace(
+    "for (int e = 0; e < d; ++e) dot +=", "//"
+)
 ARRAYS = {"q": Array("f4", ("n", "d")), "x": Array("f4", ("n", "d")),
           "out": Array("f4", ("n", "d"), "zeros")}  # fmt: skip
 _LOOPS = "j < n; ++j) {"
@@ -91,6 +102,7 @@ def moved(text: str) -> tuple[Kernel | Refused, int]:
         (ATTENTION.replace("float s = 0.0f;", "float t = x[j], s = t;"), 3),
         (ATTENTION.replace("float all", "sum = sqrtf(sum * sum + 1.0f); float all"), 2),
         (ATTENTION.replace("float s = 0.0f;", "float s{};").replace("float all = 0.0f", "float all{}"), 3),
+        (CALLED, 2),
         (WHOLE, 1),
         (WHOLE.replace("q[j] - top", "q[j] * top"), 1),
         (WHOLE.replace("float own = 0.0f;\n        for (int j", "for (int r = 0; r < n; ++r) { float "
@@ -156,10 +168,12 @@ def test_threads_that_work_together_stay() -> None:
 def test_products_that_are_added_later_are_said() -> None:
     for text, rounds in (
         (ATTENTION, False),
+        (CALLED, True),
         (ATTENTION.replace("if (s > top)", "s *= 2.0f; if (s > top)"), False),
         (WHOLE.replace("float own", "sum *= 0.1f; float own"), False),
         (WHOLE.replace("for (int j = 0; j < n; ++j) sum += q[j] - top;",
                        "for (int j = 0; j < n; ++j) sum = q[j] * top;"), True),
     ):  # fmt: skip
-        _, found = works(kernel_of(text))
-        assert any(map(rounding, found)) == rounds
+        kernel = kernel_of(text)
+        _, found = works(kernel)
+        assert any(rounding(kernel, work) for work in found) == rounds
