@@ -6,7 +6,7 @@ from random import Random
 
 from tests.rewriting.writing import Array, Made, axes, program
 
-_WIDE, _LONG = (8, 12, 16, 17), (1, 8, 9, 17, 24)
+_WIDE, _LONG = (8, 9, 12, 16), (1, 8, 9, 13, 17)
 
 
 def _score(rng: Random, at: str) -> str:
