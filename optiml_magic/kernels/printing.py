@@ -178,7 +178,7 @@ class Printer:
         )
         text = f"{stars}{' __restrict__ ' if variable.restrict else ''}{variable.name}{extents}"
         given = variable.initial if variable.value is None else (variable.value,)
-        if not given:
+        if not given and variable.opening != "{":  # empty braces begin with zeros
             return text
         closing = {"(": ")", "{": "}", "=": ""}[variable.opening]
         apart = " = " if variable.opening == "=" else variable.opening

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
 from optiml_magic.kernels.changes import Change, changes
@@ -132,13 +132,13 @@ class Effects:
         """The locals of outside that these change."""
         return changes(statements, self._may_change)
 
-    def kept(self, statement: Statement) -> str:
-        """A local array of outside that a statement stores to; empty where there is none."""
+    def kept(self, statement: Statement, but: Collection[str] = ()) -> str:
+        """A local array of outside that a statement stores to; empty where there is no other."""
         inside = self.inside(statement)
         own = {v.name for s in walk(statement) if isinstance(s, Declare) for v in s.variables}
         stored = (a.array for a in self.reading.accesses
                   if a.space == "local" and a.mode != "load" and a.own in inside)  # fmt: skip
-        return next((name for name in stored if name not in own), "")
+        return next((name for name in stored if name not in own and name not in but), "")
 
     def begun_anew(self, variable: Variable, loop: Loop) -> bool:
         """Whether each round gives a local a value before it asks for one, and nobody later does.

@@ -55,12 +55,12 @@ class Lanes:
 @primitive
 def share(kernel: Kernel, at: Sequence[int], lanes: Lanes, *, far: bool = False) -> Kernel:
     """Lanes share the loops with these numbers, or look ahead in them where they see ``far``."""
-    sharing = _Sharing(kernel.settled(), at, lanes, far)
+    sharing = SharedRounds(kernel.settled(), at, lanes, far)
     made = sharing.kernel()
     return shared_by_threads(made, sharing.exchanged) if sharing.exchanged else made
 
 
-class _Sharing:
+class SharedRounds:
     def __init__(self, kernel: Kernel, at: Sequence[int], lanes: Lanes, far: bool) -> None:
         self.old = kernel
         self.lanes = lanes
@@ -74,7 +74,7 @@ class _Sharing:
         self.ahead = {loop: one for loop, one in looked.items() if one is not None}
         rest = [loop for loop in self.loops if loop not in self.ahead]
         self.reductions: dict[Loop, tuple[Reduction, ...]] = dict.fromkeys(self.ahead, ())
-        self.reductions |= {r: shareable(kernel, r, self.effects, scanning=True) for r in rest}
+        self.reductions |= {loop: self.combined(loop) for loop in rest}
         found = {loop: scanned(kernel, loop, self.effects) for loop in rest}
         self.scans = {loop: scans for loop, scans in found.items() if scans is not None}
         if self.ahead and lanes.group != "warp":
@@ -101,6 +101,10 @@ class _Sharing:
         self.around: dict[Loop, tuple[list[str], list[str]]] = {}  # what is done before and after
         self.asked: list[RequireDirective] = []
         self.even = False  # whether groups of lanes must fill the blocks that there were
+
+    def combined(self, loop: Loop) -> tuple[Reduction, ...]:
+        """What the rounds of a loop combine. Raises NotLegal where lanes may not share them."""
+        return shareable(self.old, loop, self.effects, scanning=True)
 
     def _check(self) -> None:
         kernel = self.old
@@ -167,8 +171,7 @@ class _Sharing:
         }[self.lanes.group]
         known = [f"const int {self.lane} = {opening};"]
         known += [] if self.flat else [f"const int {self.item} = {self._whole()};"]
-        first = lines("\n".join(known))
-        launch = self._launch()
+        first, launch = lines("\n".join(known)), self._launch()
         return self.old.rewritten(
             replace(inside, body=(first, *inside.body)),
             launch=launch,
@@ -187,8 +190,7 @@ class _Sharing:
             plain[combine.MASK] = None
         plain |= dict.fromkeys(combine.helpers(found, group, mask=bool(self.waits)))
         plain |= {s.helper(group): None for s in self.selections.values()}
-        plain |= {h: None for scans in self.scans.values() for h in helpers(scans, group)}
-        return [*plain]
+        return [*plain | {h: None for s in self.scans.values() for h in helpers(s, group)}]
 
     # -- loops
 
@@ -227,8 +229,7 @@ class _Sharing:
         after: list[str] = []
         private: dict[str, str] = {}
         for reduction in self.reductions[region[0]]:  # type: ignore[index]
-            name = reduction.place
-            part = name
+            name = part = reduction.place
             if reduction in self.selections:
                 before.append(self._rounds(region[0], self.selections[reduction], after))
                 continue
@@ -382,8 +383,8 @@ class _Sharing:
             first = (f"({blocks}) * {width}" if lanes.group == "block"
                      else f"({blocks}) * ({width} / ({self.block} / {self.count}))")  # fmt: skip
         if self.stacked:
-            found = [*(self.axes[loop].guard for loop in self.loops),
-                     *(a.guard for s in self.stores for a in self.effects.accesses(s))]  # fmt: skip
+            touched = [a for s in self.stores for a in self.effects.accesses(s)]
+            found = [*(self.axes[r].guard for r in self.loops), *(a.guard for a in touched)]
             self.asked.append(filled(self.old, found, f"{self.block} / {self.count}"))
         grid = (parse_expression(first), *launch.grid[1:])
         return replace(launch, grid=grid, block=(parse_expression(self.block),))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import combinations
 
 from optiml_magic.kernels.expressions import Assign, Call, Name, Step, every
@@ -28,15 +29,20 @@ def _may_begin_far(kernel: Kernel, start: Polynomial) -> bool:
 
 
 def shareable(
-    kernel: Kernel, loop: Loop, effects: Effects, *, scanning: bool = False
+    kernel: Kernel,
+    loop: Loop,
+    effects: Effects,
+    *,
+    scanning: bool = False,
+    divided: Collection[str] = (),
 ) -> tuple[Reduction, ...]:
     """The reductions of a loop whose rounds lanes may share; raises NotLegal for any other.
 
     Who is ``scanning`` looks by itself at what goes from round to round, and waits around the loop
-    for what is done in it.
+    for what is done in it. Of local arrays that are ``divided`` each round has its own element.
     """
     axis = counting(kernel, loop, effects)
-    kept = effects.kept(loop.body)
+    kept = effects.kept(loop.body, divided)
     if kept:
         raise NotLegal(f"`{kept}` goes from round to round", loop.line)
     reductions, passed = combined_in(kernel, axis, effects, loop)

@@ -9,6 +9,7 @@ from optiml_magic.proposers.rewrites.block_size import BlockSize
 from optiml_magic.proposers.rewrites.block_sum import BlockSum
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
+from optiml_magic.proposers.rewrites.compute_once import ComputeOnce
 from optiml_magic.proposers.rewrites.fast_functions import FastFunctions
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.fuse_elementwise import FuseElementwise
@@ -27,6 +28,7 @@ from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
 from optiml_magic.proposers.rewrites.several_rows import SeveralRows
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
+from optiml_magic.proposers.rewrites.share_state import ShareState
 from optiml_magic.proposers.rewrites.share_table import ShareTable
 from optiml_magic.proposers.rewrites.skip_rounds import SkipRounds
 from optiml_magic.proposers.rewrites.slide_window import SlideWindow
@@ -47,9 +49,11 @@ REWRITES: tuple[Rewrite, ...] = (
     FuseMapReduce(),
     OnePass(),
     GreatestFirst(),
+    ComputeOnce(),
     CoalesceMapping(),
     TransposeTile(),
     RowToLanes(),
+    ShareState(),
     LendLanes(),
     LookAhead(),
     ReadOnce(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     accumulated,
     again,
+    alike,
     banks,
     blocks,
     brought,
@@ -26,6 +27,7 @@ from . import (
     scans,
     several,
     shuffled,
+    states,
     stencils,
     tables,
     tiles,
@@ -52,4 +54,6 @@ FAMILIES = {
     "gathers": gathers.FAMILY,
     "brought": brought.FAMILY,
     "scans": scans.FAMILY,
+    "alike": alike.FAMILY,
+    "states": states.FAMILY,
 }

@@ -140,6 +140,15 @@ def test_operators_keep_their_places_when_spelled_anew():
     assert "a - (b - 1) * - -a / (a << (b & 3))" in respelled(text)
 
 
+def test_empty_braces_stay_where_a_declaration_is_spelled_anew():
+    text = "__global__ void k(float* o) { float a[4] = {}, b[2]{}; o[0] = a[1] + b[1]; }"
+    unit = lift(text)
+    (function,) = unit.functions
+    declared, *rest = function.body.body
+    body = replace(function.body, span=None, body=(replace(declared, span=None), *rest))
+    assert "float a[4]{}, b[2]{};" in printed(unit, replace(function, body=body))
+
+
 def test_a_part_of_a_macro_is_printed_as_what_it_stands_for():
     text = (
         "#define PLACE (blockIdx.x * blockDim.x + threadIdx.x)\n#define ROW(i) a[(i) * n]\n"

@@ -1,0 +1,249 @@
+"""P13 over launches: what several threads compute alike, a launch before computes once.
+
+It has a thread for each item of the axes and loops that the work depends on, and leaves what it
+finds in scratch, where the kernel then loads it. Each value is found by the same steps as before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from optiml_magic.kernels.editing import Node, Swaps, edited, lines
+from optiml_magic.kernels.expressions import Assign, Binary, Call, Cast, Choice, Expr, Name, Unary
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.cutting import check_unfixed
+from optiml_magic.kernels.primitives.grids import said_alike
+from optiml_magic.kernels.primitives.limits import limits
+from optiml_magic.kernels.primitives.naming import declared_type
+from optiml_magic.kernels.primitives.toward import Way
+from optiml_magic.kernels.primitives.works import Common, Finder
+from optiml_magic.kernels.spelling import Speller
+from optiml_magic.kernels.tidying import tidied
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Loop,
+    Statement,
+    Variable,
+    expressions,
+    walk,
+)
+from optiml_magic.kernels.types import named
+from optiml_magic.source.directives import Directive, LaunchDirective, ScratchDirective
+from optiml_magic.source.edits import Edit, apply
+from optiml_magic.source.expressions import parse_expression
+from optiml_magic.source.program import parse_program
+
+_BLOCKS = ((1,), (128,), (32, 8), (32, 8, 1))
+_SIZES = (4, 8)
+
+
+@primitive
+def beforehand(kernel: Kernel, at: int) -> Kernel:
+    """The kernel behind a launch that does the work with this number, of ``works``."""
+    kernel = kernel.settled()
+    finder = _ready(kernel)
+    found = [*finder.all()]
+    return _Moving(kernel, finder, found[at], found).kernel()
+
+
+def works(kernel: Kernel) -> tuple[Finder, list[Common]]:
+    """What threads compute alike, innermost first. Raises NotLegal where nothing may be moved."""
+    finder = _ready(kernel)
+    return finder, [*finder.all()]
+
+
+def _ready(kernel: Kernel) -> Finder:
+    launch, function = kernel.launch, kernel.function
+    if launch.condition is not None or launch.otherwise or launch.repeat is not None:
+        raise NotLegal("its launch is one of a dispatch or of several rounds")
+    if None in kernel.block:
+        raise NotLegal("how many threads its blocks have is not known")
+    if not function.parameters or not kernel.unit.origin.whole(*(function.whole or function.span)):
+        raise NotLegal("it has no parameters, or a macro makes it")
+    check_unfixed(kernel, alone=True)
+    without_warps(kernel)
+    every_place_read(kernel)
+    return Finder(kernel)
+
+
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """Where a result lies in scratch."""
+
+    variable: Variable
+    type: str
+    dtype: str
+    scratch: str
+
+
+class _Moving:
+    """One such work, and all others that are the same. Raises NotLegal where it cannot move."""
+
+    def __init__(
+        self, kernel: Kernel, finder: Finder, work: Common, others: Sequence[Common]
+    ) -> None:
+        self.old, self.finder, self.effects = kernel, finder, finder.effects
+        self.work = work
+        self.taken: list[str] = []
+        self.speller = Speller(kernel.reading.symbols, {}, moved=self.effects.moved)
+        if len(work.kept) >= len(_BLOCKS):
+            raise NotLegal("it depends on more axes than a launch has", work.own[0].line)
+        self.results = tuple(self._kept(v) for v in work.results)
+        self.extents = [finder.extent(one) for one in work.kept]
+        self.same = [work]
+        own = self._canonical(work)
+        for other in others:
+            sizes = [(len(w.results), len(w.kept)) for w in (work, other)]
+            if other is not work and sizes[0] == sizes[1]:
+                try:
+                    alike = self._canonical(other) == own
+                except NotLegal:
+                    continue
+                self.same += [other] if alike else []
+
+    def _fresh(self, name: str) -> str:
+        self.taken.append(self.old.fresh(name, *self.taken))
+        return self.taken[-1]
+
+    def _kept(self, variable: Variable) -> _Kept:
+        words = declared_type(self.old, variable)
+        kind = named(words, self.old.unit.aliases)
+        plain = kind.kind in ("int", "float") and kind.lanes == 1 and kind.size in _SIZES
+        if not plain or kind.depth or variable.array:
+            raise NotLegal(f"`{variable.name}` is no plain number", variable.line)
+        letter = "f" if kind.floating else "i" if kind.signed else "u"
+        scratch = self._fresh(f"{variable.name}_found")
+        return _Kept(variable, words, f"<{letter}{kind.size}", scratch)
+
+    # -- the launch before
+
+    def _canonical(self, work: Common) -> tuple[str, list[Polynomial]]:
+        """What a launch before would do, whatever its locals are called."""
+        way = Way(self.old, self.finder, work, self.speller)
+        words = way.text([v.name for v in work.results])
+        for number, name in enumerate(way.names):
+            words = re.sub(rf"\b{name}\b", f"${number}", words)
+        return words, [self.finder.extent(one) for one in work.kept]
+
+    def _first(self, name: str) -> tuple[str, list[Variable]]:
+        """The text of the kernel that is launched before, and what it is given."""
+        way = Way(self.old, self.finder, self.work, self.speller)
+        body = way.text([kept.scratch for kept in self.results])
+        function, raw = self.old.function, self.old.unit.syntax.text
+        words = set(re.findall(r"[A-Za-z_]\w*", body))
+        given = [p for p in function.parameters if p.name in words]
+        shown = [raw[slice(*p.span)].decode() for p in given if p.span is not None]
+        shown += [f"{kept.type}* {kept.scratch}" for kept in self.results]
+        head = raw[slice((function.whole or function.span)[0], function.span[0])].decode()
+        made = f"__global__ void {name}({', '.join(shown)}) {{\n{body}\n}}"
+        return head + tidied(made), given
+
+    # -- both
+
+    def kernel(self) -> Kernel:
+        old, launch = self.old, self.old.launch
+        sizes = [parse_expression(self.speller.form(size)) for size in self.extents]
+        if not said_alike(old, frozenset[str]().union(*(size.names for size in sizes))):
+            raise NotLegal("its launch calls the sizes otherwise")
+        spelled = launch.kernel or old.function.name
+        plain, opening, given = spelled.partition("<")
+        scope, colons, bare = plain.rpartition("::")
+        name = self._fresh(f"{bare}_{self.results[0].variable.name}")
+        made, passed = self._first(name)
+        blocks = _BLOCKS[len(sizes)]
+        grid = tuple(
+            parse_expression(f"cdiv({size}, {width})" if width > 1 else str(size))
+            for size, width in zip(reversed(sizes or [parse_expression("1")]), blocks, strict=True)
+        )
+        block = tuple(parse_expression(str(width)) for width in blocks)
+        scratch = [parse_expression(kept.scratch) for kept in self.results]
+        args = first = None
+        if launch.args is not None:
+            args = (*launch.args, *scratch)
+            by = dict(zip(old.function.parameters, launch.args, strict=True))
+            first = (*(by[p] for p in passed), *scratch)
+        before = LaunchDirective(f"{scope}{colons}{name}{opening}{given}", grid, block, args=first)
+        count = parse_expression(" * ".join(f"({size})" for size in sizes) or "1")
+        directives: list[Directive] = [
+            *(ScratchDirective(kept.scratch, kept.dtype, count) for kept in self.results),
+            *limits(old, before),
+            before,
+        ]
+        swaps: dict[Node, Node] = {}
+        for body in dict.fromkeys(work.body for work in sorted(self.same, key=_depth)):
+            swaps[body] = self._left([work for work in self.same if work.body is body], swaps)
+        found = old.rewritten(
+            edited(old.function.body, swaps),
+            launch=replace(launch, kernel=spelled, args=args),
+            directives=directives,
+            helpers=[made],
+        )
+        last = found.function.parameters[-1].span
+        if last is None:
+            raise NotLegal("where its parameters end is not known")
+        _, end = found.unit.origin.origin(*last)
+        more = "".join(f", const {kept.type}* {kept.scratch}" for kept in self.results)
+        program = parse_program(apply(found.program.text, [Edit(end, end, more)]))
+        again = next(d for d in program.launches if str(d) == str(found.launch))
+        return replace(found, program=program, launch=again)
+
+    def _left(self, works_: Sequence[Common], swaps: Swaps) -> Block:
+        """A body that loads what works of its own have found."""
+        left: list[Statement] = []
+        for number, statement in enumerate(works_[0].own):
+            for work in works_:
+                if number == work.chosen[0]:
+                    way = Way(self.old, self.finder, work, self.speller)
+                    at = way.index(way.called)
+                    left += [
+                        lines(f"{kept.type} {variable.name} = {kept.scratch}[{at}];")
+                        for kept, variable in zip(self.results, work.results, strict=True)
+                    ]
+            if not any(number in work.chosen for work in works_):
+                left.append(edited(statement, swaps))
+        return Block(None, works_[0].body.line, tuple(left))
+
+
+def _depth(work: Common) -> int:
+    return -len(work.path)
+
+
+def rounding(kernel: Kernel, work: Common) -> bool:
+    """Whether a result may be a product, which a compiler rounds with what is added to it.
+
+    Source: CUDA C++ Programming Guide, "Floating-Point Standard": contraction to ``fma``.
+    """
+    return any(_product(kernel, s, work.results) for s in work.statements)
+
+
+def _product(kernel: Kernel, statement: Statement, results: Sequence[Variable]) -> bool:
+    given = [v.value for s in walk(statement) if isinstance(s, Declare) for v in s.variables
+             if v in results]  # fmt: skip
+    for expr in expressions(statement):
+        match expr:
+            case Assign(op="*=", target=Name(variable=own)) if own in results:
+                return True
+            case Assign(op="=", target=Name(variable=own), value=value) if own in results:
+                given.append(value)
+    once = not isinstance(statement, Loop)  # what a loop hands on is rounded by itself
+    return any(_may_be(kernel, value, once) for value in given if value is not None)
+
+
+def _may_be(kernel: Kernel, value: Expr, once: bool) -> bool:
+    match value:
+        case Binary(op=op):
+            return op == "*"
+        case Choice(then=then, other=other):
+            return any(_may_be(kernel, e, once) for e in (then, other))
+        case Cast(operand=operand) | Unary(operand=operand):
+            return _may_be(kernel, operand, once)
+        case Call(function=function, arguments=given):
+            return bool(kernel.unit.called(function, len(given)))
+        case Name(variable=variable):
+            return once and variable is not None and variable.storage != "parameter"
+    return False

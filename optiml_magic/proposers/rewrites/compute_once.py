@@ -1,0 +1,127 @@
+"""What many threads compute alike, such as scores for each channel: once, in a launch before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.beforehand import beforehand, rounding, works
+from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.once_a_row import once_a_row
+from optiml_magic.kernels.primitives.opened import opened
+from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.shaped import planar
+from optiml_magic.kernels.primitives.sizes import most_rounds, value
+from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.unscaled import unscaled
+from optiml_magic.kernels.primitives.works import Common, Finder
+from optiml_magic.kernels.tree import Loop, Statement
+from optiml_magic.model.hypothesis import TIME, Hypothesis
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_FEW = 8  # rounds that each thread may as well make for itself: ours
+_ALIKE = 8  # threads, or rounds around, that compute one thing, below which each may: ours
+_LARGEST = 2**28  # results that are kept, a gigabyte of floats: ours
+_LAUNCHES = 4  # that are put in front of a kernel: ours
+
+
+class ComputeOnce(KernelRule):
+    """Attention by a thread an output: scores, greatest scores and their sums."""
+
+    name = "compute_once"
+    before = (*PLAIN, planar, in_full, direct, opened, unscaled, unravelled)
+    teaches = (
+        "A loop depended on some of the indices of its thread alone, so that threads that differ "
+        "in the others made the same rounds, each for itself: every channel of an attention found "
+        "all scores of its query. A launch before makes them once, with a thread for each of what "
+        "they depend on, and keeps the results in memory, where the kernel loads them. What is "
+        "left are plain products and reductions, which other rules make fast."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        try:
+            finder, found = works(kernel)
+        except NotLegal:
+            return
+        chosen = next((w for w in found if _is_worth(kernel, finder, w)), None)
+        if chosen is None or isinstance(once_a_row(kernel), Kernel):
+            return
+        made = _apply(kernel)
+        if isinstance(made, Refused):
+            yield made
+            return
+        names = ", ".join(v.name for v in chosen.results)
+        sums = any(rounding(kernel, work) for work in found)
+        yield Site(
+            "once", f"compute {names} in a launch before, once for all threads that ask for it",
+            partial(_apply, kernel), 0.97,
+            Hypothesis(TIME, "lower", "what threads computed alike is computed once", (1.5, 64.0)),
+            arithmetic=("the rounding of products",) if sums else (),
+        )  # fmt: skip
+
+
+def _apply(kernel: Kernel) -> Kernel | Refused:
+    """With a launch for each such work, as long as there is some."""
+    made, refused = kernel, Refused("there is nothing that threads compute alike")
+    for _ in range(_LAUNCHES):
+        step = _step(made)
+        if isinstance(step, Refused):
+            refused = step
+            break
+        made = step
+    return refused if made is kernel else made
+
+
+def _step(kernel: Kernel) -> Kernel | Refused:
+    try:
+        finder, found = works(kernel)
+    except NotLegal as reason:
+        return Refused(reason.reason, reason.line)
+    refused = Refused("there is nothing that threads compute alike")
+    for at, work in enumerate(found):
+        if _is_worth(kernel, finder, work):
+            made = beforehand(kernel, at)
+            if isinstance(made, Kernel):
+                return made
+            refused = made
+    return refused
+
+
+def _is_worth(kernel: Kernel, finder: Finder, work: Common) -> bool:
+    """Whether enough is computed, often enough, and what is kept of it has room."""
+    if kernel.facts is None:
+        return True
+    sizes = [_size(kernel, finder, one) for one in work.kept]
+    alike = [_size(kernel, finder, one) for one in work.dropped]
+    if None in sizes or None in alike:
+        return False
+    kept = math.prod(size or 0 for size in sizes) * len(work.results)
+    fewer = math.prod(size or 0 for size in alike)
+    long = _rounds(kernel, finder, work.statements) >= _FEW
+    return long and fewer >= _ALIKE and kept <= _LARGEST
+
+
+def _size(kernel: Kernel, finder: Finder, one: str | Loop) -> int | None:
+    if isinstance(one, Loop):
+        return most_rounds(kernel, finder.axes[one])
+    try:
+        return value(kernel, finder.extent(one))
+    except NotLegal:
+        return None
+
+
+def _rounds(kernel: Kernel, finder: Finder, statements: Sequence[Statement]) -> int:
+    """How many rounds the longest of the loops in statements have, with those in it."""
+    most = 1
+    axes = {axis.node: axis for axis in kernel.reading.axes}
+    for statement in statements:
+        loops = loops_in(statement) or finder.called_loops(statement)
+        if loops:
+            first = loops[0]
+            own = most_rounds(kernel, axes[first]) if first in axes else None
+            inner = _rounds(kernel, finder, [first.body]) if len(loops) > 1 else 1
+            most = max(most, (own or _FEW) * inner)
+    return most
