@@ -204,7 +204,8 @@ class Way:
         """The way out where a test holds, of which the bounds of the launch are no part."""
         parts = [part for part in split_test(test, "||") if self._shown(part) not in self.bounds]
         if parts:
-            whole = joined_test(parts, "||") if len(parts) < len([*split_test(test, "||")]) else test
+            all_of_it = len(parts) == len([*split_test(test, "||")])
+            whole = test if all_of_it else joined_test(parts, "||")
             yield If(None, 0, whole, Block(None, 0, (Leave(None, 0, "return"),)))
 
     def _shown(self, test: Expr) -> str:
