@@ -29,6 +29,26 @@ def _rows(
 
 #: What rules got wrong.
 WORST: tuple[Made, ...] = (
+    # A loop around the items that ends where a local says which a part before it had for itself.
+    Made(
+        "as_far_as_the_row_behind_all_rows",
+        "#pragma optiml launch far grid(cdiv(d * n, 64)) block(64)\n"
+        "__global__ void far(const float* q, const float* x, float* out, int n, int d) {\n"
+        "    unsigned int t = blockDim.x * blockIdx.x + threadIdx.x;\n    if (t >= d * n) return;\n"
+        "    int c = t / n, i = t % n;\n    float top = -1e30f, all = 0.0f;\n"
+        "    for (int j = 0; j < n; j++) {\n        if (j == i) continue;\n        float s = 0.0f;\n"
+        "        for (int e = 0; e < d; ++e) s += fabsf(q[i * d + e] - x[j * d + e]);\n"
+        "        top = fmaxf(top, s);\n    }\n"
+        "    for (int j = 0; j < i + 1; ++j) all += q[i * d] * x[j * d + c];\n"
+        "    out[i * d + c] = all + top;\n}\n",
+        {
+            "q": Array("f4", ("n", "d")),
+            "x": Array("f4", ("n", "d")),
+            "out": Array("f4", ("n", "d"), "zeros"),
+        },
+        {"n": 17, "d": 9},
+        {"n": 9, "d": 4},
+    ),
     # A loop around the items that begins where a local says which only they had.
     Made(
         "bags_from_the_column_on",

@@ -259,10 +259,12 @@ class Together:
         ]  # fmt: skip
         for window in whole.windows:
             made += [*filter(None, [window.begun]), window.declared(), *window.lines("load")]
+        around = list[str]()  # helpers that stand here, and not in the loops over items
         for part in whole.parts:
             if part.loop is not None and part.inner is not None:
                 head = self.kernel.show(part.tree).removesuffix("}").rstrip().removesuffix("{")
-                asked = [line for line in self._needed(each, [head]) if line not in made]
+                asked = [line for line in self._needed(each, [head]) if line not in around]
+                around += asked
                 if any(_stands(a.name, line) for a in self.several for line in asked):
                     raise NotLegal("each item may make another number of rounds", part.loop.line)
                 made += [*asked, f"{head.rstrip()} {{", *self._written(part.inner, each), "}"]
