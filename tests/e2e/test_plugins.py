@@ -72,7 +72,7 @@ def test_the_example_is_found_and_named(example: Plugins) -> None:
 
 @pytest.mark.usefixtures("example")
 def test_its_tool_fires_its_rule_answers_and_its_metric_confirms(home: Path) -> None:
-    settings = resolve({"device": "emulated", "llm": "none", "budget": 4})
+    settings = resolve({"device": "emulated", "llm": "none", "budget": 8})
     result = optimize(summed(), settings)
     root = result.trajectory.root.evaluation
     (finding,) = [f for f in root.findings if f.tool == "missing_restrict"]
