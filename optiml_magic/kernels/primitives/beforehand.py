@@ -115,7 +115,7 @@ class _Moving:
         kind = named(words, self.old.unit.aliases)
         plain = kind.kind in ("int", "float") and kind.lanes == 1 and kind.size in _SIZES
         if not plain or kind.depth or variable.array:
-            raise NotLegal(f"`{variable.name}` is no plain number", variable.line)
+            raise NotLegal(f"`{variable.name}` is not a plain number", variable.line)
         letter = "f" if kind.floating else "i" if kind.signed else "u"
         scratch = self._fresh(f"{variable.name}_found")
         return _Kept(variable, words, f"<{letter}{kind.size}", scratch)

@@ -165,7 +165,7 @@ class Following:
 
     def _declared(self, variable: Variable) -> None:
         if variable.array or variable.type.reference:
-            raise NotLegal(f"`{variable.name}` is no plain local", variable.line)
+            raise NotLegal(f"`{variable.name}` is not a plain local", variable.line)
         begun = variable.initial if variable.value is None else (variable.value,)
         if any(self._of(value) is None for value in begun):
             raise NotLegal(f"`{variable.name}` depends on more than its place", variable.line)

@@ -82,7 +82,7 @@ def column(kernel: Kernel, found: Window, at: int) -> Column:
     nested = loop in loops_in(found.nest) and loop is not found.axis.node
     inside = found.axis.node in loops_in(loop) or loop in loops_in(found.axis.node)
     if not nested or not inside or any(axis.name not in r.axes for r in found.reductions):
-        raise NotLegal("the loop is no direction of the window", loop.line)
+        raise NotLegal("the loop does not run along the window", loop.line)
     inner = effects.inside(loop.body)
     for place in {r.place for r in found.reductions}:
         if any(isinstance(e, Name) and e.name == place for e in effects.inside(found.nest) - inner):

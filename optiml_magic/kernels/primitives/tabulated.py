@@ -12,17 +12,14 @@ from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
-    Assign,
     Binary,
     Call,
     Cast,
     Choice,
     Expr,
-    Index,
     Literal,
     Member,
     Name,
-    Step,
     Unary,
     every,
 )
@@ -33,16 +30,14 @@ from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.primitives.staged import hints_before
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import (
-    Blank,
     Block,
     Declare,
     Evaluate,
     Function,
-    If,
-    Leave,
     Loop,
     Statement,
     Variable,
+    Verbatim,
     expressions,
     walk,
 )
@@ -51,7 +46,6 @@ LONGEST = 64  # words that a thread holds
 _WORD = 4
 _CHEAP = frozenset(COMBINING) | {"abs", "fabs", "fabsf", "floor", "floorf", "ceil", "ceilf"}
 _READ = (Literal, Name, Member, Unary, Binary, Choice, Cast, Call)
-_FOLLOWED = (Block, Declare, Evaluate, If, Loop, Leave, Blank)
 
 
 @dataclass(frozen=True)
@@ -95,6 +89,8 @@ class _Round:
 
     def __init__(self, kernel: Kernel, loop: Loop, axis: Axis, effects: Effects) -> None:
         self.kernel, self.axis = kernel, axis
+        # Variables of the module and functions that read memory are among these.
+        self.touching = {access.own for access in kernel.reading.accesses}
         declared = {v for s in walk(loop) if isinstance(s, Declare) for v in s.variables}
         assert axis.variable is not None
         self.moving = {*declared, *effects.changed(loop)} - {axis.variable}
@@ -133,6 +129,8 @@ class _Round:
     def _steady(self, expr: Expr) -> bool:
         """Whether it only computes, from what the rounds of the loop around have in common."""
         for part in every(expr):
+            if part in self.touching:
+                return False
             match part:
                 case Name(variable=Variable() as variable):
                     if variable in self.moving - self.locals.keys():
@@ -175,7 +173,7 @@ def _name(statement: Statement, node: Expr) -> str:
 
 
 def _only_computes(kernel: Kernel, call: Call) -> bool:
-    """Whether a function neither reads nor writes memory, nor tells lanes of each other."""
+    """Whether a function that touches no memory has no other effect, nor asks other lanes."""
     if call.receiver is not None or call.callee is not None:
         return False
     own = kernel.unit.called(call.function, len(call.arguments))
@@ -186,32 +184,17 @@ def _only_computes(kernel: Kernel, call: Call) -> bool:
 
 
 def _computes(kernel: Kernel, function: Function) -> bool:
-    given = function.parameters
-    if any(p.type.reference or p.type.depth or p.array for p in given):
+    """Whether what a function does with its arguments is all read, and changes none of them."""
+    inside = [*walk(function.body)]
+    locals_ = [v for s in inside if isinstance(s, Declare) for v in s.variables]
+    if any(v.type.reference or v.type.depth or v.array for v in (*function.parameters, *locals_)):
         return False
-    own = {*given}
-    for statement in walk(function.body):
-        if not isinstance(statement, _FOLLOWED):
-            return False
-        if isinstance(statement, Declare):
-            if any(v.array or v.type.depth or v.type.reference or v.storage != "local"
-                   for v in statement.variables):  # fmt: skip
-                return False
-            own.update(statement.variables)
-    for expr in expressions(function.body):
-        match expr:
-            case Assign(target=Name(variable=variable)) | Step(target=Name(variable=variable)):
-                if variable not in own:
-                    return False
-            case Name(variable=Variable() as variable) if variable not in own:
-                return False
-            case Assign() | Step() | Index() | Unary(op="*" | "&") | Member(arrow=True):
-                return False
-            case Call():
-                known = kernel.unit.called(expr.function, len(expr.arguments))
-                if not known and not pure(bare(expr.function)):
-                    return False
-    return True
+    if any(v.storage != "local" for v in locals_) or any(isinstance(s, Verbatim) for s in inside):
+        return False
+    return all(
+        pure(bare(expr.function)) or kernel.unit.called(expr.function, len(expr.arguments))
+        for expr in expressions(function.body) if isinstance(expr, Call)
+    )  # fmt: skip
 
 
 def tabulating(kernel: Kernel) -> tuple[int, tuple[Value, ...]] | None:

@@ -180,7 +180,7 @@ class Finder:
         for inner in walk(statement):
             for variable in inner.variables if isinstance(inner, Declare) else ():
                 if variable.storage != "local" or variable.type.reference:
-                    raise NotLegal(f"`{variable.name}` is no plain local", inner.line)
+                    raise NotLegal(f"`{variable.name}` is not a plain local", inner.line)
 
     # -- what it depends on
 

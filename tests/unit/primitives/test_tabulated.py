@@ -74,6 +74,27 @@ def test_what_differs_between_rounds_or_does_more_than_compute_stays(body: str) 
         assert tabulating(kernel(text)) is None
 
 
+@pytest.mark.parametrize(
+    ("above", "body"),
+    [
+        ("__device__ float g;", "g += 1.0f; sum += expf(g * i);"),
+        ("__device__ float g;", "sum += expf(g * i);"),
+        ("__shared__ float scale;", "sum += expf(scale * i);"),
+        ("__device__ float g; __device__ float f(float v) { g += v; return expf(v); }", "sum += f(i);"),
+        ("__device__ float g; __device__ float f(float v) { return expf(v * g); }", "g = j; sum += f(i);"),
+        ("__device__ float f(float v) { return __shfl_xor_sync(~0u, expf(v), 1); }", "sum += f(i);"),
+        ("__device__ float f(float v) { static int n; return expf(v) * ++n; }", "sum += f(i);"),
+    ],
+)  # fmt: skip
+def test_what_reads_memory_or_other_lanes_stays(above: str, body: str) -> None:
+    text = FILTER % f"{body} sum += {AT};"
+    if above.startswith("__shared__"):
+        text = text.replace("    float sum", f"    {above}\n    scale = 2.0f;\n    float sum")
+    else:
+        text = f"{above}\n{text}"
+    assert tabulating(kernel(text)) is None
+
+
 def test_the_rule_says_what_it_rounds() -> None:
     (product,) = TabulateWeights().sites(
         kernel(FILTER % f"float g = sinf(i * sigma) * 2.0f; sum += g + {AT};")
