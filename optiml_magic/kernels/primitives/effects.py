@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 
 from optiml_magic.kernels.changes import Change, changes
@@ -13,6 +14,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import (
+    Blank,
     Block,
     Declare,
     Evaluate,
@@ -132,6 +134,11 @@ class Effects:
         """The locals of outside that these change."""
         return changes(statements, self._may_change)
 
+    def given(self, statement: Statement) -> set[Variable]:
+        """The locals that a statement declares, and those of outside that it changes."""
+        own = statement.variables if isinstance(statement, Declare) else ()
+        return {*self.changed(statement), *own}
+
     def kept(self, statement: Statement, but: Collection[str] = ()) -> str:
         """A local array of outside that a statement stores to; empty where there is no other."""
         inside = self.inside(statement)
@@ -203,6 +210,16 @@ def names(expressions_: Iterable[Expr]) -> frozenset[Variable]:
         for part in every(expression)
         if isinstance(part, Name) and part.variable is not None
     )
+
+
+def parted(body: Statement) -> Iterator[Statement]:
+    """The statements of a body, each local by itself."""
+    for statement in body.body if isinstance(body, Block) else (body,):
+        if isinstance(statement, Declare):
+            for variable in statement.variables:
+                yield replace(statement, variables=(variable,), span=None)
+        elif not isinstance(statement, Blank):
+            yield statement
 
 
 def loops_in(statement: Statement) -> list[Loop]:

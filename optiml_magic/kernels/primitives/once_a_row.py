@@ -6,19 +6,18 @@ of the row do. As a thread a row it is done before a loop over the elements, whi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.expressions import Name, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in, parted
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.paired import done
 from optiml_magic.kernels.primitives.serial import by_rows
 from optiml_magic.kernels.primitives.sizes import with_grid
 from optiml_magic.kernels.tree import (
-    Blank,
     Block,
     Declare,
     If,
@@ -55,7 +54,7 @@ def hoisted(kernel: Kernel, at: int) -> Kernel:
     if axis is None or not axis.exact or not is_simple(axis, effects) or loop.test is None:
         raise NotLegal("a loop does not count from 0 in its head", loop.line)
     assert axis.variable is not None
-    own = [*_parted(loop.body)]
+    own = [*parted(loop.body)]
     alike = _alike(effects, loop, axis.variable, own)
     if not any(isinstance(s, Loop) for one in alike for s in walk(one)):
         raise NotLegal("no loop is the same for all elements of a row", loop.line)
@@ -75,16 +74,6 @@ def hoisted(kernel: Kernel, at: int) -> Kernel:
     return kernel.rewritten(edited(kernel.function.body, {loop: moved}))
 
 
-def _parted(body: Statement) -> Iterator[Statement]:
-    """The statements of a body, each local by itself."""
-    for statement in body.body if isinstance(body, Block) else (body,):
-        if isinstance(statement, Declare):
-            for variable in statement.variables:
-                yield replace(statement, variables=(variable,), span=None)
-        elif not isinstance(statement, Blank):
-            yield statement
-
-
 def _alike(
     effects: Effects, loop: Loop, counter: Variable, own: Sequence[Statement]
 ) -> list[Statement]:
@@ -97,7 +86,7 @@ def _alike(
         before, found, asked = set(varying), [], set[Variable]()
         always = True  # not behind a way out of the round
         for statement in own:
-            changed = _changed(effects, statement)
+            changed = effects.given(statement)
             touched = changed | effects.mentions(statement)
             moves = (
                 always
@@ -113,11 +102,6 @@ def _alike(
                 asked |= touched
             always = always and not any(ends(statement))
     return found
-
-
-def _changed(effects: Effects, statement: Statement) -> set[Variable]:
-    own = statement.variables if isinstance(statement, Declare) else ()
-    return {*effects.changed(statement), *own}
 
 
 def _is_pure(effects: Effects, statement: Statement, written: set[str]) -> bool:

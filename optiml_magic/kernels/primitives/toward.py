@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.effects import parted
 from optiml_magic.kernels.primitives.endings import denied
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.mapped import joined_test, split_test
-from optiml_magic.kernels.primitives.works import Common, Finder, parted
+from optiml_magic.kernels.primitives.works import Common, Finder
 from optiml_magic.kernels.printing import Printer
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Compare, Condition

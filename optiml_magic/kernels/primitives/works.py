@@ -7,19 +7,18 @@ channel. Here such work is found, with the axes and the loops that it does depen
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from optiml_magic.kernels.expressions import Call, Expr, Name, builtin
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.cutting import uses
-from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in, parted
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.grids import form_of, needed
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import (
-    Blank,
     Block,
     Declare,
     If,
@@ -121,7 +120,7 @@ class Finder:
                  for v in i.variables}  # fmt: skip
         for statement in statements:
             self.check_pure(statement)
-            if not self._changed(statement) <= declared:
+            if not self.effects.given(statement) <= declared:
                 raise NotLegal("what it changes is declared elsewhere", statement.line)
         for n in range(chosen[0], chosen[-1]):
             if n not in chosen and (self.effects.mentions(own[n]) & declared or any(ends(own[n]))):
@@ -148,10 +147,10 @@ class Finder:
         while True:
             asked = {
                 v for n in chosen
-                for v in self.effects.mentions(own[n]) | self._changed(own[n])
+                for v in self.effects.mentions(own[n]) | self.effects.given(own[n])
                 if not self._is_context(v)
             }  # fmt: skip
-            more = {n for n in range(max(chosen)) if self._changed(own[n]) & asked} - chosen
+            more = {n for n in range(max(chosen)) if self.effects.given(own[n]) & asked} - chosen
             if not more:
                 return sorted(chosen)
             chosen |= more
@@ -163,10 +162,6 @@ class Finder:
         except NotLegal:
             return False
         return True
-
-    def _changed(self, statement: Statement) -> set[Variable]:
-        own = statement.variables if isinstance(statement, Declare) else ()
-        return {*self.effects.changed(statement), *own}
 
     def check_pure(self, statement: Statement) -> None:
         """Raise NotLegal where a statement does more than to find locals from what stays."""
@@ -298,16 +293,6 @@ class Finder:
             if sizes:
                 form = form.without([name]) + by * sizes[0]
         return form
-
-
-def parted(body: Statement) -> Iterator[Statement]:
-    """The statements of a body, each local by itself."""
-    for statement in body.body if isinstance(body, Block) else (body,):
-        if isinstance(statement, Declare):
-            for variable in statement.variables:
-                yield replace(statement, variables=(variable,), span=None)
-        elif not isinstance(statement, Blank):
-            yield statement
 
 
 def _bodies(
