@@ -1,7 +1,8 @@
 """Rounds that a remainder turns away are not made: ``if ((y + 1 - k) % 2 != 0) continue;``.
 
 The rounds that go on lie as far apart as the divisor says, from a first one that the rest of the
-sum tells. Lanes that go on in different rounds do so in step then, since each counts its own.
+sum and the remainder that is wanted tell. Lanes that go on in different rounds do so in step then,
+since each counts its own.
 """
 
 from __future__ import annotations
@@ -46,9 +47,11 @@ from optiml_magic.kernels.tree import (
 
 @dataclass(frozen=True, eq=False)
 class Sieve:
-    """Of a loop only the rounds run in which ``rest`` and ``sign`` rounds make multiples of ``by``.
+    """Of a loop only the rounds run in which ``rest`` and ``sign`` rounds leave one remainder.
 
-    ``part`` of a test asks so, and is ``leaves`` where it turns the others away.
+    It is that of ``wanted`` by ``by``. The two are apart, since their difference may have no sign.
+    ``part`` of a test asks nothing else, and is ``leaves`` where it turns the others away; where
+    there is none the test stays, since a remainder may have a sign.
     """
 
     loop: Loop
@@ -56,7 +59,8 @@ class Sieve:
     rest: Polynomial
     sign: int
     by: int
-    part: Expr
+    wanted: Polynomial
+    part: Expr | None
     leaves: bool
 
 
@@ -82,6 +86,16 @@ def sieves(kernel: Kernel) -> list[Sieve]:
     return [one for one in found if one is not None]
 
 
+def uncounted(kernel: Kernel) -> list[int]:
+    """The loops, by number, that have to count from 0 by 1 before they may be such."""
+    axes, effects = kernel.axes(), Effects(kernel)
+    return [
+        number for number, loop in enumerate(loops_in(kernel.function.body))
+        if loop in axes and not is_simple(axes[loop], effects)
+        and _sieve(kernel, axes[loop]) is not None
+    ]  # fmt: skip
+
+
 def _sieve(kernel: Kernel, axis: Axis) -> Sieve | None:
     found = _first_test(kernel, axis)
     variable = axis.variable
@@ -98,13 +112,13 @@ def _sieve(kernel: Kernel, axis: Axis) -> Sieve | None:
     asked = [c for c in guard.condition.conjuncts()
              if isinstance(c, Compare) and axis.name in symbols.inside(c.form)
              and any(symbols[n].op == "%" for n in c.form.symbols)]  # fmt: skip
-    forms = [f for c in asked if (f := _multiple(kernel, axis, c)) is not None]
-    if part is None or len(forms) != 1 or len(asked) != 1:
+    forms = [f for c in asked if (f := _remaining(kernel, axis, c)) is not None]
+    if len(forms) != 1 or len(asked) != 1:
         return None
-    rest, sign, by = forms[0]
-    if any(name in symbols.inside(rest) for name in inner):
+    rest, sign, by, wanted = forms[0]
+    if any(name in symbols.inside(rest) | symbols.inside(wanted) for name in inner):
         return None
-    return Sieve(axis.node, axis, rest, sign, by, part, guard.exits)
+    return Sieve(axis.node, axis, rest, sign, by, wanted, part, guard.exits)
 
 
 def _first_test(kernel: Kernel, axis: Axis) -> tuple[If, bool, tuple[str, ...]] | None:
@@ -202,21 +216,33 @@ def _parts(test: Expr, op: str) -> list[Expr]:
     return [test]
 
 
-def _multiple(kernel: Kernel, axis: Axis, held: object) -> tuple[Polynomial, int, int] | None:
-    """What a round is added to or taken from, of which sum a condition wants multiples."""
+def _remaining(
+    kernel: Kernel, axis: Axis, held: object
+) -> tuple[Polynomial, int, int, Polynomial] | None:
+    """What a round is added to or taken from, and which remainder of the sum a condition wants."""
     symbols = kernel.reading.symbols
-    if not isinstance(held, Compare) or held.op != "==" or len(held.form.terms) != 1:
+    if not isinstance(held, Compare):
         return None
-    ((monomial, factor),) = held.form.terms
-    symbol = symbols.table.get(monomial[0]) if len(monomial) == 1 else None
+    named = [(m[0], factor) for m, factor in held.form.terms
+             if len(m) == 1 and axis.name in symbols.inside(Polynomial.symbol(m[0]))]  # fmt: skip
+    if len(named) != 1:
+        return None
+    ((name, factor),) = named
+    symbol, wanted = symbols.table.get(name), held.form.without([name])
     if symbol is None or symbol.op != "%" or abs(factor) != 1 or len(symbol.arguments) != 2:
         return None
     whole, by = symbol.arguments[0], symbol.arguments[1].value
     sign, rest = whole.coefficient(axis.name), whole.without([axis.name])
     if sign is None or sign.value not in (1, -1) or by is None or by < 2:
         return None
-    still = symbols.known(rest) and axis.name not in symbols.inside(rest)
-    return (rest, sign.value, by) if still else None
+    if held.op == "!=" and by == 2 and not wanted.terms:
+        wanted = Polynomial.constant(1)  # what is not even is odd
+    elif held.op == "==":
+        wanted = wanted * Polynomial.constant(-factor)
+    else:
+        return None
+    still = all(symbols.known(f) and axis.name not in symbols.inside(f) for f in (rest, wanted))
+    return (rest, sign.value, by, wanted) if still else None
 
 
 def _stepped(kernel: Kernel, one: Sieve) -> Block:
@@ -226,13 +252,18 @@ def _stepped(kernel: Kernel, one: Sieve) -> Block:
     speller, name = speller_before(kernel, effects, one.loop), axis.variable.name
     rest, kind = speller.factor(speller.local(one.rest)), declared_type(kernel, axis.variable)
     first, turn = kernel.fresh(f"{name}_first"), kernel.fresh("turn")
-    start = f"({rest} % {by} + {by}) % {by}"
+    wanted, far = one.wanted.value, by if one.wanted.terms else 0
+    left = f"{speller.factor(speller.local(one.wanted))} % {by}" if wanted is None else wanted % by
+    more = f" {'+' if one.sign > 0 else '-'} {left}" if far else ""
+    start = f"({rest} % {by} + {by + far}{more}) % {by}"
     if one.sign > 0:
-        start = f"({by} - {rest} % {by}) % {by}"
+        start = f"({by + far} - {rest} % {by}{more}) % {by}"
     stop = axis.stop.value if axis.stop is not None else None
     count = count_of(axis, speller, effects)
     rounds = str(-(-stop // by)) if stop is not None else f"({count} + {by - 1}) / {by}"
-    swaps: dict[Node, Node] = {one.part: text("false" if one.leaves else "true")}
+    swaps: dict[Node, Node] = {}
+    if one.part is not None:
+        swaps[one.part] = text("false" if one.leaves else "true")
     inside = one.loop.body.body if isinstance(one.loop.body, Block) else (one.loop.body,)
     body = [kernel.show(s, swaps) for s in inside]
     if stop is None or stop % by:

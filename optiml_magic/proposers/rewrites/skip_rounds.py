@@ -8,9 +8,11 @@ from functools import partial
 
 from optiml_magic.kernels.expressions import Lambda
 from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn
+from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.effects import is_simple
 from optiml_magic.kernels.primitives.plain import PLAIN
-from optiml_magic.kernels.primitives.sieved import Sieve, sieved, sieves
+from optiml_magic.kernels.primitives.sieved import Sieve, sieved, sieves, uncounted
 from optiml_magic.kernels.primitives.sized import divisors, sized
 from optiml_magic.kernels.tree import expressions
 from optiml_magic.model.hypothesis import Hypothesis
@@ -31,6 +33,13 @@ class SkipRounds(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        counts = [partial(as_counted, at=n, ready=is_simple) for n in uncounted(kernel)]
+        if counts:
+            counting = in_turn(kernel, counts)
+            if isinstance(counting, Refused):
+                yield counting
+                return
+            kernel = counting
         found = sieves(kernel)
         given: dict[str, int] = {}
         plain = not any(isinstance(e, Lambda) for e in expressions(kernel.function.body))

@@ -56,6 +56,14 @@ def result(body: str) -> Kernel | Refused:
         TWO % ("t % 2 != 0 || u % 3 != 0", "continue; s += t + u;"),
         TWO % ("(i - q) % 2 == 0 && c[i] % 2 == 0", "s += q + k;"),
         "for (int k = 0; k < m; k++) { int t = i - k; if (t < 3) continue; if (t % 3) continue; s += t; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % 2 == 0) continue; last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % 2) last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % 3 == 1) last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % 3 == -1) last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((i + k) % 3 != c[i]) continue; last = k; s += k; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % 4 == i % 4 && k > 1) last = k; }",
+        "for (unsigned k = 0; k < m; ++k) { if ((threadIdx.x + k) % 3 == 2) last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((k + threadIdx.x / 3) % 5 == threadIdx.x % 3) last = k; }",
     ],
 )
 def test_they_are_passed_over(body: str) -> None:
@@ -69,8 +77,10 @@ def test_they_are_passed_over(body: str) -> None:
     "body",
     [
         "for (int k = 0; k < m; ++k) { last = k; if ((i - k) % 2 != 0) continue; s += 1; }",
-        "for (int k = 0; k < m; ++k) { if ((i - k) % 2 == 0) continue; last = k; }",
-        "for (int k = 0; k < m; ++k) { if ((i - k) % 2 == 1) last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % 3 == 0) continue; last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((i - k) % 3 > 1) last = k; }",
+        "for (int k = 0; k < m; ++k) { if (k % 3 == 1 || k % 3 == 2) last = k; }",
+        "for (int k = 0; k < m; ++k) { if (k % 3 == last) last = k; }",
         "for (int k = 0; k < m; ++k) { if ((i - k) % 2 == 0) last = k; else s += 1; }",
         "for (int k = 0; k < m; ++k) { if ((i - k) % 2 == 0) last = k; s += 1; }",
         "for (int k = 0; k < m; ++k) { if ((i - k) % 2 != 0 && k > 1) continue; last = k; }",
@@ -109,6 +119,28 @@ def test_the_rule_makes_the_rounds_that_are_left() -> None:
     assert "turn < 2" in one.text
     assert end_of(TEXT % body, one.text, ARRAYS, {"n": 70, "m": 9}, {"n": 33, "m": 1}) == "same"
     assert asked(SkipRounds(), TEXT % "s = 1;") == ([], [])
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for (int k = 1; k <= m; ++k)",
+        "for (int k = i; k < i + m; k++)",
+        "for (int k = m; k > 0; k--)",
+    ],
+)
+def test_the_rule_counts_rounds_from_the_first(loop: str) -> None:
+    body = loop + " { if ((k - c[i]) % 3 != 1) continue; s += k; last = k; }"
+    (one,) = made(asked(SkipRounds(), TEXT % body)[0])
+    assert end_of(TEXT % body, one.text, ARRAYS, {"n": 70, "m": 9}, {"n": 33, "m": 1}) == "same"
+
+
+def test_a_remainder_of_what_has_no_sign() -> None:
+    text = (TEXT % "for (int k = 0; k < m; ++k) { if (k % 3 == n % 3) last = k; }").replace(
+        "int n,", "unsigned n,"
+    )
+    after = written(sieved(kernel_of(text)))
+    assert end_of(text, after, ARRAYS, {"n": 70, "m": 9}, {"n": 71, "m": 4}) == "same"
 
 
 def test_divisors_and_rounds_that_are_given_become_numbers() -> None:
