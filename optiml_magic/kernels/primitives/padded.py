@@ -1,7 +1,7 @@
 """P20, pad: rows of a shared tile one element further apart, where lanes then meet other banks.
 
 There are 32 banks of 4 bytes; lanes of a warp that ask one bank for different words are served one
-after the other. Source: CUDA C++ Best Practices Guide, "Shared Memory and Memory Banks".
+after the other. Elements of 8 or 16 bytes are asked for by half or a quarter of a warp at a time. Source: CUDA C++ Best Practices Guide, "Shared Memory and Memory Banks".
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from optiml_magic.kernels.symbols import THREADS
 from optiml_magic.kernels.tree import Declare, Variable, expressions, walk
 
 _BANKS, _WORD, _WARP = 32, 4, 32
+_SIZES = (4, 8, 16)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,16 +62,18 @@ def tiles(kernel: Kernel) -> list[Tile]:
         if array is None or not array.element.size or len(known) < len(variable.extents):
             return []  # how much room is left is not known
         room += array.element.size * prod(known)
-        if len(known) < 2 or array.element.size != _WORD or not _always_indexed(kernel, variable):
+        if len(known) < 2 or array.element.size not in _SIZES or not _always_indexed(kernel, variable):
             continue
         accesses = [a for a in kernel.reading.of(variable.name) if a.space == "shared"]
         wide = [*known[:-1], known[-1] + 1]
-        both = [(_passes(kernel, a, known), _passes(kernel, a, wide)) for a in accesses]
+        words = array.element.size // _WORD
+        both = [(_passes(kernel, a, known, words), _passes(kernel, a, wide, words))
+                for a in accesses]  # fmt: skip
         if not both or any(a is None or b is None or b > a for a, b in both):
             continue
         before, after = (max(p[i] or 0 for p in both) for i in (0, 1))
         if after < before:
-            room += _WORD * prod(known[:-1])
+            room += array.element.size * prod(known[:-1])
             line = max(zip(both, accesses, strict=True), key=lambda p: p[0][0] or 0)[1].line
             found.append(Tile(variable, before, after, line))
     return found if room <= SHARED else []
@@ -110,12 +113,12 @@ def _bases(e: Expr, variable: Variable) -> int:
     return depth if isinstance(e, Name) and e.variable is variable else 0
 
 
-def _passes(kernel: Kernel, access: Access, extents: Sequence[int]) -> int | None:
-    """How often the banks are asked for one request of a whole warp; None where that is open."""
+def _passes(kernel: Kernel, access: Access, extents: Sequence[int], words: int) -> int | None:
+    """How often the banks are asked for one request of so many words; None where that is open."""
     if len(access.digits) != len(extents):
         return None
     wide, high = kernel.block[0] or 1, kernel.block[1] or 1
-    words = set[int]()
+    places = list[int]()
     for lane in range(min(_WARP, wide * high * (kernel.block[2] or 1))):
         at = {"threadIdx.x": lane % wide, "threadIdx.y": lane // wide % high,
               "threadIdx.z": lane // wide // high}  # fmt: skip
@@ -125,8 +128,10 @@ def _passes(kernel: Kernel, access: Access, extents: Sequence[int]) -> int | Non
             if moved is None:
                 return None
             place = place * extent + moved
-        words.add(place)
-    return max(Counter(word % _BANKS for word in words).values())
+        places.append(place)
+    asking = _WARP // words
+    requests = ({*places[first : first + asking]} for first in range(0, len(places), asking))
+    return max(max(Counter(place * words % _BANKS for place in one).values()) for one in requests)
 
 
 def _moving(kernel: Kernel, digit: Polynomial) -> Polynomial:

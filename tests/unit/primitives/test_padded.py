@@ -41,6 +41,9 @@ def test_a_column_of_a_tile() -> None:
         ("block(32, 8)", "block(16, 16)", (16, 2)),
         ("float tile[32][32]", "float tile[32][48]", (16, 1)),
         ("float tile", "int other[4], tile", (32, 1)),
+        ("float tile", "double tile", (16, 1)),
+        ("float tile[32][32]", "double tile[32][24]", (8, 1)),
+        ("float tile[32][32]", "float4 tile[32][32]", (8, 1)),
     ],
 )
 def test_by_the_shape_of_a_warp(old: str, new: str, passes: tuple[int, int]) -> None:
@@ -52,11 +55,12 @@ def test_by_the_shape_of_a_warp(old: str, new: str, passes: tuple[int, int]) -> 
     ("old", "new"),
     [
         ("tile[32][32]", "tile[32][33]"),
-        ("float tile", "double tile"),
         ("    __syncthreads();", "    float* p = &tile[0][0];\n    __syncthreads();"),
         ("    __syncthreads();", "    float* p = tile[0];\n    __syncthreads();"),
         ("tile[threadIdx.x][threadIdx.y + k]", "tile[threadIdx.y + k][threadIdx.x]"),
         ("tile[32][32]", "tile[384][32]"),  # there is no room
+        ("float tile[32][32]", "char tile[32][32]"),
+        ("float tile[32][32]", "double tile[191][32]"),  # nor here, for the pads
         ("tile[threadIdx.x][", "tile[(int)a[threadIdx.x]]["),
     ],
 )
