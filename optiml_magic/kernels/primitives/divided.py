@@ -82,8 +82,7 @@ def divisible(kernel: Kernel) -> Divided:
     (count,) = rounds
     assert count is not None
     for array in elements:
-        (extent,) = array.extents
-        if not isinstance(extent, Literal) or not extent.value or extent.value < count:
+        if (_extent(kernel, array) or 0) < count:
             raise NotLegal(f"`{array.name}` has fewer elements than rounds", array.line)
     at = tuple(n for n, loop in enumerate(loops) if loop in mine)
     every = {e: loop for found in elements.values() for e, loop in found.items()}
@@ -95,9 +94,19 @@ def _arrays(kernel: Kernel) -> list[Variable]:
     return [
         v for s in walk(kernel.function.body) if isinstance(s, Declare) for v in s.variables
         if v.storage == "local" and len(v.extents) == 1 and not v.type.volatile
-        and isinstance(v.extents[0], Literal) and not v.initial
+        and _extent(kernel, v) is not None and not v.initial
         and (v.value is None or (isinstance(v.value, Literal) and v.value.value == 0))
     ]  # fmt: skip
+
+
+def _extent(kernel: Kernel, array: Variable) -> int | None:
+    """How many elements there are, where that is a number or the name of one."""
+    (extent,) = array.extents
+    if isinstance(extent, Literal):
+        return int(extent.value) if isinstance(extent.value, int) else None
+    known = kernel.reading.arrays.get(array.name)
+    form = known.extents[0] if known is not None and len(known.extents) == 1 else None
+    return form.value if form is not None else None
 
 
 def _named(expr: Expr) -> Variable | None:

@@ -41,6 +41,8 @@ _BEGUN = "float h[16];\n    for (int e = 0; e < 16; e++) h[e] = 0.0f;"
         SCAN.replace(_BEGUN, "float h[16] = {0.0f};"),
         SCAN.replace(_BEGUN, "float h[20] = {};"),
         SCAN.replace("float h[16];", "float h[16], u[16];").replace("h[e] = 0.0f", "h[e] = u[e] = 0.0f"),
+        SCAN.replace("float h[16]", "const int size = 16; float h[size]").replace("e < 16", "e < size"),
+        SCAN.replace("__global__", "constexpr int S = 8;\n__global__").replace("h[16]", "h[2 * S]"),
         SCAN.replace("s += h[e]", "if (h[e] > 0.5f) continue; s += h[e]"),
         SCAN.replace("float s = 0.0f", "float s = x[t * n + c]").replace("s += h", "s = s - h"),
         SCAN.replace("s += h[e] * b[e]", "s = fmaxf(s, h[e])"),
