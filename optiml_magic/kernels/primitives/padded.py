@@ -1,7 +1,8 @@
 """P20, pad: rows of a shared tile one element further apart, where lanes then meet other banks.
 
 There are 32 banks of 4 bytes; lanes of a warp that ask one bank for different words are served one
-after the other. Elements of 8 or 16 bytes are asked for by half or a quarter of a warp at a time. Source: CUDA C++ Best Practices Guide, "Shared Memory and Memory Banks".
+after the other. Elements of 8 or 16 bytes are asked for by half or a quarter of a warp at a time.
+Source: CUDA C++ Best Practices Guide, "Shared Memory and Memory Banks".
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ def tiles(kernel: Kernel) -> list[Tile]:
         if array is None or not array.element.size or len(known) < len(variable.extents):
             return []  # how much room is left is not known
         room += array.element.size * prod(known)
-        if len(known) < 2 or array.element.size not in _SIZES or not _always_indexed(kernel, variable):
+        if len(known) < 2 or array.element.size not in _SIZES:
+            continue
+        if not _always_indexed(kernel, variable):
             continue
         accesses = [a for a in kernel.reading.of(variable.name) if a.space == "shared"]
         wide = [*known[:-1], known[-1] + 1]
