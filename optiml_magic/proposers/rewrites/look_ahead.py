@@ -9,6 +9,7 @@ from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.ahead import ahead
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.branched import branched
+from optiml_magic.kernels.primitives.chained import chained
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
@@ -46,14 +47,8 @@ class LookAhead(KernelRule):
             if loop in inside or axis is None:
                 continue
             length = rounds(kernel, axis)
-            plain = all_counted(kernel, (number,))
-            if (length is not None and length < _SHORT) or isinstance(plain, Refused):
-                continue
-            try:
-                found = ahead(plain, loops_in(plain.function.body)[number], Effects(plain))
-            except NotLegal:
-                continue
-            if found is None:
+            plain = None if length is not None and length < _SHORT else _ready(kernel, number)
+            if plain is None:
                 continue
             effects.straightforward()
             inside |= set(loops_in(loop.body))
@@ -65,6 +60,18 @@ class LookAhead(KernelRule):
                 Hypothesis(TIME, "lower", "lanes look at several rounds at once", (1.5, 32.0)),
                 ({"LANES": 32}, {"LANES": 8}),
             )  # fmt: skip
+
+
+def _ready(kernel: Kernel, number: int) -> Kernel | None:
+    """The kernel with this loop counted, where lanes have to look ahead in it, and may."""
+    made = all_counted(kernel, (number,))
+    while isinstance(made, Kernel):
+        try:
+            loop = loops_in(made.function.body)[number]
+            return None if ahead(made, loop, Effects(made)) is None else made
+        except NotLegal:
+            made = chained(made, number)
+    return None
 
 
 def _few(kernel: Kernel) -> bool:
