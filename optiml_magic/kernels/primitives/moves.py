@@ -29,6 +29,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.functions import COMBINING, FUSED, READERS, bare, pure
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import (
@@ -226,13 +227,15 @@ class Following:
                 name = bare(function)
                 if READERS.fullmatch(name):
                     return self._loaded(self._of(given[0])) if len(given) == 1 else None
-                return self._made(given) if self._computes(name) else None
+                return self._made(given) if self._computes(expr, name) else None
         return None
 
-    def _computes(self, name: str) -> bool:
-        """Whether a function is one of CUDA's that only compute; one of the program's is not."""
-        if any(f.name.rpartition("::")[2] == name for f in self.kernel.unit.functions):
-            return False
+    def _computes(self, call: Call, name: str) -> bool:
+        """Whether a function only computes, one of CUDA's or of the program's."""
+        unit = self.kernel.unit
+        if any(f.name.rpartition("::")[2] == name for f in unit.functions):
+            known = unit.called(call.function, len(call.arguments))
+            return bool(known) and only_computes(self.kernel, call)
         return pure(name) or name in COMBINING or name in FUSED
 
     def _named(self, expr: Name) -> Moves | None:

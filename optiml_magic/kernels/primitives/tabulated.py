@@ -23,22 +23,19 @@ from optiml_magic.kernels.expressions import (
     Unary,
     every,
 )
-from optiml_magic.kernels.functions import COMBINING, bare, pure
+from optiml_magic.kernels.functions import COMBINING, bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in, names
-from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.primitives.staged import hints_before
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
     Evaluate,
-    Function,
     Loop,
     Statement,
     Variable,
-    Verbatim,
-    expressions,
     walk,
 )
 
@@ -137,7 +134,7 @@ class _Round:
                         return False
                     if variable.array or variable.type.depth or variable.type.volatile:
                         return False
-                case Call() if not _only_computes(self.kernel, part):
+                case Call() if not only_computes(self.kernel, part):
                     return False
                 case Member(arrow=True) | Unary(op="*" | "&"):
                     return False
@@ -170,31 +167,6 @@ def _name(statement: Statement, node: Expr) -> str:
     """After the local that begins as it, where there is one."""
     own = statement.variables if isinstance(statement, Declare) else ()
     return next((f"{v.name}_of" for v in own if v.value is node), "made")
-
-
-def _only_computes(kernel: Kernel, call: Call) -> bool:
-    """Whether a function that touches no memory has no other effect, nor asks other lanes."""
-    if call.receiver is not None or call.callee is not None:
-        return False
-    own = kernel.unit.called(call.function, len(call.arguments))
-    if not own:
-        return pure(bare(call.function))
-    every_one = [f for one in own for f in (one, *reached(kernel.unit, one))]
-    return all(_computes(kernel, function) for function in every_one)
-
-
-def _computes(kernel: Kernel, function: Function) -> bool:
-    """Whether what a function does with its arguments is all read, and changes none of them."""
-    inside = [*walk(function.body)]
-    locals_ = [v for s in inside if isinstance(s, Declare) for v in s.variables]
-    if any(v.type.reference or v.type.depth or v.array for v in (*function.parameters, *locals_)):
-        return False
-    if any(v.storage != "local" for v in locals_) or any(isinstance(s, Verbatim) for s in inside):
-        return False
-    return all(
-        pure(bare(expr.function)) or kernel.unit.called(expr.function, len(expr.arguments))
-        for expr in expressions(function.body) if isinstance(expr, Call)
-    )  # fmt: skip
 
 
 def tabulating(kernel: Kernel) -> tuple[int, tuple[Value, ...]] | None:

@@ -86,6 +86,30 @@ def test_a_window_on_a_line_stays_what_it_was(
     same_of_many(text, slid(counted(text), 0), SHAPES, sizes, TUNED, rounds="double" in begin)
 
 
+OWN = "__device__ float own(float v) { float w = v * 2.0f; return w > 1.0f ? sqrtf(w) : %s; }\n"
+
+
+def test_a_function_of_the_program_computes_of_a_place() -> None:
+    text = OWN % "w" + SUM.replace("s += x[j]", "s += own(x[j])")
+    same_of_many(text, slid(counted(text), 0), SHAPES, {"n": 700, "r": 9}, TUNED, rounds=True)
+
+
+@pytest.mark.parametrize(
+    ("more", "gives", "taken"),
+    [
+        ("", "threadIdx.x", "x[j]"),
+        ("__constant__ float table[4] = {1, 2, 3, 4};\n", "table[(int)v & 3]", "x[j]"),
+        ("", "v", "x[j] * i"),
+    ],
+)
+def test_a_function_that_says_more_is_refused(more: str, gives: str, taken: str) -> None:
+    text = more + OWN % gives + SUM.replace("s += x[j]", f"s += own({taken})")
+    assert reason(text) in {
+        "a round depends on more than where it stands", "its rounds do more than to load",
+        "`own` reads where its thread stands",
+    }  # fmt: skip
+
+
 def test_a_window_that_ends_at_its_item_runs_backwards() -> None:
     text = SUM.replace("int d = -r; d <= r; d++", "int d = 0; d < r; d++").replace("i + d", "i - d")
     found = window(kernel(text), 0)
