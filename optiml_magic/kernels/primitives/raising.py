@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from optiml_magic.kernels.expressions import (
     Name,
     Step,
     builtin,
+    every,
 )
 from optiml_magic.kernels.functions import ATOMICS, BLOCK_BARRIERS, LANES, WARP_BARRIERS
 from optiml_magic.kernels.functions import bare as bare_name
@@ -53,6 +55,9 @@ from optiml_magic.kernels.tree import (
     expressions,
     walk,
 )
+
+#: Parts of an expression that is still followed; a choice in a loop may double it each round.
+_LONGEST = 1 << 14
 
 
 class Raising(Unshared):
@@ -240,6 +245,8 @@ class Raising(Unshared):
         self, statement: Statement, variable: Variable, op: str, given: Expr, value: Value
     ) -> Made:
         old = self.env.get(variable)
+        if isinstance(value, Same | Each) and any(islice(every(value.form), _LONGEST, None)):
+            raise NotLegal(f"what `{variable.name}` becomes is too long to follow", statement.line)
         own = isinstance(value, Share) and value.source.variable is variable
         value = value if self.quiet else self.entire(value)
         if own and isinstance(value, Same):

@@ -213,3 +213,26 @@ def test_what_is_refused() -> None:
         "if (t > 60) return;\n    o[row * 64 + t] = a[row * 64 + t] - part[0];\n    if (t == 0) o"
     )
     assert "gone" in _refusal(text, "if (t == 0) o", gone)
+
+
+def test_a_walk_with_a_choice_in_each_round_is_given_up() -> None:
+    """What each step is spelled with doubles in every round."""
+    text = """\
+#pragma optiml launch k grid(cdiv(h, 32)) block(32)
+__global__ void k(const float* a, float* o, int h, int w) {
+    __shared__ float tile[32][32];
+    int t = threadIdx.x, row = blockIdx.x * 32;
+    float x = 0.0f;
+    for (int j = 0; j < w; j += 32) {
+        for (int s = 0; s < 32; ++s) {
+            if (row + t < h && j + s < w) x += a[(row + t) * w + j + s];
+            tile[t][s] = x;
+        }
+        __syncthreads();
+        for (int r = 0; r < 32; ++r)
+            if (row + r < h && j + t < w) o[(row + r) * w + j + t] = tile[r][t];
+        __syncthreads();
+    }
+}
+"""
+    assert "`x` becomes is too long to follow" in refused(raised(kernel_of(text)))
