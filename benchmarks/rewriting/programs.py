@@ -30,6 +30,7 @@ from tests.mutations import subjects as mutated  # noqa: E402
 from tests.rewriting.families import FAMILIES  # noqa: E402
 from tests.rewriting.writing import Made  # noqa: E402
 from tests.tutorials.suite import TASKS as TUTORIALS  # noqa: E402
+from tests.tutorials.suite import named  # noqa: E402
 from tests.twins.originals import ORIGINALS, Original  # noqa: E402
 from tests.twins.twins import Twin, of  # noqa: E402
 
@@ -44,8 +45,10 @@ ORIGINS = {
     "layer": "benchmarks/layer",
     "originals": "tests/twins/originals",
     "twins": "twins of these (tests/twins), each form once at least",
+    "foreign": "benchmarks/rewriting/foreign, as people of many fields write them",
     "drawn": "drawn at random by tests/rewriting, three of each kind",
 }
+FOREIGN = Path(__file__).parent / "foreign"
 _DRAWN = 3
 
 
@@ -76,10 +79,11 @@ def listed() -> list[Listed]:
         (_known(name) for name in KNOWN),
         chain.from_iterable(map(_pair, PAIRS)),
         (_honest(name) for name in mutated.SUBJECTS if name.startswith("twins/")),
-        (_tutorial(name, task) for name, task in TUTORIALS.items()),
+        (_given("tutorials", "own", *each) for each in TUTORIALS.items()),
         [Listed("layer", "layer", "own", lambda: layer.task)],
         map(_original, ORIGINALS),
         _twins(),
+        _foreign(),
         _drawn(),
     )
     return [one for turn in turns for one in turn if one is not None]
@@ -111,8 +115,8 @@ def _honest(name: str) -> Listed:
     return Listed(f"honest/{short}", "honest", "own", mutated.SUBJECTS[name])
 
 
-def _tutorial(name: str, task: Task) -> Listed:
-    return Listed(f"tutorials/{name}", "tutorials", "own", lambda: task)
+def _given(origin: str, size: Size, name: str, task: Task) -> Listed:
+    return Listed(f"{origin}/{name}", origin, size, lambda: task)
 
 
 def _original(original: Original) -> Listed:
@@ -124,6 +128,12 @@ def _twins() -> Iterator[Listed]:
     every = (twin for original in ORIGINALS for twin in of(original))
     for twin in sample(every, 1):
         yield Listed(f"twins/{twin.name}", "twins", "own", partial(_spelled, twin))
+
+
+def _foreign() -> Iterator[Listed]:
+    for file in sorted(FOREIGN.glob("*/tasks.py")):
+        for each in named(file.parent).items():
+            yield _given("foreign", "full", *each)
 
 
 def _drawn() -> Iterator[Listed]:

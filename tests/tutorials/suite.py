@@ -13,11 +13,12 @@ from optiml_magic.commands.tasks import from_file
 HERE = Path(__file__).parent
 
 
-def _named(folder: Path) -> dict[str, Task]:
+def named(folder: Path) -> dict[str, Task]:
+    """Those of a folder, by its name and the kernel's."""
     tasks = from_file(folder / "tasks.py")
     return {f"{folder.name}/{Path(task.kernel).stem}": task for task in tasks}
 
 
 TASKS: dict[str, Task] = {}
 for file in sorted(HERE.glob("*/tasks.py")):
-    TASKS |= _named(file.parent)
+    TASKS |= named(file.parent)

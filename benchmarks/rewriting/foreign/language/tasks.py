@@ -1,0 +1,124 @@
+"""Language models: recurrences, decoding, norms."""
+
+from pathlib import Path
+
+from numpy.random import Generator
+
+from optiml_magic import Task
+from optiml_magic.bench.entry import Values, uniform
+
+HERE = Path(__file__).parent
+
+
+def gated(rng: Generator, heads: int, tokens: int, dv: int) -> Values:
+    return {
+        "q": uniform(rng, heads, tokens, 64),
+        "k": uniform(rng, heads, tokens, 64, low=-0.2, high=0.2),
+        "v": uniform(rng, heads, tokens, dv),
+        "gate": uniform(rng, heads, tokens, low=1, high=4),
+        "heads": heads,
+        "tokens": tokens,
+        "dv": dv,
+    }
+
+
+def fast_weights(rng: Generator, heads: int, length: int) -> Values:
+    shape = (heads, length, 32)
+    return {
+        "query": uniform(rng, *shape),
+        "key": uniform(rng, *shape, low=-0.3, high=0.3),
+        "value": uniform(rng, *shape),
+        "beta": uniform(rng, heads, length, low=-2, high=2),
+        "heads": heads,
+        "length": length,
+    }
+
+
+tasks = [
+    Task(
+        HERE / "gated_recurrence.cu",
+        inputs=gated,
+        sizes={"heads": 16, "tokens": 256, "dv": 64},
+        verify_sizes={"heads": 2, "tokens": 19, "dv": 7},
+        outputs={"o": "f4[heads, tokens, dv]"},
+    ),
+    Task(
+        HERE / "delta_rule.cu",
+        inputs=fast_weights,
+        sizes={"heads": 64, "length": 512},
+        verify_sizes={"heads": 2, "length": 21},
+        outputs={"out": "f4[heads, length, 32]"},
+    ),
+    Task(
+        HERE / "decode_sums.cu",
+        inputs=lambda rng, rows, vocab: {
+            "scores": uniform(rng, rows, vocab, low=-8, high=8),
+            "temperature": 0.7,
+            "rows": rows,
+            "vocab": vocab,
+        },
+        sizes={"rows": 1024, "vocab": 8192},
+        verify_sizes={"rows": 11, "vocab": 155},
+        outputs={"log_norm": "f4[rows]", "expected": "f4[rows]"},
+    ),
+    Task(
+        HERE / "attend_one.cu",
+        inputs=lambda rng, heads, keys: {
+            "score": uniform(rng, heads, keys, low=-6, high=6),
+            "values": uniform(rng, heads, keys, 16),
+            "heads": heads,
+            "keys": keys,
+        },
+        sizes={"heads": 1024, "keys": 1024},
+        verify_sizes={"heads": 7, "keys": 55},
+        outputs={"out": "f4[heads, 16]"},
+    ),
+    Task(
+        HERE / "top_logits.cu",
+        inputs=lambda rng, rows, vocab: {
+            "logits": uniform(rng, rows, vocab),
+            "rows": rows,
+            "vocab": vocab,
+        },
+        sizes={"rows": 1024, "vocab": 4096},
+        verify_sizes={"rows": 9, "vocab": 133},
+        outputs={"top": "f4[rows, 8]", "token": "i4[rows, 8]"},
+    ),
+    Task(
+        HERE / "swiglu.cu",
+        inputs=lambda rng, tokens, hidden: {
+            "gate": uniform(rng, tokens, hidden),
+            "up": uniform(rng, tokens, hidden),
+            "tokens": tokens,
+            "hidden": hidden,
+        },
+        sizes={"tokens": 2048, "hidden": 11008},
+        verify_sizes={"tokens": 3, "hidden": 517},
+        outputs={"out": "f4[tokens, hidden]"},
+    ),
+    Task(
+        HERE / "query_norm.cu",
+        inputs=lambda rng, tokens, heads, dim: {
+            "q": uniform(rng, tokens, heads, dim),
+            "scale": uniform(rng, dim),
+            "tokens": tokens,
+            "heads": heads,
+            "dim": dim,
+        },
+        sizes={"tokens": 2048, "heads": 16, "dim": 128},
+        verify_sizes={"tokens": 5, "heads": 3, "dim": 37},
+        outputs={"out": "f4[tokens, heads, dim]"},
+    ),
+    Task(
+        HERE / "scaled_sums.cu",
+        inputs=lambda rng, rows, cols: {
+            "similarity": uniform(rng, rows, cols),
+            "temperature": 0.3,
+            "rows": rows,
+            "cols": cols,
+        },
+        sizes={"rows": 4096, "cols": 4096},
+        verify_sizes={"rows": 23, "cols": 41},
+        outputs={"loss": "f4[rows]"},
+    ),
+]

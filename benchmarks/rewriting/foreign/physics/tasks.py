@@ -1,0 +1,83 @@
+"""Particles: masses, vertices, meshes, ensembles."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.random import Generator
+
+from optiml_magic import Task
+from optiml_magic.bench.entry import Values, uniform
+
+HERE = Path(__file__).parent
+
+
+def muons(rng: Generator, pairs: int) -> Values:
+    made: Values = {"pairs": pairs}
+    for i in (1, 2):
+        made[f"pt{i}"] = uniform(rng, pairs, low=5, high=60)
+        made[f"eta{i}"] = uniform(rng, pairs, low=-2.4, high=2.4)
+        made[f"phi{i}"] = uniform(rng, pairs, low=-3.1, high=3.1)
+    return made
+
+
+def mesh(rng: Generator, particles: int, n: int) -> Values:
+    return {
+        "mesh": uniform(rng, n, n, n),
+        "pos": uniform(rng, particles, 4, low=0, high=n - 1),
+        "particles": particles,
+        "n": n,
+    }
+
+
+def tracks(rng: Generator, events: int, tracks: int) -> Values:
+    along = np.sort(uniform(rng, events, tracks, low=-100, high=100), axis=1)
+    return {"z": along, "gap": 25.0, "events": events, "tracks": tracks}
+
+
+tasks = [
+    Task(
+        HERE / "invariant_mass.cu",
+        inputs=muons,
+        sizes={"pairs": 1 << 24},
+        verify_sizes={"pairs": 1501},
+        outputs={"mass": "f4[pairs]"},
+        rtol=1e-4,  # cosh - cos cancels for muons that lie close together
+    ),
+    Task(
+        HERE / "boltzmann.cu",
+        inputs=lambda rng, replicas, states: {
+            "energy": uniform(rng, replicas, states, low=1, high=9),
+            "beta": uniform(rng, replicas, low=0.5, high=2),
+            "replicas": replicas,
+            "states": states,
+        },
+        sizes={"replicas": 4096, "states": 2048},
+        verify_sizes={"replicas": 13, "states": 111},
+        outputs={"free_energy": "f4[replicas]", "mean_energy": "f4[replicas]"},
+    ),
+    Task(
+        HERE / "gather_field.cu",
+        inputs=mesh,
+        sizes={"particles": 1 << 18, "n": 64},
+        verify_sizes={"particles": 301, "n": 9},
+        outputs={"at": "f4[particles]"},
+    ),
+    Task(
+        HERE / "vertices.cu",
+        inputs=tracks,
+        sizes={"events": 8192, "tracks": 400},
+        verify_sizes={"events": 31, "tracks": 70},
+        outputs={"found": "i4[events]", "start": "f4[events]"},
+    ),
+    Task(
+        HERE / "hit_counters.cu",
+        inputs=lambda rng, events, hits: {
+            "layer": rng.integers(0, 32, (hits, events), np.uint8),
+            "events": events,
+            "hits": hits,
+        },
+        sizes={"events": 32768, "hits": 200},
+        verify_sizes={"events": 90, "hits": 31},
+        outputs={"counts": "i4[32, events]"},
+    ),
+]

@@ -1,0 +1,131 @@
+"""Robots: scans, maps, sensors, keypoints."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.random import Generator
+
+from optiml_magic import Task
+from optiml_magic.bench.entry import Values, uniform
+
+HERE = Path(__file__).parent
+POINT = np.dtype([(name, np.float32) for name in ("x", "y", "z", "pad")])
+POSE = np.dtype([("r", np.float32, 9), ("t", np.float32, 3)])
+
+
+def bent(rng: Generator, n: int, side: int) -> Values:
+    places = {name: uniform(rng, n, low=1, high=side - 3) for name in ("at_x", "at_y")}
+    return {"coeff": uniform(rng, side, side), **places, "w": side, "h": side, "n": n}
+
+
+def walks(rng: Generator, sensors: int, length: int) -> Values:
+    reading = uniform(rng, sensors, length, low=-0.1, high=0.1).cumsum(axis=1)
+    return {"reading": reading, "band": 1.5, "sensors": sensors, "length": length}
+
+
+tasks = [
+    Task(
+        HERE / "nearest_points.cu",
+        inputs=lambda rng, scanned, mapped: {
+            "scan": uniform(rng, scanned, 4).view(POINT)[:, 0],
+            "map": uniform(rng, mapped, 4).view(POINT)[:, 0],
+            "scanned": scanned,
+            "mapped": mapped,
+        },
+        sizes={"scanned": 4096, "mapped": 4096},
+        verify_sizes={"scanned": 33, "mapped": 130},
+        outputs={"index": "i4[scanned, 4]", "squared": "f4[scanned, 4]"},
+    ),
+    Task(
+        HERE / "soft_argmax.cu",
+        inputs=lambda rng, maps, w, h: {
+            "heat": uniform(rng, maps, h, w, low=-4, high=4),
+            "maps": maps,
+            "w": w,
+            "h": h,
+        },
+        sizes={"maps": 2048, "w": 64, "h": 48},
+        verify_sizes={"maps": 9, "w": 13, "h": 11},
+        outputs={"px": "f4[maps]", "py": "f4[maps]"},
+    ),
+    Task(
+        HERE / "clearance.cu",
+        inputs=lambda rng, scans, beams: {
+            "range": uniform(rng, scans, beams, low=0.2, high=30),
+            "scans": scans,
+            "beams": beams,
+        },
+        sizes={"scans": 2000, "beams": 1440},
+        verify_sizes={"scans": 3, "beams": 301},
+        outputs={"clear": "f4[scans, beams]"},
+    ),
+    Task(
+        HERE / "smooth_torque.cu",
+        inputs=lambda rng, readings: {
+            "torque": uniform(rng, 7, readings),
+            "smoothed": np.zeros((7, readings), np.float32),
+            "readings": readings,
+            "joints": 7,
+        },
+        sizes={"readings": 1 << 20},
+        verify_sizes={"readings": 901},
+        inout=("smoothed",),
+    ),
+    Task(
+        HERE / "move_cloud.cu",
+        inputs=lambda rng, points: {
+            "from": uniform(rng, points, 4),
+            "pose": uniform(rng, 12).view(POSE),
+            "points": points,
+        },
+        sizes={"points": 1 << 23},
+        verify_sizes={"points": 777},
+        outputs={"to": "f4[points, 4]"},
+    ),
+    Task(
+        HERE / "warp_map.cu",
+        inputs=bent,
+        sizes={"n": 1 << 20, "side": 1024},
+        verify_sizes={"n": 500, "side": 23},
+        outputs={"height": "f4[n]"},
+    ),
+    Task(
+        HERE / "dead_band.cu",
+        inputs=walks,
+        sizes={"sensors": 4096, "length": 2000},
+        verify_sizes={"sensors": 17, "length": 300},
+        outputs={"sent": "i4[sensors]", "held": "f4[sensors]"},
+    ),
+    Task(
+        HERE / "row_costs.cu",
+        inputs=lambda rng, w, h: {"cost": uniform(rng, h, w, low=0), "w": w, "h": h},
+        sizes={"w": 4096, "h": 8192},
+        verify_sizes={"w": 75, "h": 41},
+        outputs={"least": "f4[h]"},
+    ),
+    Task(
+        HERE / "which_room.cu",
+        inputs=lambda rng, robots, steps: {
+            "reading": uniform(rng, steps, robots),
+            "expected": uniform(rng, 32, steps),
+            "robots": robots,
+            "steps": steps,
+        },
+        sizes={"robots": 2048, "steps": 256},
+        verify_sizes={"robots": 21, "steps": 37},
+        outputs={"evidence": "f4[steps, robots]"},
+    ),
+    Task(
+        HERE / "skinning.cu",
+        inputs=lambda rng, vertices, bones, frames: {
+            "distance": uniform(rng, vertices, bones, low=0, high=9),
+            "lift": uniform(rng, bones, frames),
+            "vertices": vertices,
+            "bones": bones,
+            "frames": frames,
+        },
+        sizes={"vertices": 4096, "bones": 48, "frames": 512},
+        verify_sizes={"vertices": 5, "bones": 11, "frames": 70},
+        outputs={"height": "f4[vertices, frames]"},
+    ),
+]

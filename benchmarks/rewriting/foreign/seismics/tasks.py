@@ -1,0 +1,104 @@
+"""Earthquakes and exploration: triggers, gathers, absorption."""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.random import Generator
+
+from optiml_magic import Task
+from optiml_magic.bench.entry import Values, uniform
+
+HERE = Path(__file__).parent
+
+
+def medium(rng: Generator, cells: int, nt: int) -> Values:
+    return {
+        "strain": uniform(rng, nt, cells),
+        "decay": uniform(rng, cells, 12, low=0.6, high=0.95),
+        "strength": uniform(rng, cells, 12, low=0, high=0.05),
+        "cells": cells,
+        "nt": nt,
+    }
+
+
+tasks = [
+    Task(
+        HERE / "sta_lta.cu",
+        inputs=lambda rng, ns: {
+            "trace": uniform(rng, ns),
+            "ratio": np.zeros(ns, np.float32),
+            "ns": ns,
+        },
+        sizes={"ns": 1 << 22},
+        verify_sizes={"ns": 1500},
+        inout=("ratio",),
+    ),
+    Task(
+        HERE / "gain_control.cu",
+        inputs=lambda rng, traces, samples: {
+            "in": uniform(rng, traces, samples),
+            "traces": traces,
+            "samples": samples,
+        },
+        sizes={"traces": 1024, "samples": 4001},
+        verify_sizes={"traces": 3, "samples": 333},
+        outputs={"out": "f4[traces, samples]"},
+    ),
+    Task(
+        HERE / "memory_variables.cu",
+        inputs=medium,
+        sizes={"cells": 2048, "nt": 400},
+        verify_sizes={"cells": 35, "nt": 29},
+        outputs={"stress": "f4[nt, cells]"},
+    ),
+    Task(
+        HERE / "resample_gather.cu",
+        inputs=lambda rng, traces, ns: {
+            "gather": uniform(rng, traces, ns),
+            "stretch": 0.93,
+            "traces": traces,
+            "ns": ns,
+        },
+        sizes={"traces": 64, "ns": 16384},
+        verify_sizes={"traces": 5, "ns": 201},
+        outputs={"out": "f4[traces, ns]"},
+    ),
+    Task(
+        HERE / "balance.cu",
+        inputs=lambda rng, ntr, ns: {"d": uniform(rng, ntr, ns), "ntr": ntr, "ns": ns},
+        sizes={"ntr": 8192, "ns": 2000},
+        verify_sizes={"ntr": 33, "ns": 121},
+        outputs={"out": "f4[ntr, ns]"},
+    ),
+    Task(
+        HERE / "corner_turn.cu",
+        inputs=lambda rng, traces, samples: {
+            "trace_order": uniform(rng, traces, samples, 2),
+            "traces": traces,
+            "samples": samples,
+        },
+        sizes={"traces": 4096, "samples": 2000},
+        verify_sizes={"traces": 37, "samples": 50},
+        outputs={"time_order": "f4[samples, traces, 2]"},
+    ),
+    Task(
+        HERE / "coherence.cu",
+        inputs=lambda rng, n: {"north": uniform(rng, n), "east": uniform(rng, n), "n": n},
+        sizes={"n": 1 << 22},
+        verify_sizes={"n": 1201},
+        outputs={"coherent": "f4[n]"},
+    ),
+    Task(
+        HERE / "triggers.cu",
+        inputs=lambda rng, stations, samples: {
+            "level": uniform(rng, stations, samples, low=0, high=5),
+            "on": 4.9,
+            "off": 0.1,
+            "stations": stations,
+            "samples": samples,
+        },
+        sizes={"stations": 2048, "samples": 4000},
+        verify_sizes={"stations": 13, "samples": 300},
+        outputs={"events": "i4[stations]", "longest": "i4[stations]"},
+    ),
+]
