@@ -24,10 +24,12 @@ def structure(kernel: Kernel, region: Region, array: str, effects: Effects) -> O
     """
     reading, own = kernel.reading, region.touched[array]
     given = next((p for p in kernel.function.parameters if p.name == array), None)
+    if given is None:
+        return None  # where it leads may not be known
     kind = reading.arrays[array].element
     size = kind.size or 0
     accesses = tuple(a for a in reading.accesses if effects.same(a.array, array))
-    if given is None or given.type.depth != 1 or kind.kind != "record" or array in effects.moved:
+    if given.type.depth != 1 or kind.kind != "record" or array in effects.moved:
         return None
     whole = _elements(given, accesses, effects)
     inside = {t.access for t in own}

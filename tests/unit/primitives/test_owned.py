@@ -309,3 +309,9 @@ def test_structures_that_more_than_one_thread_may_have() -> None:
         text.replace("c[i].v", "c[i ^ 1].v"),
     ):
         assert "a thread's own" in refused(hold(kernel_of(other), None, together=True))
+
+
+def test_an_array_in_a_structure_that_a_pointer_leads_to_is_no_array_of_its_own() -> None:
+    text = program("    c[i] = a->r[0] * i + a->r[1] * n + a->t;\n").replace("float* a", "Pose* a")
+    text = text.replace("__global__", "struct Pose { float r[2]; float t; };\n__global__")
+    assert "a thread's own" in refused(hold(kernel_of(text), None, together=True))
