@@ -178,7 +178,7 @@ tasks = [
             "scenarios": scenarios,
         },
         sizes={"portfolios": 2048, "assets": 100, "scenarios": 1024},
-        verify_sizes={"portfolios": 11, "assets": 23, "scenarios": 45},
+        verify_sizes={"portfolios": 11, "assets": 24, "scenarios": 64},
         outputs={"result": "f4[portfolios, scenarios]"},
     ),
     Task(

@@ -45,7 +45,7 @@ tasks = [
             "h": h,
         },
         sizes={"maps": 2048, "w": 64, "h": 48},
-        verify_sizes={"maps": 9, "w": 13, "h": 11},
+        verify_sizes={"maps": 9, "w": 64, "h": 11},
         outputs={"px": "f4[maps]", "py": "f4[maps]"},
     ),
     Task(
@@ -125,7 +125,7 @@ tasks = [
             "frames": frames,
         },
         sizes={"vertices": 4096, "bones": 48, "frames": 512},
-        verify_sizes={"vertices": 5, "bones": 11, "frames": 70},
+        verify_sizes={"vertices": 5, "bones": 12, "frames": 64},
         outputs={"height": "f4[vertices, frames]"},
     ),
 ]

@@ -114,19 +114,6 @@ tasks = [
         outputs={"beam": "f4[directions, samples]"},
     ),
     Task(
-        HERE / "steering.cu",
-        inputs=lambda rng, angles, bins: {
-            "position": uniform(rng, 24, low=0, high=9),
-            "angle": uniform(rng, angles),
-            "spectrum": uniform(rng, bins),
-            "angles": angles,
-            "bins": bins,
-        },
-        sizes={"angles": 1024, "bins": 2048},
-        verify_sizes={"angles": 9, "bins": 77},
-        outputs={"out": "f4[angles, bins]"},
-    ),
-    Task(
         HERE / "rotate_iq.cu",
         inputs=lambda rng, n: {
             "iq": uniform(rng, n, 2),
