@@ -1,8 +1,7 @@
-"""Locals that hide others of their name get one of their own, so that steps may lift or join any."""
+"""Locals that have the name of something else get one of their own, so that steps may lift any."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
@@ -40,7 +39,7 @@ def apart_from(kernel: Kernel, other: Kernel) -> Kernel:
     return _called(kernel, called)
 
 
-def _called(kernel: Kernel, called: Mapping[Variable, str]) -> Kernel:
+def _called(kernel: Kernel, called: dict[Variable, str]) -> Kernel:
     """The kernel where these locals have these names."""
     body = kernel.function.body
     swaps: dict[Node, Node] = {
