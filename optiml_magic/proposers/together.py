@@ -77,7 +77,7 @@ def together(ideas: Sequence[Idea], view: View, again: Again) -> Iterator[Idea]:
     likely = sorted((i for i in ideas if i.prior >= _LEAST), key=lambda idea: -idea.prior)
     yield from _along(likely, view, again)
     ranked = sorted(likely, key=lambda idea: idea.proposer in _SPELLED)
-    joined = _chosen(sorted(ranked, key=lambda idea: len(idea.launches) < 2))
+    joined = _chosen(sorted(ranked, key=lambda idea: -len(idea.launches)))
     alone = _chosen(idea for idea in ranked if len(idea.launches) < 2)
     several = any(len(part.launches) > 1 for part in joined)
     most = 1.0

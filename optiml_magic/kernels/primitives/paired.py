@@ -21,6 +21,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.called import called_alike
 from optiml_magic.kernels.primitives.dispatched import declaration
+from optiml_magic.kernels.primitives.unshadowed import apart_from
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tidying import tidied
 from optiml_magic.kernels.tree import Variable
@@ -154,6 +155,8 @@ def paired(kernel: Kernel, shape: Sequence[Callable[[Kernel], Kernel | Refused]]
     pair = Pair(replace(kernel, facts=None), replace(other, facts=None), facts, behind.behind)
     pair = pair.with_second(done(called_alike(pair.second.settled())))
     pair = pair.with_first(done(called_alike(pair.first.settled())))
+    pair = pair.with_second(where_legal(apart_from, pair.second, pair.first))
+    pair = pair.with_first(where_legal(apart_from, pair.first, pair.second))
     for step in shape:
         pair = pair.with_second(where_legal(step, pair.second))
         pair = pair.with_first(where_legal(step, pair.first))

@@ -3,7 +3,8 @@
 Where a sum has the two counters as ``i * w + j`` alone, and the inner loop makes ``w`` rounds, it
 counts the rounds of both: so the outer counter stands still in it, and the inner one is the round.
 No index is divided; what asks for a counter by itself has it as a quotient or a rest. The rounds
-and their order stay. A number of rounds that is a product of sizes is taken to be none below 0, as
+and their order stay. Where the inner loop walks along the parts of what is loaded once for all of
+them, both stay as they are. A number of rounds that is a product of sizes is taken to be none below 0, as
 an extent of an array is.
 """
 
@@ -38,6 +39,7 @@ from optiml_magic.kernels.types import named
 
 _ONE = Polynomial.constant(1)
 _WORD = 4  # bytes of an index that holds all of a run
+_WARP = 32
 
 
 @primitive
@@ -173,8 +175,12 @@ def _pair(kernel: Kernel, effects: Effects, outer: Axis, inner: Axis) -> _Pair |
         run_on = within is not None and within.terms and by in [within * size for size in sizes]
         if run_on:
             joined.append(unit)
-    if not joined or not any(_runs_on(a, outer, inner) for a in effects.accesses(outer.node)):
+    accesses = effects.accesses(outer.node)
+    if not joined or not any(_runs_on(a, outer, inner) for a in accesses):
         return None
+    few = inner.stop.value is not None and inner.stop.value < _WARP
+    if few and any(_asks(a, outer) and not _runs_on(a, outer, inner) for a in accesses):
+        return None  # an item of several parts, such as a word of packed weights: read once for all
     return _Pair(kernel, effects, outer, inner, (first, second), tuple(joined))
 
 
@@ -187,6 +193,12 @@ def _runs_on(access: Access, outer: Axis, inner: Axis) -> bool:
     return by is not None and within is not None and bool(within.terms) and (
         by == within * inner.stop
     )  # fmt: skip
+
+
+def _asks(access: Access, outer: Axis) -> bool:
+    """Whether the element may be another in another round of the outer loop."""
+    by = access.offset.coefficient(outer.name) if access.offset is not None else None
+    return by is None or bool(by.terms)
 
 
 def _plain(kernel: Kernel, variable: Variable) -> bool:

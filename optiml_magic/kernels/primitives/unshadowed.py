@@ -1,4 +1,4 @@
-"""Locals that hide others of their name get one of their own, so that steps may lift any."""
+"""Locals that have the name of something else get one of their own, so that steps may lift any."""
 
 from __future__ import annotations
 
@@ -19,18 +19,41 @@ def unshadowed(kernel: Kernel) -> Kernel:
     _find(kernel, body.body, given, hiding)
     if not hiding:
         raise NotLegal("no local hides another")
+    return _called(kernel, hiding)
+
+
+@primitive
+def apart_from(kernel: Kernel, other: Kernel) -> Kernel:
+    """The kernel without locals that have the name of a parameter of another kernel."""
+    given = {p.name for p in other.function.parameters}
+    own = given & {p.name for p in kernel.function.parameters}
+    words: list[str] = [*other.words]
+    called: dict[Variable, str] = {}
+    for statement in walk(kernel.function.body):
+        for variable in statement.variables if isinstance(statement, Declare) else ():
+            if variable.name in given - own:
+                called[variable] = kernel.fresh(variable.name, *words)
+                words.append(called[variable])
+    if not called:
+        raise NotLegal("none of its locals has the name of a parameter there")
+    return _called(kernel, called)
+
+
+def _called(kernel: Kernel, called: dict[Variable, str]) -> Kernel:
+    """The kernel where these locals have these names."""
+    body = kernel.function.body
     swaps: dict[Node, Node] = {
-        e: replace(e, name=hiding[e.variable], span=None)
+        e: replace(e, name=called[e.variable], span=None)
         for e in expressions(body)
-        if isinstance(e, Name) and e.variable in hiding
+        if isinstance(e, Name) and e.variable in called
     }
     for statement in walk(body):
-        if isinstance(statement, Declare) and not hiding.keys().isdisjoint(statement.variables):
+        if isinstance(statement, Declare) and not called.keys().isdisjoint(statement.variables):
             inner = edited(statement, swaps)
             swaps[statement] = replace(
                 inner,
                 variables=tuple(
-                    replace(new, name=hiding.get(old, old.name), span=None)
+                    replace(new, name=called.get(old, old.name), span=None)
                     for old, new in zip(statement.variables, inner.variables, strict=True)
                 ),
                 span=None,

@@ -79,8 +79,18 @@ class SplitReduction(KernelRule):
         if length is None and kernel.facts is not None:
             yield Refused("each thread may make another number of rounds", axis.line)
             return
-        sums = [r for r in kernel.reading.reductions if axis.name in r.axes and not r.exact]
+        combined = [r for r in kernel.reading.reductions if axis.name in r.axes]
+        sums = [r for r in combined if not r.exact]
         counter = axis.variable.name if axis.variable is not None else "its rounds"
+        if any(r.carried for r in combined):  # of equals the first, so parts in their order
+            yield Site(
+                f"chunks {number}", f"blocks share the loop over {counter}, in its order",
+                partial(_in_order, kernel, number), 0.86 if apart >= 8 else 0.5,
+                Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)),
+                _points(kernel.fresh("PARTS"), 8 * apart, 8 * (length or _FEW)),
+                ("the order of additions",) if sums else (),
+            )  # fmt: skip
+            return
         yield Site(
             f"split {number}", f"rows of threads and blocks share the loop over {counter}",
             partial(_apply, kernel, number), 0.88 if apart >= 8 else 0.5,
@@ -176,6 +186,12 @@ def _chunked(kernel: Kernel, number: int) -> Kernel | Refused:
     at = tuple(loops.index(axis.node) for axis in rows(parts))
     lanes = Lanes("block", _THREADS, _THREADS, THREADS, THREADS)
     return shared_by(parts, at, lanes)
+
+
+def _in_order(kernel: Kernel, at: int) -> Kernel | Refused:
+    """Counted from 0, and in parts of neighbouring rounds: the loop with this number."""
+    plain = all_counted(where_legal(unpeeled, kernel, at), (at,))
+    return plain if isinstance(plain, Refused) else chunk(plain, at, _PARTS[-1], _PARTS)
 
 
 def _points(name: str, wanted: int, length: int) -> tuple[Point, ...]:

@@ -44,6 +44,8 @@ def _first(text: str) -> Kernel:
     ("one", "two"),
     [
         ("t[i] = a[i] + 1.0f;", "out[i] = t[i] * b[i] + t[i];"),
+        ("t[i] = a[i] * 3.0f;", "float a = b[i]; out[i] = a + t[i];"),
+        ("{ float b = twice(a[i]); t[i] = b; }", "out[i] = t[i] * b[i];"),
         ("{ float v = twice(a[i]); t[i] = v; }", "float v = t[i]; if (v > 0.0f) out[i] = v;"),
         ("{ float s = 0.0f; for (int k = 0; k < n; k++) s += a[k]; t[i] = s; }",
          "out[i] = b[i]; for (int k = 0; k < 3; k++) out[i] += t[i];"),

@@ -187,3 +187,33 @@ def test_expressions_and_shape_together_are_right() -> None:
     stand = Stand(Made("one", PRICES, arrays, {"n": 1103}, {"n": 5}, exact=False))
     found = stand.applied(Offer(ALONG, "", made, bool(one.arithmetic)), PRICES)
     assert found.sound, f"{found.end}: {found.detail}\n{found.after}"
+
+
+STEPS = """\
+#pragma optiml scratch y f4[rows * cols]
+#pragma optiml scratch z f4[rows * cols]
+#pragma optiml launch scaled grid(cdiv(rows * cols, 256)) block(256)
+#pragma optiml launch shifted grid(cdiv(rows * cols, 256)) block(256)
+#pragma optiml launch sums grid(cdiv(rows, 256)) block(256)
+__global__ void scaled(const float* x, float* y, float s, int rows, int cols) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < rows * cols) y[i] = x[i] * s;
+}
+__global__ void shifted(const float* y, float* z, int rows, int cols) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < rows * cols) z[i] = y[i] + 1.0f;
+}
+__global__ void sums(const float* z, float* out, int rows, int cols) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= rows) return;
+    float s = 0.0f;
+    for (int c = 0; c < cols; c++) s += z[r * cols + c];
+    out[r] = s;
+}
+"""
+
+
+def test_what_joins_all_launches_comes_before_what_joins_some_and_edits_the_others() -> None:
+    found = ideas(STEPS, known=False)
+    (whole,) = (i for i in found if len(i.launches) == 3 and i.proposer == "fuse_map_reduce")
+    assert all(whole.prior >= i.prior for i in found if i.proposer == NAME)

@@ -121,6 +121,51 @@ def test_few_rows_are_shared_by_blocks_and_their_threads() -> None:
     same(text, made, shapes, {"rows": 301, "cols": 5}, {"PARTS": 8, "THREADS": 64}, rounds=True)
 
 
+WHERE = """\
+#pragma optiml launch k grid(cdiv(cols, 256)) block(256)
+__global__ void k(const float* a, float* out, int rows, int cols) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= cols) return;
+    float best = floorf(2.0f * a[c]);
+    int at = 0;
+    for (int r = 1; r < rows; ++r) {
+        float v = floorf(2.0f * a[r * cols + c]);
+        if (v > best) { best = v; at = r; }
+    }
+    out[c] = best + 100.0f * at;
+}
+"""
+
+
+@pytest.mark.parametrize("parts", [1, 4, 64])
+def test_of_equal_extremes_the_parts_keep_the_first(parts: int) -> None:
+    text = WHERE.replace("floorf(2.0f * a[c])", "-9.0f").replace("r = 1", "r = 0")
+    (site,) = found(at(text, 4096, 700))
+    assert isinstance(site, Site)
+    assert site.arithmetic == ()
+    assert site.points[0] == {"PARTS": 64}
+    made = site.apply()
+    shapes = {"a": ("rows", "cols"), "out": ("cols",)}
+    same(text, made, shapes, {"rows": 71, "cols": 33}, {"PARTS": parts})
+
+
+def test_an_extreme_that_begins_with_the_first_row_is_split_as_well() -> None:
+    text = WHERE.replace("floorf(2.0f * a[c])", "a[c]").replace(
+        "floorf(2.0f * a[r * cols + c])", "a[r * cols + c]"
+    )
+    (site,) = found(at(text, 4096, 700))
+    assert isinstance(site, Site)
+    shapes = {"a": ("rows", "cols"), "out": ("cols",)}
+    same(text, site.apply(), shapes, {"rows": 71, "cols": 33}, {"PARTS": 8})
+
+
+def test_of_equal_extremes_the_last_is_not_kept_by_parts() -> None:
+    text = WHERE.replace("floorf(2.0f * a[c])", "-9.0f").replace("r = 1", "r = 0")
+    (site,) = found(at(text.replace("v > best", "v >= best"), 4096, 700))
+    assert isinstance(site, Site)
+    assert "of equals it keeps the last one" in str(site.apply())
+
+
 ALONE = """\
 #pragma optiml launch k grid(1) block(1)
 __global__ void k(const float* a, float* out, int rows, int cols) {

@@ -46,15 +46,16 @@ def found(rule: KernelRule, text: str) -> list[Site | Refused | str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "pad", "side"), [("char", 4, 64), ("float", 1, 32), ("double2", 1, 32)]
+    ("kind", "pad", "side", "rows"),
+    [("char", 4, 64, 4), ("float", 1, 64, 4), ("double2", 1, 32, 8)],
 )
 def test_a_copy_that_turns_is_a_site_whatever_its_elements_are(
-    kind: str, pad: int, side: int
+    kind: str, pad: int, side: int, rows: int
 ) -> None:
     text = TURNED.format(kind=kind, store=f"out[{COLUMN}] = a[{ROW}]")
     (site,) = found(TransposeTile(), text)
     assert isinstance(site, Site)
-    assert site.points[0] == {"TILE": side, "ROWS": 8, "PAD": pad}
+    assert site.points[0] == {"TILE": side, "ROWS": rows, "PAD": pad}
     assert site.hypothesis.metric.endswith("op_st.sum")
     assert not isinstance(site.apply(), Refused)
 
