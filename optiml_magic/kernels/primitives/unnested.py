@@ -4,8 +4,8 @@ Where a sum has the two counters as ``i * w + j`` alone, and the inner loop make
 counts the rounds of both: so the outer counter stands still in it, and the inner one is the round.
 No index is divided; what asks for a counter by itself has it as a quotient or a rest. The rounds
 and their order stay. Where the inner loop walks along the parts of what is loaded once for all of
-them, both stay as they are. A number of rounds that is a product of sizes is taken to be none below 0, as
-an extent of an array is.
+them, both stay as they are. A number of rounds that is a product of sizes is taken to be none below
+0, as an extent of an array is.
 """
 
 from __future__ import annotations

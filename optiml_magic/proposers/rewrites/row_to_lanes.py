@@ -15,6 +15,7 @@ from optiml_magic.kernels.primitives.commuting import commuting
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.grouped import grouped
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.plain import PLAIN
@@ -49,7 +50,7 @@ class RowToLanes(KernelRule):
     name = "row_to_lanes"
     before = (
         *PLAIN, once_a_row, linear, planar, in_full, direct, branched, unclamped, in_register,
-        carried, unnested,
+        carried, grouped, unnested,
     )  # fmt: skip
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
