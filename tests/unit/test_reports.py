@@ -230,3 +230,12 @@ def test_what_was_not_tried_is_told_of_the_best_and_of_the_input_each_once() -> 
     steps = contract.optimized(replace(found, trajectory=told))["steps"]
     assert len(steps[0]["refused"]) == 20
     assert steps[1]["refused"][2] == {"rule": "swap", "reason": "no axis", "line": 0}
+
+
+def test_a_rule_that_broke_is_told_of_whatever_program_that_was() -> None:
+    found = summary(1.0, 4.0)
+    refused = (Refusal("swap", "no axis"), Refusal.failed("tile", "KeyError in tile.py, line 7: p"))
+    shown = text.render(replace(found, trajectory=found.trajectory.told({1: refused})))
+    assert "not tried on other programs:" in shown
+    assert "  tile: the rule failed: KeyError in tile.py, line 7: p" in shown
+    assert "swap" not in shown
