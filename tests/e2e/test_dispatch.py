@@ -220,3 +220,42 @@ def test_a_launch_for_sizes_that_nobody_tries_is_the_inputs_after_every_rule(
         assert any("it is the input kernel's own" in note for note in found.verdict.notes)
         assert found.only_where == ()
     assert len(parse_program(text).launches) == 2
+
+
+TWICE = """\
+#pragma optiml scratch y f4[rows * cols]
+#pragma optiml launch one grid(cdiv(rows * cols, 64)) block(64)
+#pragma optiml launch two grid(cdiv(rows * cols, 64)) block(64)
+__global__ void one(const float* x, float* y, int rows, int cols) {
+    int i = blockIdx.x * 64 + threadIdx.x;
+    if (i < rows * cols) y[i] = x[i] + 1.0f;
+}
+__global__ void two(const float* y, float* out, int rows, int cols) {
+    int i = blockIdx.x * 64 + threadIdx.x;
+    if (i < rows * cols) out[i] = 2.0f * y[i];
+}
+"""
+
+
+def test_beside_another_edit_the_inputs_own_launch_is_run_where_it_never_would(
+    members: Session,
+) -> None:
+    task = Task(
+        TWICE, lambda x: 2 * (x + 1), TASK.inputs, name="steps", outputs={"out": "f4[24, 64]"}
+    )
+    evaluate = evaluating(members, task)
+    launch = "#pragma optiml launch one grid(cdiv(rows * cols, 64)) block(64)"
+    fast = f"{launch.replace('one', 'quick')} if (rows * cols < 1 << 30)\n{launch} else"
+    quick = TWICE[TWICE.index("__global__") : TWICE.index("__global__ void two")]
+    text = TWICE.replace(launch, fast) + quick.replace("one", "quick")
+    edited = text.replace("2.0f * y[i]", "0.5f * (4.0f * y[i])")
+    found = evaluate(edited).verdict
+    assert found.passed, found
+    assert any("and was run in place of the other" in note for note in found.notes)
+    # The second launch relies on what the first leaves where the condition holds.
+    both = text.replace("2.0f * y[i]", "y[i]")
+    head, tail = both.rsplit("x[i] + 1.0f", 1)
+    relies = evaluate(f"{head}2.0f * (x[i] + 1.0f){tail}").verdict
+    assert relies.outcome is Outcome.WRONG, relies
+    other = evaluate(edited.replace("block(64) else", "block(32) else")).verdict
+    assert other.outcome is Outcome.INVALID, other
