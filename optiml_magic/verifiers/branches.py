@@ -57,6 +57,12 @@ def compared(program: Program) -> tuple[int, ...]:
     return tuple(sorted(number for number in found if number > 1))
 
 
+def conditional(program: Program) -> frozenset[str]:
+    """The sizes that conditions read."""
+    conditions = (x.condition for step in dispatches(program) for x in step if x.condition)
+    return frozenset(name for condition in conditions for name in condition.names)
+
+
 def _numbers(node: Node) -> Iterator[int]:
     """The constant parts of an expression, as large as they are constant."""
     expression = Expression(node, "")

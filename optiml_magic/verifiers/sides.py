@@ -11,7 +11,14 @@ from optiml_magic.errors import BindingError
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.problem import Instance, Problem, sizes
 from optiml_magic.source.directives import LaunchDirective
-from optiml_magic.verifiers.branches import compared, dispatches, forced, own, unreached
+from optiml_magic.verifiers.branches import (
+    compared,
+    conditional,
+    dispatches,
+    forced,
+    own,
+    unreached,
+)
 from optiml_magic.verifiers.compiled import Compiled, planned
 from optiml_magic.verifiers.conditions import Condition, Conditions
 from optiml_magic.verifiers.purse import Purse
@@ -52,7 +59,10 @@ class Sides:
             return [], ()
         given = {} if sizing is None else sizing.given
         numbers = compared(program.program) if given else ()
-        around = list(sizes.around(given, numbers))
+        own_sizes = {} if sizing is None else sizing.own
+        read = conditional(program.program)
+        asked = {name: size for name, size in own_sizes.items() if name in read}
+        around = list(sizes.around(given, numbers, asked))
         tried: list[Instance | None] = []
         for at, chosen in enumerate(around):
             if at >= _FLOOR and not purse.affords:

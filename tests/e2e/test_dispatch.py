@@ -222,6 +222,19 @@ def test_a_launch_for_sizes_that_nobody_tries_is_the_inputs_after_every_rule(
     assert len(parse_program(text).launches) == 2
 
 
+def test_a_size_that_a_condition_reads_is_tried_as_it_is_measured(members: Session) -> None:
+    def inputs(rng: np.random.Generator, rows: int, cols: int) -> dict[str, object]:
+        return {"x": rng.random((rows, cols), np.float32), "rows": rows, "cols": cols}
+
+    full, verified = {"rows": 4096, "cols": 96}, {"rows": 20, "cols": 12}
+    task = Task(INPUT, TASK.reference, inputs, sizes=full, verify_sizes=verified)
+    evaluate = evaluating(members, task)
+    found = evaluate(dispatch("cols == 96", FAST)).verdict
+    assert found.passed, found
+    wrong = evaluate(dispatch("cols == 96", FAST.replace("2.0f * v.w", "3.0f * v.w"))).verdict
+    assert (wrong.outcome, "cols = 96" in wrong.summary) == (Outcome.WRONG, True), wrong
+
+
 TWICE = """\
 #pragma optiml scratch y f4[rows * cols]
 #pragma optiml launch one grid(cdiv(rows * cols, 64)) block(64)
