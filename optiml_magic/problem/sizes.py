@@ -174,9 +174,7 @@ def around(
     """
     found: list[dict[str, int]] = []
     if any(size > given[name] for name, size in asked.items()):
-        most = (max(given.values()), *_SHRUNK)
-        beside = [{n: asked.get(n, min(one, size)) for n, size in given.items()} for one in most]
-        found += [s for s in beside if math.prod(s.values()) <= _FEW][:1]
+        found += _beside(given, asked)
     for number in numbers:
         level = {name: min(number, _ROUND[0], max(1, size)) for name, size in given.items()}
         found.append({name: min(number, max(1, size)) for name, size in given.items()})
@@ -186,6 +184,20 @@ def around(
     few = [sizes for sizes in found if math.prod(sizes.values()) <= _FEW]
     distinct = [sizes for at, sizes in enumerate(few) if sizes not in few[:at]]
     yield from ((sizes, _SEED + 200 + at) for at, sizes in enumerate(distinct[:_MOST_AROUND]))
+
+
+def measured(given: Sizes, own: Sizes) -> Iterator[tuple[dict[str, int], int]]:
+    """One size at a time as the task is measured, from which what a condition reads may follow."""
+    others = ((name, size) for name, size in own.items() if size != given[name])
+    few = [sizes for name, size in others for sizes in _beside(given, {name: size})]
+    yield from ((sizes, _SEED + 400 + at) for at, sizes in enumerate(few[:_MOST_NEAR]))
+
+
+def _beside(given: Sizes, fixed: Sizes) -> list[dict[str, int]]:
+    """The given sizes but for those fixed, as small as that needs; none where it is too large."""
+    most = (max(given.values()), *_SHRUNK)
+    found = [{n: fixed.get(n, min(one, size)) for n, size in given.items()} for one in most]
+    return [sizes for sizes in found if math.prod(sizes.values()) <= _FEW][:1]
 
 
 def near(given: Sizes, numbers: Sequence[int]) -> Iterator[tuple[dict[str, int], int]]:

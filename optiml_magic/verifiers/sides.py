@@ -57,9 +57,9 @@ class Sides:
         sizing, purse = self._conditions.sizing, Purse(self._seconds)
         if not dispatches(program.program):
             return [], ()
-        given = {} if sizing is None else sizing.given
+        given: sizes.Sizes = {} if sizing is None else sizing.given
         numbers = compared(program.program) if given else ()
-        own_sizes = {} if sizing is None else sizing.own
+        own_sizes: sizes.Sizes = {} if sizing is None else sizing.own
         read = conditional(program.program)
         asked = {name: size for name, size in own_sizes.items() if name in read}
         around = list(sizes.around(given, numbers, asked))
@@ -72,8 +72,8 @@ class Sides:
         found, _ = planned(program, [instance for instance in tried if instance])
         ran = [program.ran(i) for i in (*verified, *(i for i, _ in found))]
         missing = unreached(program.program, ran)
-        for chosen in sizes.near(given, numbers) if given else ():
-            if not missing or not purse.affords:
+        for chosen in (*sizes.measured(given, own_sizes), *sizes.near(given, numbers)):
+            if not given or not missing or not purse.affords:
                 break
             if not self._leads_to(program, missing, *chosen):
                 continue

@@ -234,6 +234,19 @@ def test_a_size_that_a_condition_reads_is_tried_as_it_is_measured(members: Sessi
     wrong = evaluate(dispatch("cols == 96", FAST.replace("2.0f * v.w", "3.0f * v.w"))).verdict
     assert (wrong.outcome, "cols = 96" in wrong.summary) == (Outcome.WRONG, True), wrong
 
+    # Where it is no size of the task, but follows from one.
+    def halved(rng: np.random.Generator, rows: int, width: int) -> dict[str, object]:
+        return inputs(rng, rows, width // 2)
+
+    task = replace(
+        task,
+        inputs=halved,
+        sizes={"rows": 4096, "width": 192},
+        verify_sizes={"rows": 20, "width": 24},
+    )
+    found = evaluating(members, task)(dispatch("cols == 96", FAST)).verdict
+    assert found.passed, found
+
 
 TWICE = """\
 #pragma optiml scratch y f4[rows * cols]
