@@ -87,6 +87,7 @@ def test_both_launches_are_verified_and_a_fault_of_either_is_found(evaluate: Eva
     fours = "cols % 4 == 0"
     good = evaluate(dispatch(fours))
     assert good.verdict.passed, good
+    assert good.verdict.summary.startswith(f"up to {24 * 64} output elements right on ")
     assert good.only_where == ()
     fast = evaluate(dispatch(fours, FAST.replace("2.0f * v.w", "3.0f * v.w"))).verdict
     assert fast.outcome is Outcome.WRONG, fast
