@@ -202,7 +202,8 @@ def changed_arithmetic(summary: Summary) -> str:
     worst = summary.worst_output
     if worst is None:
         return told
-    allowed = f"{worst.rtol:.2g} allowed" if worst.rtol else "none allowed"
+    each = f"{worst.atol:.2g} allowed for each element" if worst.atol else "none allowed"
+    allowed = f"{worst.rtol:.2g} allowed" if worst.rtol else each
     return f"{told}; largest error {worst.error:.2g}, of `{worst.name}`, {allowed}"
 
 

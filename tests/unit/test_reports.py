@@ -210,6 +210,11 @@ def test_what_changed_of_the_arithmetic_is_said_with_the_error_and_the_allowed_o
     assert contract.optimized(told)["best"]["largest_error"] == {
         "output": "near", "error": 2e-7, "allowed": 1e-6,
     }  # fmt: skip
+    for atol, told_too in ((3.0, "3 allowed for each element"), (0.0, "none allowed")):
+        alone = replace(verdict, checks=(replace(near, rtol=0.0, atol=atol),))
+        whole = replace(step, evaluation=replace(step.evaluation, verdict=alone))
+        shown = text.render(replace(found, trajectory=Trajectory((root, whole), "")))
+        assert f"largest error 2e-07, of `near`, {told_too}" in shown
     assert "no edit says that it changes any" in text.render(found)
     exact = replace(told, exact=True)
     assert "every bit as the input kernel has it, as --exact asks" in text.render(exact)
