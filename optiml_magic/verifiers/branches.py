@@ -7,6 +7,7 @@ right when it runs all the same, beside whatever else the program launches.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -61,6 +62,15 @@ def conditional(program: Program) -> frozenset[str]:
     """The sizes that conditions read."""
     conditions = (x.condition for step in dispatches(program) for x in step if x.condition)
     return frozenset(name for condition in conditions for name in condition.names)
+
+
+def fixed(program: Program, root: Program, sizes: Mapping[str, int]) -> frozenset[str]:
+    """Those of these sizes that the code, unlike the input kernel's, compares with their value."""
+    asks = {name: re.compile(rf"\b{name} == {size}\b") for name, size in sizes.items()}
+    return frozenset(
+        name for name, ask in asks.items()
+        if ask.search(program.text) and not ask.search(root.text)
+    )  # fmt: skip
 
 
 def _numbers(node: Node) -> Iterator[int]:

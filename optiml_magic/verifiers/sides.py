@@ -15,6 +15,7 @@ from optiml_magic.verifiers.branches import (
     compared,
     conditional,
     dispatches,
+    fixed,
     forced,
     own,
     unreached,
@@ -48,19 +49,22 @@ class Sides:
     def of(
         self, root: Compiled, program: Compiled, verified: Sequence[Instance]
     ) -> tuple[list[tuple[Instance, LaunchPlan]], tuple[str, ...]]:
-        """The launches on inputs at both sides of what its dispatches ask, and notes on those.
+        """The launches on inputs at both sides of what it asks of sizes, and notes on those.
+
+        Its dispatches ask, and its code where that compares a size with a number.
 
         ``root`` is the input kernel, ``verified`` are inputs that it is verified on anyway. Raises
         BindingError where no inputs reach a launch, which then nobody can verify, unless it is the
         input kernel's own.
         """
         sizing, purse = self._conditions.sizing, Purse(self._seconds)
-        if not dispatches(program.program):
+        own_sizes: sizes.Sizes = {} if sizing is None else sizing.own
+        inside = fixed(program.program, root.program, own_sizes)
+        if not dispatches(program.program) and not inside:
             return [], ()
         given: sizes.Sizes = {} if sizing is None else sizing.given
         numbers = compared(program.program) if given else ()
-        own_sizes: sizes.Sizes = {} if sizing is None else sizing.own
-        read = conditional(program.program)
+        read = conditional(program.program) | inside
         asked = {name: size for name, size in own_sizes.items() if name in read}
         around = list(sizes.around(given, numbers, asked))
         tried: list[Instance | None] = []

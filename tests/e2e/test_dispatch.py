@@ -235,6 +235,12 @@ def test_a_size_that_a_condition_reads_is_tried_as_it_is_measured(members: Sessi
     wrong = evaluate(dispatch("cols == 96", FAST.replace("2.0f * v.w", "3.0f * v.w"))).verdict
     assert (wrong.outcome, "cols = 96" in wrong.summary) == (Outcome.WRONG, True), wrong
 
+    # A kernel may ask by itself, which no launch shows.
+    inside = INPUT.replace("2.0f", "(cols == 96 ? 3.0f : 2.0f)")
+    wrong = evaluate(inside).verdict
+    assert (wrong.outcome, "cols = 96" in wrong.summary) == (Outcome.WRONG, True), wrong
+    assert evaluate(inside.replace("3.0f", "4.0f / 2.0f")).verdict.passed
+
     # Where it is no size of the task, but follows from one.
     def halved(rng: np.random.Generator, rows: int, width: int) -> dict[str, object]:
         return inputs(rng, rows, width // 2)
