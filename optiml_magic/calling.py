@@ -82,6 +82,7 @@ class Kernels:
             tuple(map(str, task.include)),
             {name: str(value) for name, value in task.defines.items()},
             {name: getattr(self.settings, name) for name in _SETTINGS},
+            dict(problem.verified),
         )
 
     def __call__(self, text: str) -> Kernel:
@@ -98,6 +99,7 @@ class Kernels:
             problem.task.outputs,
             self.about,
             options_of(problem.task, self.settings),
+            problem.verified,
         )
         return Kernel(
             exportable,
@@ -162,7 +164,10 @@ def _problem(called: Called, program: str) -> Problem:
     values = {name: _read(value) for name, value in called.values.items()}
     first = Instance(0, "as it was", values, called.shapes, Case("call", ()))
     parsed = parse_program(program)
-    return Problem(task, called.name, parsed, "given", interface, (first,), "", ())
+    verified = called.verified
+    return Problem(
+        task, called.name, parsed, "given", interface, (first,), "", (), verified=verified
+    )
 
 
 def _written(value: Any) -> Number | Content:

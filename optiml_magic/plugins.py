@@ -139,7 +139,7 @@ class _GuardedRule:
             if not flaw:
                 return made  # type: ignore[no-any-return]
             self._guard.left_out(flaw)
-        return Refusal(self.name, "the rule failed")
+        return Refusal.failed(self.name)
 
 
 class _GuardedProfiler:

@@ -70,6 +70,16 @@ def compiled(
     return Bound(program, interface, replace(build, early_returns=leaves), chip)
 
 
+def _runnable(bound: Bound) -> Compiled:
+    return Compiled(
+        bound.program,
+        bound.build,
+        lambda i: bound.plan(i.values, i.shapes),
+        bound.running,
+        lambda program: _runnable(replace(bound, program=program)),
+    )
+
+
 def _compilable(program: Program, interface: binding.Interface) -> tuple[str, tuple[str, ...]]:
     """The text and the names that the compiler gets; UsageError where a launch does not fit."""
     names = binding.name_expressions(program, interface)
@@ -142,9 +152,7 @@ class Preparation:
             return _invalid(bound)
         if isinstance(bound, CompileFailure):
             return self._refused(bound)
-        runnable = Compiled(
-            program, bound.build, lambda i: bound.plan(i.values, i.shapes), bound.running
-        )
+        runnable = _runnable(bound)
         try:
             given = [(i, runnable.plan(i)) for i in instances]
             learned, skipped = self._trials.plans(runnable)

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +85,8 @@ def _check_outputs(options: argparse.Namespace) -> None:
 
 
 def _optimize(options: argparse.Namespace) -> int:
-    found = _tasks(options)
+    program = _program(options)
+    found = [task if program is None else replace(task, kernel=program) for task in _tasks(options)]
     _one_export(options, found)
     return _optimize_all(options, found, "optiml report")
 

@@ -12,6 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from hypothesis import HealthCheck, settings
 from present import BROWSER, DRIVER, NVCC, SOAK, examples
 
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.proposers import rules
+
 settings.register_profile(
     "fixed",
     max_examples=examples(30, 2000),
@@ -39,6 +42,16 @@ def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """No test spends the money of whoever runs it."""
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPTIML_LLM", "OPTIML_LLM_URL"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def faults_of_rules_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule that breaks is a failure here, though a user's search goes on."""
+
+    def raised(rule: str, error: Exception) -> Refusal:
+        raise error
+
+    monkeypatch.setattr(rules, "broken", raised)
 
 
 @pytest.fixture(autouse=True, scope="session")

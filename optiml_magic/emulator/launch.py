@@ -282,7 +282,10 @@ _MESSAGES = {
     "assertion": "an assertion failed",
     "barrier_divergence": "some lanes of a warp reached a barrier while others were elsewhere",
     "deadlock": "warps wait at barriers that the others never reach",
-    "instruction_limit": "the kernel ran longer than its instruction budget (an endless loop?)",
+    "instruction_limit": (
+        "the kernel ran longer than its instruction budget: a loop without an end, or more work "
+        "than is emulated unless OPTIML_INSTRUCTIONS says so"
+    ),
     "invalid_launch": "",
     "too_large": "",
 }

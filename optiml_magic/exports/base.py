@@ -77,8 +77,9 @@ class Round:
 class Exportable:
     """A concrete program with what a caller needs to know of its task.
 
-    ``shapes`` and ``values`` are those of the first set of inputs that it was checked on;
-    ``outputs`` the task's specifications of its outputs; ``about`` where the program comes from.
+    ``shapes`` and ``values`` are those of the inputs that it was measured on, and checked where it
+    was not ``verified`` at smaller sizes; ``outputs`` the task's specifications of its outputs;
+    ``about`` where the program comes from.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Exportable:
     outputs: Mapping[str, str]
     about: tuple[str, ...] = ()
     options: CompileOptions = field(default_factory=CompileOptions)
+    verified: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def identifier(self) -> str:
@@ -214,7 +216,10 @@ class Exportable:
         yield from (" ".join(line.split()) for line in self.about)
         shapes = [f"{b.name}{list(self.shapes[b.name])}" for b in self.interface.buffers]
         values = [f"{n} = {_number(self.values[n])}" for n in self.scalars if n in self.values]
-        yield f"Checked at: {', '.join([*shapes, *values])}."
+        smaller = ", ".join(f"{name} = {size}" for name, size in self.verified.items())
+        yield f"{'Measured' if smaller else 'Checked'} at: {', '.join([*shapes, *values])}."
+        if smaller:
+            yield f"Checked at: {smaller}, and below."
         if self.device.missing:
             yield f"Needs headers, whose folder -I has to name: {', '.join(self.device.missing)}."
 

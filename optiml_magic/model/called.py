@@ -6,7 +6,7 @@ content of a ``__constant__`` variable, has its dtype, its shape and its bytes i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Number = bool | int | float
@@ -35,7 +35,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Called:
-    """How the programs of a run are compiled and called; ``shapes`` are those of its inputs."""
+    """How the programs of a run are compiled and called; ``shapes`` are those of its inputs.
+
+    ``verified`` are smaller sizes that the run was verified at, if there were any.
+    """
 
     name: str
     buffers: tuple[Parameter, ...]
@@ -48,3 +51,4 @@ class Called:
     include: tuple[str, ...]
     defines: dict[str, str]
     settings: dict[str, Number | str]
+    verified: dict[str, int] = field(default_factory=dict)

@@ -66,6 +66,10 @@ class Step:
         return f"<step: {self.candidate!r}, {self.evaluation!r}>"
 
 
+#: Why a search ended that had no more ideas.
+EXHAUSTED = "nothing left to try"
+
+
 @dataclass(frozen=True)
 class Trajectory:
     """Every step of a run in order of evaluation; step 0 is the input kernel, the baseline.

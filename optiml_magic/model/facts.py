@@ -16,7 +16,8 @@ class ArrayFacts:
     """One pointer parameter at the given sizes.
 
     ``buffer`` is the array behind it, ``alignment`` that of its first byte, in bytes. ``least`` and
-    ``greatest`` are those of what an input holds; None for an output, for NaN and for structs.
+    ``greatest`` are those of what an input holds; None for an output, for NaN and for structs. Of
+    an ``exact`` one each element must be the number that is wanted.
     """
 
     buffer: str
@@ -27,6 +28,7 @@ class ArrayFacts:
     alignment: int
     least: float | None = None
     greatest: float | None = None
+    exact: bool = False
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from optiml_magic.model.finding import Finding
 
 MOST = 12  # that are shown of one program
+_FAILED = "the rule failed"
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,16 @@ class Refusal:
     rule: str
     reason: str
     line: int = 0
+
+    @classmethod
+    def failed(cls, rule: str, why: str = "") -> Refusal:
+        """Of a rule that broke, which is a fault of the rule and not of the program."""
+        return cls(rule, f"{_FAILED}: {why}" if why else _FAILED)
+
+    @property
+    def fault(self) -> bool:
+        """Whether the rule broke."""
+        return self.reason.startswith(_FAILED)
 
     def __str__(self) -> str:
         place = f", line {self.line}" if self.line else ""
@@ -35,7 +46,8 @@ NOTHING: Refused = {}
 def foremost(
     refusals: Iterable[Refusal], findings: Sequence[Finding] = (), most: int = MOST
 ) -> tuple[Refusal, ...]:
-    """Distinct ones in their order, but those of rules that a finding asks for come first."""
+    """Distinct ones in their order, but faults and rules that a finding asks for come first."""
     asked = {action.rewrite for finding in findings for action in finding.actions}
     distinct = dict.fromkeys(refusals)
-    return tuple(sorted(distinct, key=lambda refusal: refusal.rule not in asked)[:most])
+    ranked = sorted(distinct, key=lambda refusal: (not refusal.fault, refusal.rule not in asked))
+    return tuple(ranked[:most])

@@ -80,15 +80,17 @@ class FactFinder:
 
     @cached_property
     def _arrays(self) -> dict[str, ArrayFacts]:
-        return {name: _array(buffer) for name, buffer in self._buffers.items()}
+        loose = bool(self._problem.task.rtol or self._problem.task.atol)
+        return {name: _array(buffer, loose=loose) for name, buffer in self._buffers.items()}
 
 
-def _array(buffer: Buffer) -> ArrayFacts:
+def _array(buffer: Buffer, *, loose: bool) -> ArrayFacts:
     array = buffer.array
     least, greatest = _range(array) if buffer.role != "output" else (None, None)
     return ArrayFacts(
         buffer.name, _ROLES[buffer.role], str(array.dtype), tuple(array.shape), array.nbytes,
         _ALIGNMENT, least, greatest,
+        buffer.role != "input" and array.dtype.kind in "biu" and not loose,
     )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ _SMALL = (1, 2, 3, 31, 32, 33, 61)
 _ROUND = (64, 128)  # for kernels that can do multiples of something alone
 _BEYOND = (65, 129, 257)  # the first of another tile or block
 _EVEN = (34, 100)  # whole vectors of 2 and not of 4, of 4 and not of 8
+_SHRUNK = (16, 4, 1)  # sizes beside those that a condition reads
 _FEW = 1 << 18  # elements of an array that has every size as an axis
 _MOST_AROUND = 24  # sets of sizes for the numbers of a condition
 _MOST_NEAR = 12  # these cost as much as a verification
@@ -163,17 +164,40 @@ def large(given: Sizes) -> Iterator[tuple[dict[str, int], int]]:
     yield {n: max(1, size - 1 - (size - 3) % 4) for n, size in given.items()}, _SEED + 102
 
 
-def around(given: Sizes, numbers: Sequence[int]) -> Iterator[tuple[dict[str, int], int]]:
-    """Small sizes at both sides of a condition that compares with, or divides by, ``numbers``."""
+def around(
+    given: Sizes, numbers: Sequence[int], asked: Sizes = MappingProxyType({})
+) -> Iterator[tuple[dict[str, int], int]]:
+    """Small sizes at both sides of a condition that compares with, or divides by, ``numbers``.
+
+    ``asked`` are the sizes that conditions read, as the task is measured at them: these may be
+    above the given ones, which a task that is verified at smaller sizes never reaches.
+    """
     found: list[dict[str, int]] = []
+    if any(size > given[name] for name, size in asked.items()):
+        found += _beside(given, asked)
     for number in numbers:
         level = {name: min(number, _ROUND[0], max(1, size)) for name, size in given.items()}
         found.append({name: min(number, max(1, size)) for name, size in given.items()})
         for name, size in given.items():
-            found += [{**level, name: n} for n in (number, number + 1, number - 1) if n <= size]
+            largest = max(size, asked.get(name, 0))
+            found += [{**level, name: n} for n in (number, number + 1, number - 1) if n <= largest]
     few = [sizes for sizes in found if math.prod(sizes.values()) <= _FEW]
     distinct = [sizes for at, sizes in enumerate(few) if sizes not in few[:at]]
     yield from ((sizes, _SEED + 200 + at) for at, sizes in enumerate(distinct[:_MOST_AROUND]))
+
+
+def measured(given: Sizes, own: Sizes) -> Iterator[tuple[dict[str, int], int]]:
+    """One size at a time as the task is measured, from which what a condition reads may follow."""
+    others = ((name, size) for name, size in own.items() if size != given[name])
+    few = [sizes for name, size in others for sizes in _beside(given, {name: size})]
+    yield from ((sizes, _SEED + 400 + at) for at, sizes in enumerate(few[:_MOST_NEAR]))
+
+
+def _beside(given: Sizes, fixed: Sizes) -> list[dict[str, int]]:
+    """The given sizes but for those fixed, as small as that needs; none where it is too large."""
+    most = (max(given.values()), *_SHRUNK)
+    found = [{n: fixed.get(n, min(one, size)) for n, size in given.items()} for one in most]
+    return [sizes for sizes in found if math.prod(sizes.values()) <= _FEW][:1]
 
 
 def near(given: Sizes, numbers: Sequence[int]) -> Iterator[tuple[dict[str, int], int]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
@@ -23,6 +26,40 @@ if TYPE_CHECKING:
     from optiml_magic.source.program import Program
 
 
+_SHOWN = 160  # characters of an error, which may hold a whole tree
+
+
+class Contained:
+    """A rule that costs its own ideas where it breaks, not the search, and says so."""
+
+    def __init__(self, rule: Rewrite) -> None:
+        self.name = rule.name
+        self._rule = rule
+
+    def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
+        try:
+            for found in self._rule.propose(program, view):
+                if isinstance(found, Refusal) or found.text is not None:
+                    yield found
+                else:
+                    yield replace(found, make=partial(self._made, found))
+        except Exception as error:  # noqa: BLE001  # a fault of the rule
+            yield broken(self.name, error)
+
+    def _made(self, idea: Idea) -> str | Refusal:
+        try:
+            return idea.make()
+        except Exception as error:  # noqa: BLE001
+            return broken(self.name, error)
+
+
+def broken(rule: str, error: Exception) -> Refusal:
+    """What a rule that raised answers: which error, and where."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    said = f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}: {error}"
+    return Refusal.failed(rule, " ".join(said.split())[:_SHOWN])
+
+
 class RuleProposer:
     """Rules are cheap and exact, so all their ideas are given, whatever the count asked for.
 
@@ -32,7 +69,7 @@ class RuleProposer:
     name = "rules"
 
     def __init__(self, rewrites: Sequence[Rewrite] = REWRITES, *, exact: bool = False) -> None:
-        self._rewrites = tuple(rewrites)
+        self._rewrites = tuple(map(Contained, rewrites))
         self._exact = exact
 
     def propose(self, view: View, count: int) -> Ideas:  # see above

@@ -76,9 +76,12 @@ def together(ideas: Sequence[Idea], view: View, again: Again) -> Iterator[Idea]:
     """
     likely = sorted((i for i in ideas if i.prior >= _LEAST), key=lambda idea: -idea.prior)
     yield from _along(likely, view, again)
+    if len({name for idea in likely for name in idea.launches}) < 2:
+        return
     ranked = sorted(likely, key=lambda idea: idea.proposer in _SPELLED)
-    joined = _chosen(sorted(ranked, key=lambda idea: -len(idea.launches)))
-    alone = _chosen(idea for idea in ranked if len(idea.launches) < 2)
+    known: dict[str, bool] = {}
+    joined = _chosen(sorted(ranked, key=lambda idea: -len(idea.launches)), known)
+    alone = _chosen((idea for idea in ranked if len(idea.launches) < 2), known)
     several = any(len(part.launches) > 1 for part in joined)
     most = 1.0
     if several:
@@ -125,12 +128,20 @@ def _spelled(likely: Sequence[Idea], names: Iterable[str]) -> tuple[Idea, ...]:
     return tuple(idea for idea in found.values() if idea is not None)
 
 
-def _chosen(ranked: Iterable[Idea]) -> tuple[Idea, ...]:
-    """The first idea of each launch, none about a launch that an earlier one is about."""
+def _chosen(ranked: Iterable[Idea], known: dict[str, bool]) -> tuple[Idea, ...]:
+    """The first idea of each launch, none about a launch that an earlier one is about.
+
+    One that refuses late is none: the whole would promise what it does not have. ``known`` says by
+    key which become a text.
+    """
     found: list[Idea] = []
     taken = set[str]()
     for idea in ranked:
-        if idea.launches and not taken & {*idea.launches}:
+        if not idea.launches or taken & {*idea.launches}:
+            continue
+        if idea.key not in known:
+            known[idea.key] = isinstance(idea.make(), str)
+        if known[idea.key]:
             found.append(idea)
             taken |= {*idea.launches}
     return tuple(found)
@@ -161,24 +172,23 @@ def _shares(program: Program, facts: Facts | None) -> Mapping[str, float]:
 
 
 def _made(parts: Sequence[Idea], view: View, again: Again) -> str | Refusal:
-    """The parts one after the other; one that is refused by then is left out."""
-    text, done = view.step.candidate.text, 0
+    """The parts one after the other; a refusal where one is refused beside the others."""
+    text = view.step.candidate.text
     left = {name for part in parts for name in part.launches}
-    refused = Refusal(NAME, "none of its launches can be edited")
     for part in parts:
         made = _next(part, text, view, left, again)
         if isinstance(made, Refusal):
-            refused = made
-        else:
-            text, done = made, done + 1
+            return replace(made, reason=f"beside other edits: {made.reason}")
+        text = made
         left -= {*part.launches}
-    return text if done > 1 else refused
+    return text
 
 
 def _next(part: Idea, text: str, view: View, left: set[str], again: Again) -> str | Refusal:
     """What one part makes of a text: the idea of the same key that its rule has there.
 
-    Of rules about expressions it is the likeliest, since a shape may give a kernel another name.
+    Of rules about expressions it is the likeliest about the same launch, whose kernel may have got
+    another name by then, which begins with the one before.
     """
     try:
         program = parse_program(text)
@@ -191,11 +201,18 @@ def _next(part: Idea, text: str, view: View, left: set[str], again: Again) -> st
     here = replace(view, step=replace(view.step, candidate=candidate), find_facts=lambda: facts)
     ideas = [idea for idea in again(part.proposer, program, here) if isinstance(idea, Idea)]
     if part.proposer in _SPELLED:
-        ideas = sorted(ideas, key=lambda idea: -idea.prior)[:1]
+        bare, others = part.launches[0].partition("<")[0], _names(view) - {*part.launches}
+        same = (i for i in ideas if all(n.startswith(bare) and n not in others for n in i.launches))
+        ideas = sorted(same, key=lambda idea: -idea.prior)[:1]
     for idea in ideas:
         if part.proposer in _SPELLED or idea.key == part.key:
             return idea.make()
     return Refusal(part.proposer, f"`{part.launches[0]}` is not what it was beside its neighbours")
+
+
+def _names(view: View) -> set[str]:
+    launches = parse_program(view.step.candidate.text).launches
+    return {launch.kernel for launch in launches if launch.kernel}
 
 
 def _facts(program: Program, facts: Facts | None, left: set[str]) -> Facts | None:

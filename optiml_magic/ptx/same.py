@@ -8,7 +8,8 @@ from dataclasses import replace
 from optiml_magic.ptx.nouns import Call, Function, Instruction, Label, PtxModule
 
 _WORD = re.compile(r"[\w$]+")
-_SCOPE = re.compile(r"#\d+")  # behind a name that the parser made the module's only one
+# Behind a name that the parser made the module's only one; local memory, by its kernel's place.
+_SCOPE = re.compile(r"#\d+|\b__local_depot\d+")
 
 
 def same_kernel(one: PtxModule, other: PtxModule, name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from optiml_magic.model.evaluation import Step
+from optiml_magic.model.evaluation import EXHAUSTED, Step
 from optiml_magic.model.finding import RooflineClass
 from optiml_magic.reports.quantities import number_of, ratio, seconds
 from optiml_magic.reports.standing import above_floor
@@ -38,6 +38,10 @@ def claim(summary: Summary) -> str:
         return _beside(summary)
     if summary.winner is summary.root:
         tried = len(summary.trajectory.steps) - 1
+        if not tried and summary.trajectory.stopped == EXHAUSTED:
+            rules = {refusal.rule for refusal in summary.root.refused}
+            why = f"; {number_of(len(rules), 'rule')} came close and refused" if rules else ""
+            return f"no rule found a place to change{why}"
         return f"no significant change found in {number_of(tried, 'candidate')}"
     saved, least, _ = summary.saving or (1.0, 1.0, 1.0)
     if least > 1.0:

@@ -133,7 +133,8 @@ class Summary:
     def not_tried(self) -> tuple[tuple[str, tuple[Refusal, ...]], ...]:
         """What the proposers would not do with the winner and the input kernel, and why.
 
-        A reason that holds of both stands once; a program without one is left out.
+        A reason that holds of both stands once; a program without one is left out. Of all others
+        only what a rule broke on is told.
         """
         programs = [(self.baseline, self.root)]
         if self.winner is not self.root:
@@ -145,6 +146,9 @@ class Summary:
             said |= {(r.rule, r.reason) for r in new}
             if new:
                 told.append((name, foremost(new, step.evaluation.findings)))
+        faults = [r for step in self.trajectory.steps for r in step.refused if r.fault]
+        if more := [r for r in faults if (r.rule, r.reason) not in said]:
+            told.append(("other programs", foremost(more)))
         return tuple(told)
 
     @property
@@ -198,7 +202,8 @@ def changed_arithmetic(summary: Summary) -> str:
     worst = summary.worst_output
     if worst is None:
         return told
-    allowed = f"{worst.rtol:.2g} allowed" if worst.rtol else "none allowed"
+    each = f"{worst.atol:.2g} allowed for each element" if worst.atol else "none allowed"
+    allowed = f"{worst.rtol:.2g} allowed" if worst.rtol else each
     return f"{told}; largest error {worst.error:.2g}, of `{worst.name}`, {allowed}"
 
 

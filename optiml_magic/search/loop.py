@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from optiml_magic.model.candidate import Candidate
-from optiml_magic.model.evaluation import Evaluation, Step, Trajectory
+from optiml_magic.model.evaluation import EXHAUSTED, Evaluation, Step, Trajectory
 from optiml_magic.model.refusal import Refused
 from optiml_magic.search.controls import Controls
 from optiml_magic.timings import Timings
@@ -159,7 +159,7 @@ def run(
                 told()
                 why = why or halted() or _ended(steps, evaluated, budget, room)
             elif not why:
-                why = "nothing left to try"
+                why = EXHAUSTED
     except KeyboardInterrupt:
         with contextlib.suppress(KeyboardInterrupt):
             while flying:

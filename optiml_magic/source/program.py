@@ -31,6 +31,7 @@ from optiml_magic.source.directives import (
 )
 from optiml_magic.source.grammar import HEAD, parse_directive
 from optiml_magic.source.lexer import Lexed, lex
+from optiml_magic.source.macros import substituted, whole_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -278,6 +279,7 @@ def parse_program(text: str) -> Program:
     """
     check_text(text)
     lexed = lex(text)
+    numbers = whole_numbers(lexed)
     directives: list[Directive] = []
     repeat: RepeatDirective | None = None
     before: LaunchDirective | None = None
@@ -292,6 +294,7 @@ def parse_program(text: str) -> Program:
             check_spelling(line, lexed)
             continue
         found = parse_directive(line.text, line=lexed.line_at(line.start), start=line.start)
+        found = substituted(found, numbers) if numbers else found
         if isinstance(found, RepeatDirective):
             repeat = found
         elif isinstance(found, LaunchDirective) and found.repeat is None:

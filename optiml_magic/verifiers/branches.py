@@ -1,12 +1,15 @@
 """The launches of dispatches: which ones inputs reach, and which are the input kernel's own.
 
 A launch that no inputs reach is verified by nobody. It may stand only where it is the input
-kernel's, code and extents, in a program that is the input program wherever it runs.
+kernel's, code and extents, in a program that is the input program wherever it runs; or that is
+right when it runs all the same, beside whatever else the program launches.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from optiml_magic.binding import launched
 from optiml_magic.binding.interface import pairs
@@ -17,7 +20,7 @@ from optiml_magic.ptx.parser import parse
 from optiml_magic.ptx.same import same_kernel
 from optiml_magic.source.directives import LaunchDirective, grouped
 from optiml_magic.source.expressions import Binary, Call, Choice, Expression, Node, Unary
-from optiml_magic.source.program import Program
+from optiml_magic.source.program import Program, parse_program
 
 _Launched = tuple[LaunchDirective, Kernel]
 
@@ -55,6 +58,21 @@ def compared(program: Program) -> tuple[int, ...]:
     return tuple(sorted(number for number in found if number > 1))
 
 
+def conditional(program: Program) -> frozenset[str]:
+    """The sizes that conditions read."""
+    conditions = (x.condition for step in dispatches(program) for x in step if x.condition)
+    return frozenset(name for condition in conditions for name in condition.names)
+
+
+def fixed(program: Program, root: Program, sizes: Mapping[str, int]) -> frozenset[str]:
+    """Those of these sizes that the code, unlike the input kernel's, compares with their value."""
+    asks = {name: re.compile(rf"\b{name} == {size}\b") for name, size in sizes.items()}
+    return frozenset(
+        name for name, ask in asks.items()
+        if ask.search(program.text) and not ask.search(root.text)
+    )  # fmt: skip
+
+
 def _numbers(node: Node) -> Iterator[int]:
     """The constant parts of an expression, as large as they are constant."""
     expression = Expression(node, "")
@@ -83,16 +101,26 @@ def own(
     root: Program,
     root_build: Build,
     defines: Mapping[str, str],
+    *,
+    whole: bool = True,
 ) -> bool:
-    """Whether the program is the input program ``root`` wherever one of these launches runs."""
+    """Whether the program is the input program ``root`` wherever one of these launches runs.
+
+    Not ``whole``, only whether each of these launches is that of ``root`` in its place.
+    """
     if program == root:
         return True
     steps = grouped(launched(program, defines), lambda pair: pair[0])
     originals = grouped(launched(root, defines), lambda pair: pair[0])
     if len(steps) != len(originals) or not _same_start(program, root):
         return False
-    kept = [_kept(*both, program, root) for both in zip(steps, originals, strict=True)]
-    if not all(kept) or {x.start for x in missing} - {x.start for step in kept for x, _ in step}:
+    unseen = {x.start for x in missing}
+    kept = [
+        _kept(step, original, program, root)
+        for step, original in zip(steps, originals, strict=True)
+        if whole or any(x.start in unseen for x, _ in step)
+    ]
+    if not all(kept) or unseen - {x.start for step in kept for x, _ in step}:
         return False
     try:
         code, original = parse(build.ptx), parse(root_build.ptx)
@@ -100,6 +128,22 @@ def own(
         return False
     names = {build.names[x.kernel or kernel.name] for step in kept for x, kernel in step}
     return all(same_kernel(code, original, name) for name in names)
+
+
+def forced(missing: Sequence[LaunchDirective], program: Program) -> Program | None:
+    """The program in which these launches run at any size; None where two are of one dispatch."""
+    unseen = {launch.start for launch in missing}
+    text = program.text
+    for step in reversed(dispatches(program)):
+        chosen = [launch for launch in step if launch.start in unseen]
+        if len(chosen) > 1:
+            return None
+        for launch in reversed(step if chosen else ()):
+            plain = replace(launch, condition=None, otherwise=False)
+            plain = replace(plain, repeat=step[0].repeat, line=step[0].line)
+            said = str(plain) if launch in chosen else ""
+            text = text[: launch.start] + said + text[launch.end :]
+    return parse_program(text)
 
 
 def _kept(

@@ -22,13 +22,15 @@ class Compiled:
     """A compiled program and the launches that it makes of a set of inputs.
 
     ``plan`` raises UsageError where it does not fit, and ``running``, which has the directive
-    behind each launch of a plan, where its conditions cannot be evaluated.
+    behind each launch of a plan, where its conditions cannot be evaluated. ``launching`` is the
+    same code under other launches of its kernels.
     """
 
     program: Program
     build: Build
     plan: Callable[[Instance], LaunchPlan]
     running: Callable[[Values, Shapes], tuple[LaunchDirective, ...]]
+    launching: Callable[[Program], Compiled]
 
     def ran(self, instance: Instance) -> tuple[LaunchDirective, ...]:
         """The directive behind each launch on these inputs."""

@@ -11,7 +11,15 @@ from optiml_magic.errors import BindingError
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.problem import Instance, Problem, sizes
 from optiml_magic.source.directives import LaunchDirective
-from optiml_magic.verifiers.branches import compared, dispatches, own, unreached
+from optiml_magic.verifiers.branches import (
+    compared,
+    conditional,
+    dispatches,
+    fixed,
+    forced,
+    own,
+    unreached,
+)
 from optiml_magic.verifiers.compiled import Compiled, planned
 from optiml_magic.verifiers.conditions import Condition, Conditions
 from optiml_magic.verifiers.purse import Purse
@@ -41,18 +49,24 @@ class Sides:
     def of(
         self, root: Compiled, program: Compiled, verified: Sequence[Instance]
     ) -> tuple[list[tuple[Instance, LaunchPlan]], tuple[str, ...]]:
-        """The launches on inputs at both sides of what its dispatches ask, and notes on those.
+        """The launches on inputs at both sides of what it asks of sizes, and notes on those.
+
+        Its dispatches ask, and its code where that compares a size with a number.
 
         ``root`` is the input kernel, ``verified`` are inputs that it is verified on anyway. Raises
         BindingError where no inputs reach a launch, which then nobody can verify, unless it is the
         input kernel's own.
         """
         sizing, purse = self._conditions.sizing, Purse(self._seconds)
-        if not dispatches(program.program):
+        own_sizes: sizes.Sizes = {} if sizing is None else sizing.own
+        inside = fixed(program.program, root.program, own_sizes)
+        if not dispatches(program.program) and not inside:
             return [], ()
-        given = {} if sizing is None else sizing.given
+        given: sizes.Sizes = {} if sizing is None else sizing.given
         numbers = compared(program.program) if given else ()
-        around = list(sizes.around(given, numbers))
+        read = conditional(program.program) | inside
+        asked = {name: size for name, size in own_sizes.items() if name in read}
+        around = list(sizes.around(given, numbers, asked))
         tried: list[Instance | None] = []
         for at, chosen in enumerate(around):
             if at >= _FLOOR and not purse.affords:
@@ -62,8 +76,8 @@ class Sides:
         found, _ = planned(program, [instance for instance in tried if instance])
         ran = [program.ran(i) for i in (*verified, *(i for i, _ in found))]
         missing = unreached(program.program, ran)
-        for chosen in sizes.near(given, numbers) if given else ():
-            if not missing or not purse.affords:
+        for chosen in (*sizes.measured(given, own_sizes), *sizes.near(given, numbers)):
+            if not given or not missing or not purse.affords:
                 break
             if not self._leads_to(program, missing, *chosen):
                 continue
@@ -79,15 +93,16 @@ class Sides:
             return found, notes
         task = self._problem.task
         same = program.program, program.build, root.program, root.build, task.defines
+        where = "ran at no sizes that were tried; it is the input kernel's own"
         if not own(missing, *same):
-            raise BindingError(
-                "no sizes that were tried run this launch, so it could not be verified",
-                fix="ask for less in its condition, or let the input kernel's own launch be it",
-                line=missing[0].line,
-            )
+            other = forced(missing, program.program)
+            if other is None or not own(missing, *same, whole=False):
+                raise _unverified(missing[0])
+            # What stands beside it is new there: it must not rely on the launch that ran instead.
+            found += planned(program.launching(other), verified)[0]
+            where += ", and was run in place of the other"
         names = " and ".join(f"the launch on line {launch.line}" for launch in missing)
-        own_launch = f"{names} ran at no sizes that were tried; it is the input kernel's own"
-        return found, (*notes, own_launch)
+        return found, (*notes, f"{names} {where}")
 
     def _side(self, chosen: sizes.Sizes, seed: int) -> Instance | None:
         name = sizes.spelled(chosen)
@@ -116,3 +131,11 @@ class Sides:
         except Exception:  # noqa: BLE001  # the task's own code: it does not know such inputs
             return False
         return not {x.start for x in missing}.isdisjoint(x.start for x in ran)
+
+
+def _unverified(launch: LaunchDirective) -> BindingError:
+    return BindingError(
+        "no sizes that were tried run this launch, so it could not be verified",
+        fix="ask for less in its condition, or let the input kernel's own launch be it",
+        line=launch.line,
+    )

@@ -94,6 +94,18 @@ def test_optimize_exports_the_best_program(folder: Path) -> None:
     assert optiml(*words, "--force", cwd=folder).returncode == 0
 
 
+def test_a_kernel_in_another_file_is_what_the_search_begins_with(folder: Path) -> None:
+    text = TASK.split("'''")[1].replace("3.0f * x[i]", "x[i] + x[i] + x[i]")
+    (folder / "other.cu").write_text(text)
+    words = ("optimize", "task.py", "--kernel", "other.cu", "--budget", "1", "--json", "out.json")
+    done = optiml(*words, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    outcome = json.loads((folder / "out.json").read_text())
+    assert "x[i] + x[i] + x[i]" in outcome["best"]["program"]
+    (folder / "other.cu").write_text(text.replace("x[i] + x[i] + x[i]", "2.0f * x[i]"))
+    assert optiml(*words, cwd=folder).returncode == 1
+
+
 def test_check_exits_1_on_a_wrong_kernel_and_says_where(folder: Path) -> None:
     assert optiml("check", "task.py", cwd=folder).returncode == 0
     (folder / "wrong.cu").write_text(

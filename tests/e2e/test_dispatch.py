@@ -87,6 +87,7 @@ def test_both_launches_are_verified_and_a_fault_of_either_is_found(evaluate: Eva
     fours = "cols % 4 == 0"
     good = evaluate(dispatch(fours))
     assert good.verdict.passed, good
+    assert good.verdict.summary.startswith(f"up to {24 * 64} output elements right on ")
     assert good.only_where == ()
     fast = evaluate(dispatch(fours, FAST.replace("2.0f * v.w", "3.0f * v.w"))).verdict
     assert fast.outcome is Outcome.WRONG, fast
@@ -220,3 +221,74 @@ def test_a_launch_for_sizes_that_nobody_tries_is_the_inputs_after_every_rule(
         assert any("it is the input kernel's own" in note for note in found.verdict.notes)
         assert found.only_where == ()
     assert len(parse_program(text).launches) == 2
+
+
+def test_a_size_that_a_condition_reads_is_tried_as_it_is_measured(members: Session) -> None:
+    def inputs(rng: np.random.Generator, rows: int, cols: int) -> dict[str, object]:
+        return {"x": rng.random((rows, cols), np.float32), "rows": rows, "cols": cols}
+
+    full, verified = {"rows": 4096, "cols": 96}, {"rows": 20, "cols": 12}
+    task = Task(INPUT, TASK.reference, inputs, sizes=full, verify_sizes=verified)
+    evaluate = evaluating(members, task)
+    found = evaluate(dispatch("cols == 96", FAST)).verdict
+    assert found.passed, found
+    wrong = evaluate(dispatch("cols == 96", FAST.replace("2.0f * v.w", "3.0f * v.w"))).verdict
+    assert (wrong.outcome, "cols = 96" in wrong.summary) == (Outcome.WRONG, True), wrong
+
+    # A kernel may ask by itself, which no launch shows.
+    inside = INPUT.replace("2.0f", "(cols == 96 ? 3.0f : 2.0f)")
+    wrong = evaluate(inside).verdict
+    assert (wrong.outcome, "cols = 96" in wrong.summary) == (Outcome.WRONG, True), wrong
+    assert evaluate(inside.replace("3.0f", "4.0f / 2.0f")).verdict.passed
+
+    # Where it is no size of the task, but follows from one.
+    def halved(rng: np.random.Generator, rows: int, width: int) -> dict[str, object]:
+        return inputs(rng, rows, width // 2)
+
+    task = replace(
+        task,
+        inputs=halved,
+        sizes={"rows": 4096, "width": 192},
+        verify_sizes={"rows": 20, "width": 24},
+    )
+    found = evaluating(members, task)(dispatch("cols == 96", FAST)).verdict
+    assert found.passed, found
+
+
+TWICE = """\
+#pragma optiml scratch y f4[rows * cols]
+#pragma optiml launch one grid(cdiv(rows * cols, 64)) block(64)
+#pragma optiml launch two grid(cdiv(rows * cols, 64)) block(64)
+__global__ void one(const float* x, float* y, int rows, int cols) {
+    int i = blockIdx.x * 64 + threadIdx.x;
+    if (i < rows * cols) y[i] = x[i] + 1.0f;
+}
+__global__ void two(const float* y, float* out, int rows, int cols) {
+    int i = blockIdx.x * 64 + threadIdx.x;
+    if (i < rows * cols) out[i] = 2.0f * y[i];
+}
+"""
+
+
+def test_beside_another_edit_the_inputs_own_launch_is_run_where_it_never_would(
+    members: Session,
+) -> None:
+    task = Task(
+        TWICE, lambda x: 2 * (x + 1), TASK.inputs, name="steps", outputs={"out": "f4[24, 64]"}
+    )
+    evaluate = evaluating(members, task)
+    launch = "#pragma optiml launch one grid(cdiv(rows * cols, 64)) block(64)"
+    fast = f"{launch.replace('one', 'quick')} if (rows * cols < 1 << 30)\n{launch} else"
+    quick = TWICE[TWICE.index("__global__") : TWICE.index("__global__ void two")]
+    text = TWICE.replace(launch, fast) + quick.replace("one", "quick")
+    edited = text.replace("2.0f * y[i]", "0.5f * (4.0f * y[i])")
+    found = evaluate(edited).verdict
+    assert found.passed, found
+    assert any("and was run in place of the other" in note for note in found.notes)
+    # The second launch relies on what the first leaves where the condition holds.
+    both = text.replace("2.0f * y[i]", "y[i]")
+    head, tail = both.rsplit("x[i] + 1.0f", 1)
+    relies = evaluate(f"{head}2.0f * (x[i] + 1.0f){tail}").verdict
+    assert relies.outcome is Outcome.WRONG, relies
+    other = evaluate(edited.replace("block(64) else", "block(32) else")).verdict
+    assert other.outcome is Outcome.INVALID, other

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from optiml_magic.model.evaluation import EXHAUSTED
 from optiml_magic.model.finding import Action, Finding
+from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.roofline import Roofs, Standing, Work
 from optiml_magic.reports import code, html, outcome, text, tree
 from optiml_magic.reports.advice import merged
@@ -71,6 +73,15 @@ def test_the_claim_the_bars_and_the_limit_stand_first_in_both() -> None:
 
 def test_nothing_found_and_a_failure_are_claimed_as_they_are() -> None:
     assert outcome.claim(run(10, 9.9)) == "no significant change found in 1 candidate"
+    alone = run(10)
+    refused = (Refusal("tile", "one"), Refusal("tile", "two"), Refusal("swap", "three"))
+    for stopped, told, said in (
+        (EXHAUSTED, (), "no rule found a place to change"),
+        (EXHAUSTED, refused, "no rule found a place to change; 2 rules came close and refused"),
+        ("budget of 1 evaluations spent", refused, "no significant change found in 0 candidates"),
+    ):
+        trajectory = replace(alone.trajectory, stopped=stopped).told({0: told})
+        assert outcome.claim(replace(alone, trajectory=trajectory)) == said
     failed = run(None)
     assert outcome.claim(failed) == "the input kernel failed"
     assert outcome.bars(failed) == []

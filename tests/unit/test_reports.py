@@ -210,6 +210,11 @@ def test_what_changed_of_the_arithmetic_is_said_with_the_error_and_the_allowed_o
     assert contract.optimized(told)["best"]["largest_error"] == {
         "output": "near", "error": 2e-7, "allowed": 1e-6,
     }  # fmt: skip
+    for atol, told_too in ((3.0, "3 allowed for each element"), (0.0, "none allowed")):
+        alone = replace(verdict, checks=(replace(near, rtol=0.0, atol=atol),))
+        whole = replace(step, evaluation=replace(step.evaluation, verdict=alone))
+        shown = text.render(replace(found, trajectory=Trajectory((root, whole), "")))
+        assert f"largest error 2e-07, of `near`, {told_too}" in shown
     assert "no edit says that it changes any" in text.render(found)
     exact = replace(told, exact=True)
     assert "every bit as the input kernel has it, as --exact asks" in text.render(exact)
@@ -230,3 +235,12 @@ def test_what_was_not_tried_is_told_of_the_best_and_of_the_input_each_once() -> 
     steps = contract.optimized(replace(found, trajectory=told))["steps"]
     assert len(steps[0]["refused"]) == 20
     assert steps[1]["refused"][2] == {"rule": "swap", "reason": "no axis", "line": 0}
+
+
+def test_a_rule_that_broke_is_told_of_whatever_program_that_was() -> None:
+    found = summary(1.0, 4.0)
+    refused = (Refusal("swap", "no axis"), Refusal.failed("tile", "KeyError in tile.py, line 7: p"))
+    shown = text.render(replace(found, trajectory=found.trajectory.told({1: refused})))
+    assert "not tried on other programs:" in shown
+    assert "  tile: the rule failed: KeyError in tile.py, line 7: p" in shown
+    assert "swap" not in shown

@@ -19,7 +19,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.heads import Heads
-from optiml_magic.kernels.primitives.naming import declared_type
+from optiml_magic.kernels.primitives.naming import declared_type, type_of
 from optiml_magic.kernels.primitives.rounds import counting, shareable
 from optiml_magic.kernels.primitives.scans import scanned
 from optiml_magic.kernels.reading import Axis
@@ -174,14 +174,13 @@ def _found(kernel: Kernel, loop: Loop, effects: Effects) -> Ahead:
 
 def _check_types(kernel: Kernel, effects: Effects, loop: Loop, own: Sequence[Variable]) -> None:
     """Raise NotLegal for what a shuffle does not carry, and what may be another name of a local."""
-    kinds = {e.variable: kernel.reading.types[e] for e in effects.inside(loop)
-             if isinstance(e, Name) and e.variable in {*own}}  # fmt: skip
+    mentioned = effects.mentions(loop)
     for variable in own:
         if variable.array:
             continue
-        if variable not in kinds or len([v for v in own if v.name == variable.name]) > 1:
+        if variable not in mentioned or len([v for v in own if v.name == variable.name]) > 1:
             raise NotLegal(f"what `{variable.name}` is, is not known", variable.line)
-        combine.carries(kinds[variable], variable.line)
+        combine.carries(type_of(kernel, variable), variable.line)
     names = {v.name for v in own}
     for variable in effects.mentions(loop):
         if variable.type.reference:

@@ -21,6 +21,7 @@ from optiml_magic.kernels.expressions import (
     builtin,
     every,
 )
+from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
@@ -45,6 +46,8 @@ from optiml_magic.kernels.tree import (
 from optiml_magic.kernels.types import named
 
 _UNROLLED = 1536  # accesses of a thread in a row that a compiler is asked for, at most: ours
+_MANY = 16  # accesses that a function counts for which is a hundred instructions and more: ours
+_LONG = frozenset({"sin", "cos", "tan", "sincos", "pow", "atan", "atan2", "erf", "erfc", "fmod"})
 _UNROLL = "#pragma unroll"
 _PURE_CALLS = ("min", "max", "abs")
 
@@ -334,6 +337,9 @@ class Decided:
         total = self._rounds(loop) * self.most
         for inner in loops_in(loop.body):
             total *= self._rounds(inner)
+        called = (e for e in self.effects.inside(loop.body) if isinstance(e, Call))
+        if any(bare(e.function).removesuffix("f") in _LONG for e in called):
+            total *= _MANY
         return 0 < total <= _UNROLLED
 
     def _gathers(self, loop: Loop) -> bool:

@@ -94,6 +94,12 @@ def kinds_in(kernel: Kernel) -> tuple[Kind, ...]:
     return tuple(kind for kind in KINDS if kind in found)
 
 
+def of_kind(kernel: Kernel, kind: Kind) -> list[Expr]:
+    """What in a kernel is of a kind."""
+    every_expression = (e for f in _functions(kernel) for e in expressions(f.body))
+    return [e for e in every_expression if _kind(kernel, e) == kind]
+
+
 def repeated(kernel: Kernel, kind: Kind) -> bool:
     """Whether something of a kind is done in each round of a loop, or by a kernel without loops."""
     body = kernel.function.body

@@ -20,11 +20,12 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, prim
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in, names
 from optiml_magic.kernels.primitives.flagged import flagged
 from optiml_magic.kernels.primitives.heads import Heads
-from optiml_magic.kernels.primitives.naming import declared_type
+from optiml_magic.kernels.primitives.naming import declared_type, type_of
 from optiml_magic.kernels.primitives.places import own_text_only
 from optiml_magic.kernels.primitives.restricted import shared_by_threads
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.tree import Blank, Block, Declare, If, Loop, Statement, Variable, walk
+from optiml_magic.kernels.types import CType
 from optiml_magic.source.directives import TuneDirective
 
 #: Rounds up to which a lane makes them by itself.
@@ -226,7 +227,8 @@ class _Lending:
         }
         for variable, kind in self._asked().items():
             name = self._fresh(f"{variable.name}_lent")
-            made.append(f"const {kind} {name} = {self._handed(variable.name)};")
+            spelled, whole = declared_type(self.old, variable), self._whole(variable.name, kind)
+            made.append(f"const {spelled} {name} = {whole};")
             swaps |= self._named(variable, name)
         back = []
         changed = {v.name: v for v in self.effects.changed(self.loop.body)}
@@ -246,12 +248,18 @@ class _Lending:
     def _handed(self, name: str) -> str:
         return f"__shfl_sync({_ALL}, {name}, {self.lender})"
 
-    def _asked(self) -> Mapping[Variable, str]:
+    def _whole(self, name: str, kind: CType) -> str:
+        """A value as the lender has it: of a vector a shuffle carries one number at a time."""
+        if kind.lanes == 1:
+            return self._handed(name)
+        return f"{{{', '.join(self._handed(f'{name}.{one}') for one in 'xyzw'[: kind.lanes])}}}"
+
+    def _asked(self) -> Mapping[Variable, CType]:
         """The locals that rounds ask for and do not change, with their types."""
         own = {v for s in walk(self.loop) if isinstance(s, Declare) for v in s.variables}
         changed = self.effects.changed(self.loop)
         ends = {*every(self.ends.first), *every(self.ends.last)}
-        found: dict[Variable, str] = {}
+        found: dict[Variable, CType] = {}
         for expr in sorted(
             (e for e in self.effects.inside(self.loop) if isinstance(e, Name) and e not in ends),
             key=lambda e: e.span or (0, 0),
@@ -265,8 +273,9 @@ class _Lending:
                 continue
             if variable.type.reference:
                 raise NotLegal(f"`{variable.name}` is a reference", self.loop.line)
-            combine.carries(self.old.reading.types[expr], self.loop.line)
-            found[variable] = declared_type(self.old, variable)
+            kind = type_of(self.old, variable)
+            combine.carries(kind.lane, self.loop.line)
+            found[variable] = kind
         return found
 
     def _named(self, variable: Variable, name: str) -> dict[Node, Node]:

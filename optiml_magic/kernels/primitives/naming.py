@@ -13,7 +13,7 @@ from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Symbol
 from optiml_magic.kernels.tree import Declare, Statement, Variable, walk
-from optiml_magic.kernels.types import named
+from optiml_magic.kernels.types import CType, named
 
 _SIGNED = {4: "int", 8: "long long"}  # smaller ones are promoted
 
@@ -27,6 +27,11 @@ def declared_type(kernel: Kernel, variable: Variable) -> str:
         return kind.name
     const = "const " if variable.type.const and variable.type.depth else ""
     return f"{const}{variable.type.base}{'*' * variable.type.depth}"
+
+
+def type_of(kernel: Kernel, variable: Variable) -> CType:
+    """The type of a local, also where nothing reads it whole. Raises NotLegal for ``auto``."""
+    return named(declared_type(kernel, variable), kernel.unit.aliases)
 
 
 class LocalSpeller(Speller):

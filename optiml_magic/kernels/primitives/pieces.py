@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from optiml_magic.kernels.expressions import Name
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.naming import type_of
 from optiml_magic.kernels.primitives.selections import selected
 from optiml_magic.kernels.reading import Reduction
 from optiml_magic.kernels.tree import Loop
@@ -78,9 +78,7 @@ def pieces(
             if _TAKES_EQUALS & {*reduction.tests}:
                 raise NotLegal("of equals it keeps the last one", reduction.line)
             for variable in selected(kernel, kernel.axes()[loop], loop, reduction, effects).carried:
-                kind = next(kernel.reading.types[e] for e in effects.inside(loop)
-                            if isinstance(e, Name) and e.variable is variable)  # fmt: skip
-                name = variable.name
+                name, kind = variable.name, type_of(kernel, variable)
                 local, scratch = fresh(f"{name}_part"), fresh(f"{name}_parts")
                 along.append(Piece(name, kind, local, scratch))
         place = reduction.place

@@ -98,6 +98,32 @@ def demotions(kernel: Kernel) -> dict[Function, Demotion]:
     return found
 
 
+def rounded(kernel: Kernel) -> Iterator[Expr]:
+    """What is worth something else once it is float: to double or halve a number it is not."""
+    for function, demotion in demotions(kernel).items():
+        calls = [call for call, _ in demotion.calls]
+        yield from calls
+        yield from (e for e in demotion.literals if not _exact(e))
+        known = {*demotion.literals, *calls}
+        for e in expressions(function.body):
+            wide = isinstance(e, Binary) and kernel.reading.types.get(e) == DOUBLE
+            if wide and not _is_scaling(e) and not known.isdisjoint(every(e)):
+                yield e
+
+
+def _exact(literal: Literal) -> bool:
+    value = literal.value or 0.0
+    return bool(struct.unpack("f", struct.pack("f", value))[0] == value)
+
+
+def _is_scaling(e: Expr) -> bool:
+    """Whether it is a product with a power of two."""
+    if not isinstance(e, Binary):
+        return False
+    factors = [side.value for side in (e.left, e.right) if isinstance(side, Literal)]
+    return e.op == "*" and any(f and math.frexp(f)[0] == 0.5 for f in factors)
+
+
 def wished(kernel: Kernel) -> int:
     """The first line of a kernel on which a local or a cast is double; 0 where none is."""
     lines = []

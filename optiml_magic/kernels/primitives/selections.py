@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.combine import Group
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.naming import type_of
 from optiml_magic.kernels.reading import Axis, Reduction
 from optiml_magic.kernels.tree import Block, Evaluate, If, Loop, Statement, Variable, walk
 
@@ -128,7 +129,7 @@ def selected(
             raise NotLegal("more than a local goes along with what it selects", reduction.line)
         if target.name == reduction.place:
             continue
-        combine.carries(kernel.reading.types[target], reduction.line)
+        combine.carries(type_of(kernel, target.variable), reduction.line)
         mentions = [e for e in effects.inside(loop)
                     if isinstance(e, Name) and e.variable is target.variable]  # fmt: skip
         if len(mentions) != 1 or target.variable.type.reference:

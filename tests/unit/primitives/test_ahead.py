@@ -80,6 +80,8 @@ STAY = {
     "by a pointer": FEW % ("float* w = l;", "w[1]", "l[j & 1] = v"),
     "a name of another": f"float s = 0, t = y[0]; {LOOP} {{ float v = y[j] - t; if (v > 0) {{ "
     "float t = v + 1; if (t > s) s = t - s; } } out[i] = s;",
+    "a vector of a round": f"float s = 0; {LOOP} {{ float2 v = make_float2(y[j], 1); "
+    "if (v.x > s) s = v.x * v.y - s; } out[i] = s;",
     "an array of a round": f"float s = 0; {LOOP} {{ float v[2]; v[0] = y[j]; v[1] = 1; "
     "if (v[0] > s) s = v[0] * v[1] - s; } out[i] = s;",
 }

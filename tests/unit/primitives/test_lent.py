@@ -77,6 +77,19 @@ __global__ void k(const float* x, float* out, int n) {
     assert end_of(before, after, arrays, {"n": 45}, {"n": 1}, rounds=True) == "same"
 
 
+def test_vectors_are_handed_on_number_by_number() -> None:
+    near = (
+        "if (i >= n) return; float2 own = make_float2(x[i], x[start[i] % n]); int2 seen{i, 3}; "
+        f"float s = 0; {EDGES} s += (own.x - x[col[e]]) * own.y + seen.x; out[i] = s + seen.y;"
+    )
+    before = ROWS % ("float", near)
+    after = written(lent(kernel_of(before), 0, 0))
+    assert "float2 own_lent = {__shfl_sync(~0u, own.x, lender), __shfl_sync(" in after
+    arrays = {**ARRAYS, "out": Array("f4", ("n",), "zeros")}
+    sizes, others = {"n": 71, "m": 900}, {"n": 3, "m": 40}
+    assert end_of(before, after, arrays, sizes, others, rounds=True) == "same"
+
+
 def test_what_other_lanes_store_is_waited_for() -> None:
     for name, waits in (("its own elements", 2), ("sum", 0), ("a mark", 0)):
         made = lent(kernel_of(ROWS % ("float", BODIES[name])), 0)
@@ -98,6 +111,8 @@ def test_what_other_lanes_store_is_waited_for() -> None:
         (f"{EDGES} out[col[e]] = x[i];", "two rounds may store"),
         ("float s = 0; for (int e = i; e >= col[0]; e--) s += x[e]; out[i] = s;",
          "the loop does not count up by a number"),
+        (f"uchar2 b = make_uchar2(i, 1); int s = 0; {EDGES} s += b.x + col[e]; out[i] = s;",
+         "a shuffle does not carry"),
         ("float s = 0; __syncthreads(); for (int e = 0; e < i; ++e) s += x[e]; out[i] = s;",
          "its threads wait for each other"),
         (f"float b = 0; int at = 0; {EDGES} if (x[e] > b) {{ b = x[e]; at = e; }} out[i] = at;",

@@ -70,3 +70,17 @@ def test_the_tolerance_is_that_of_the_sizes_that_are_verified(monkeypatch):
     facts = facts_of(problem)
     assert facts.rtol > 0
     assert facts.launches[0].scalars == {"n": 1 << 16}
+
+
+def test_whole_numbers_are_exact_where_the_task_has_no_tolerance():
+    text = (
+        "#pragma optiml launch k grid(cdiv(n, 64)) block(64)\n"
+        "__global__ void k(const int* x, int* out, float* half, int n) {\n"
+        "    int i = blockIdx.x * 64 + threadIdx.x;\n"
+        "    if (i < n) { out[i] = 2 * x[i]; half[i] = 0.5f * x[i]; }\n}\n"
+    )
+    inputs = {"x": np.arange(100, dtype=np.int32), "n": 100}
+    for atol, exact in ((None, ["out"]), (1.0, [])):
+        task = Task(text, inputs=inputs, outputs={"out": "i4[n]", "half": "f4[n]"}, atol=atol)
+        (launch,) = facts_of(prepare(task, seeds=1)).launches
+        assert [name for name, array in launch.arrays.items() if array.exact] == exact

@@ -114,6 +114,18 @@ def test_both_sides_of_each_number_are_tried_for_each_size(numbers: tuple[int, .
     assert all(sizes["rows"] * sizes["cols"] <= 1 << 18 for sizes in drawn)
 
 
+def test_sizes_that_a_condition_reads_are_tried_as_they_are_measured() -> None:
+    given, measured = {"n": 2, "c": 8, "h": 40, "w": 40}, {"c": 64}
+    drawn = [sizes for sizes, _ in around(given, (4, 64), measured)]
+    assert drawn[0] == {"n": 2, "c": 64, "h": 40, "w": 40}
+    assert {63, 64} <= {sizes["c"] for sizes in drawn} <= {*range(65)}
+    assert max(sizes["h"] for sizes in drawn) == 40
+    (shrunk, _), *_ = around({"m": 128, "k": 100}, (), {"k": 4096})
+    assert shrunk == {"m": 16, "k": 4096}
+    huge = {"k": 1 << 24}
+    assert [*around({"m": 128, "k": 100}, (64,), huge)] == [*around({"m": 128, "k": 100}, (64,))]
+
+
 def test_near_the_given_sizes_one_or_all_give_way() -> None:
     drawn = [sizes for sizes, _ in near({"rows": 1001, "cols": 64}, (4, 4096))]
     assert {"rows": 1000, "cols": 63} in drawn

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -9,9 +10,13 @@ import pytest
 from optiml_magic.model.facts import Facts
 from optiml_magic.model.finding import Action, Finding
 from optiml_magic.model.idea import Idea
+from optiml_magic.model.refusal import Refusal, foremost
+from optiml_magic.model.view import View
+from optiml_magic.proposers import rules
 from optiml_magic.proposers.mixture import mixed
 from optiml_magic.proposers.rewrites.block_size import BlockSize
-from optiml_magic.proposers.rules import RuleProposer
+from optiml_magic.proposers.rules import RuleProposer, broken
+from optiml_magic.source.program import Program
 from tests.ideas import made, view_of
 
 SUM = """\
@@ -84,6 +89,31 @@ def test_what_stands_in_the_way_is_told_with_its_line() -> None:
     (broken,) = RuleProposer().propose(view_of("#pragma optiml tune"), 16).refused
     assert broken.rule == "rules"
     assert broken.line == 1
+
+
+class Breaks:
+    """Has one idea that breaks when it is made, and then breaks."""
+
+    name = "breaks"
+
+    def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
+        yield Idea("never made", self.name, lambda: str([][0]), key="breaks late")
+        raise KeyError("a local" * 100)
+
+
+def test_a_rule_that_breaks_costs_its_own_ideas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "broken", broken)
+    view = view_of(SCALE)
+    found = RuleProposer([Breaks(), BlockSize()]).propose(view, 16)
+    assert {idea.proposer for idea in found.ideas} == {"breaks", "block_size"}
+    (fault,) = found.refused
+    assert fault.fault
+    assert str(fault).startswith("breaks: the rule failed: KeyError in test_rules.py, line ")
+    assert len(str(fault)) < 200
+    (late,) = [idea.make() for idea in found.ideas if idea.proposer == "breaks"]
+    assert "IndexError in test_rules.py" in str(late)
+    many = [Refusal("other", f"reason {n}") for n in range(20)]
+    assert foremost([*many, fault])[0] is fault
 
 
 def test_block_sizes_are_written_when_they_are_tried() -> None:

@@ -135,23 +135,44 @@ def test_one_launch_alone_is_its_rules_own() -> None:
     assert [idea.launches for idea in every(2 * head + text)] == [("least", "least_2")]
 
 
-def test_parts_that_are_refused_by_then_are_left_out() -> None:
+def test_what_is_told_is_what_is_made() -> None:
     def again(rule: str, program: Program, view: View) -> Iterator[Idea | Refusal]:
         own = next(r for r in REWRITES if r.name == rule)
         for found in own.propose(program, view):
-            late = isinstance(found, Idea) and found.launches == refused
+            late = isinstance(found, Idea) and found.launches == ("most",) and refused
             yield Refusal(rule, "not now") if late else found
 
-    view, refused = replace(view_of(CHAIN), find_facts=facts), ("most",)
+    view, refused = replace(view_of(CHAIN), find_facts=facts), False
     rules = ("split_reduction", "vectorise_map")
     found = [i for i in ideas(CHAIN, known=False) if i.proposer in rules]
     (idea,) = together(found, view, again)
-    text = idea.make()
-    assert isinstance(text, str)
-    assert "most_parts" not in text
-    assert "least_parts" in text
-    (idea,) = together([i for i in found if i.launches != ("between",)], view, again)
-    assert isinstance(idea.make(), Refusal)
+    assert idea.launches == ("least", "most", "between")
+    assert isinstance(idea.make(), str)
+    refused = True
+    assert "most" in str(idea.make())
+    # What refuses by itself is no part of it.
+    late = [
+        replace(i, make=lambda: Refusal("none", "too late")) if i.launches == ("most",) else i
+        for i in found
+    ]
+    (idea,) = together(late, view, again)
+    assert idea.launches == ("least", "between")
+    assert "most:" not in idea.title
+    assert "most_parts" not in str(idea.make())
+    assert not [*together([i for i in late if i.launches != ("between",)], view, again)]
+
+
+def test_expressions_change_in_the_launch_that_is_told() -> None:
+    text = CHAIN.replace("low[j] = m", "low[j] = expf(m)").replace(
+        "high[j] = m", "high[j] = logf(m)"
+    )
+    found = [i for i in ideas(text, known=False) if i.proposer == "fast_functions"]
+    assert {i.launches for i in found} == {("least",), ("most",), ("between",)}
+    for kept in ("least", "most"):
+        some = [replace(i, prior=0.5) for i in found if i.launches in {(kept,), ("between",)}]
+        (idea,) = together(some, view_of(text), RuleProposer()._again)
+        made = str(idea.make())
+        assert ("__expf(" in made, "__logf(" in made) == (kept == "least", kept == "most")
 
 
 PRICES = """\

@@ -26,6 +26,15 @@ __global__ void other(float* out, int n) {
 """
 
 
+COUNTS = """
+__global__ void k(const int* a, int* out, int n) {
+    int counts[16] = {0};
+    for (int i = 0; i < n; ++i) counts[a[i] & 15]++;
+    for (int i = 0; i < 16; ++i) out[i] = counts[i];
+}
+"""
+
+
 def module(text: str, *names: str):
     found = NvrtcCompiler().compile(text, names, chip("h200"), CompileOptions())
     assert isinstance(found, Build), found
@@ -45,6 +54,12 @@ def test_other_kernels_and_other_lines_change_nothing() -> None:
     assert same(text, TABLE + HELPER + KERNEL.replace("int i = 0", "int at = 0").replace(
         "i < n; ++i", "at < n; ++at").replace("[i % 32]", "[at % 32]").replace(
         "out[i]", "out[at]").replace("- i %", "- at %"))  # fmt: skip
+
+
+def test_local_memory_is_the_same_wherever_its_kernel_stands() -> None:
+    other = COUNTS.replace("void k(", "void other(")
+    assert same(COUNTS, other + COUNTS, "other")
+    assert not same(COUNTS, other + COUNTS.replace("counts[16]", "counts[32]"), "other")
 
 
 def test_a_number_a_helper_and_a_table_count() -> None:

@@ -281,3 +281,33 @@ def test_editing_back_and_forth_restores_the_text(parts):
     for directive in program.directives:
         (reread, *_) = parse_program(str(directive)).directives
         assert str(reread) == str(directive)
+
+
+def test_directives_know_the_whole_numbers_that_the_text_defines() -> None:
+    text = """\
+#define MB 16u
+#define NB (MB * 2)  // of a block
+#define TWICE 1
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#ifdef OTHER
+#define WIDE 8
+#endif
+#pragma optiml scratch parts f4[n / NB]
+#pragma optiml repeat(NB)
+#pragma optiml launch k grid(width / MB, n / WIDE, TWICE) block(MB, n) if (n % MB == 0)
+#pragma optiml launch k grid(n) block(MB) else
+#pragma optiml launch l grid(MB) block(NB)
+#undef TWICE
+"""
+    program = parse_program(text)
+    first, second, third = program.launches
+    assert [str(e) for e in (*first.grid, *first.block)] == [
+        "width / 16", "n / WIDE", "TWICE", "16", "n",
+    ]  # fmt: skip
+    assert str(first.condition) == "n % 16 == 0"
+    assert (str(third.grid[0]), str(third.block[0])) == ("16", "32")
+    assert first.repeat is second.repeat is third.repeat
+    assert first.repeat is not None
+    assert str(first.repeat.count) == "32"
+    assert str(program.scratch[0].count) == "n / 32"
+    assert program.text == text

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from optiml_magic.calling import Kernels
 from optiml_magic.errors import UsageError
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
@@ -59,6 +61,21 @@ def test_the_first_instance_is_the_users_own_and_not_verified() -> None:
     assert not first.verified
     assert [other.shapes["c"] for other in others] == [(40, 48), (40, 48)]
     assert all(other.verified for other in others)
+
+
+@pytest.mark.parametrize("smaller", [True, False])
+def test_an_export_says_at_which_sizes_it_was_checked(smaller: bool, tmp_path: Path) -> None:
+    problem = prepare(large() if smaller else known_task("matmul_tiled", **SMALL), seeds=1)
+    kernels = Kernels.of(problem, resolve(SETTINGS))
+    text = problem.program.text
+    for made in (kernels(text), Kernels.again(kernels.data, text)(text)):
+        made.export(tmp_path / "made.cu", overwrite=True)
+        head = (tmp_path / "made.cu").read_text().split("\n\n")[0]
+        if smaller:
+            assert "Measured at: a[384, 384], b[384, 384]" in head
+            assert "Checked at: m = 40, n = 48, k = 33, and below." in head
+        else:
+            assert "Checked at: a[40, 33], b[33, 48]" in head
 
 
 def test_sizes_that_cannot_be_drawn_are_refused() -> None:
