@@ -106,20 +106,24 @@ def own(
 ) -> bool:
     """Whether the program is the input program ``root`` wherever one of these launches runs.
 
-    Not ``whole``, only whether each of these launches is that of ``root`` in its place.
+    Not ``whole``, only whether each of these launches is one of ``root``.
     """
     if program == root:
         return True
     steps = grouped(launched(program, defines), lambda pair: pair[0])
     originals = grouped(launched(root, defines), lambda pair: pair[0])
-    if len(steps) != len(originals) or not _same_start(program, root):
+    if not _same_start(program, root) or (whole and len(steps) != len(originals)):
         return False
     unseen = {x.start for x in missing}
-    kept = [
-        _kept(step, original, program, root)
-        for step, original in zip(steps, originals, strict=True)
-        if whole or any(x.start in unseen for x, _ in step)
-    ]
+    if whole:
+        both = zip(steps, originals, strict=True)
+        kept = [_kept(step, original, program, root) for step, original in both]
+    else:
+        asked = (step for step in steps if any(x.start in unseen for x, _ in step))
+        kept = [
+            next((found for one in originals if (found := _kept(step, one, program, root))), [])
+            for step in asked
+        ]
     if not all(kept) or unseen - {x.start for step in kept for x, _ in step}:
         return False
     try:

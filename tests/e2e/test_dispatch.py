@@ -285,6 +285,11 @@ def test_beside_another_edit_the_inputs_own_launch_is_run_where_it_never_would(
     found = evaluate(edited).verdict
     assert found.passed, found
     assert any("and was run in place of the other" in note for note in found.notes)
+    # Where the other launch became two as well.
+    half = "#pragma optiml launch two grid(cdiv(rows * cols, 64)) block(64)"
+    zero = "#pragma optiml launch nothing grid(1) block(1)"
+    kernel = "__global__ void nothing(float* out) { out[0] = 0.0f; }"
+    assert evaluate(edited.replace(half, f"{zero}\n{half}") + kernel).verdict.passed
     # The second launch relies on what the first leaves where the condition holds.
     both = text.replace("2.0f * y[i]", "y[i]")
     head, tail = both.rsplit("x[i] + 1.0f", 1)
