@@ -32,7 +32,7 @@ from optiml_magic.kernels.tree import Declare, Leave, Variable, expressions, wal
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Expression, Number, parse_expression
 
-_THREADS, _WARP = 256, 32
+THREADS, _WARP = 256, 32  # of a block that is worth its registers, and of a warp
 _RESIDENT = 2048  # threads of a multiprocessor: CUDA C++ Programming Guide, "Compute Capabilities"
 _BLOCKS = (1, 2, 3, 4, 5, 6, 8)
 _SEEN = 8  # rounds of a loop that are looked at to see what is shared
@@ -74,7 +74,7 @@ def least(kernel: Kernel, several: Several, axis: str) -> int:
 def most_threads(kernel: Kernel, several: Several) -> int:
     """Threads of a block that fit with as many registers as one may have, or as few as possible."""
     rows = math.prod(least(kernel, several, axis) for axis in "yz")
-    return max(_THREADS, _WARP * rows)
+    return max(THREADS, _WARP * rows)
 
 
 def item_names(kernel: Kernel, axes: Iterable[str]) -> dict[str, str]:

@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.grids import needed_form
 from optiml_magic.kernels.primitives.items import WIDEST
 from optiml_magic.kernels.primitives.jammed import (
+    THREADS,
     Several,
     Sharing,
     blocks_name,
@@ -193,7 +194,8 @@ def _across(kernel: Kernel, several: Several) -> int | None:
 def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...]:
     """Wide blocks of about 256 threads, with more and with fewer items each.
 
-    Where most of the work is in a loop around all items, more of them are worth their registers.
+    Where most of the work is in a loop around all items, more of them are worth their registers;
+    elsewhere more threads are, which hide what loads take.
     """
     names, extents = item_names(kernel, several.counts), extent_names(kernel)
     blocks = blocks_name(kernel)
@@ -205,21 +207,23 @@ def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...
     numbers: tuple[tuple[int, int, int, int], ...]
     numbers = ((0, 0, 4, 1), (0, 0, 4, 4), (1, 0, 4, 1), (2, 0, 4, 1))
     if len(names) == 1:
-        numbers = ((0, 0, 4, 1), (1, 0, 4, 1), (0, 0, 8, 1))
+        few, many = (0, 0, 4, 1), (0, 0, 4, 4)
+        numbers = (*((few, many) if deep else (many, few)), (1, 0, 4, 1))
     elif deep:
         numbers = ((1, 1, 4, 1), (1, 0, 4, 1), (0, 0, 4, 1))
     for at, beside, rows, resident in numbers:
         fit = most // (_WARP * tall["z"])
         own = tall | {"y": max(min(rows, fit) if "y" in extents else 1, tall["y"])}
-        own["x"] = max(_WARP, most // (own["y"] * own["z"]))
+        own["x"] = max(_WARP, THREADS // (own["y"] * own["z"]))
         if wide is not None and "y" in extents:  # no thread beyond the end of a short row
             own["x"] = min(own["x"], max(_BLOCKS["x"][0], wide))
-            own["y"] = max(own["y"], most // (own["x"] * own["z"]))
+            own["y"] = max(own["y"], THREADS // (own["x"] * own["z"]))
         items = {}
         for axis, name in names.items():
             counts = several.counts[axis]
             place = at if axis == first else beside if axis != "x" else 0
             items[name] = counts[min(place, len(counts) - 1)]
-        more = {blocks: min(resident, max(1, _RESIDENT // most))} if blocks else {}
+        size = own["x"] * own["y"] * own["z"]
+        more = {blocks: min(resident, max(1, _RESIDENT // size))} if blocks else {}
         found.append(items | {name: own[axis] for axis, name in extents.items()} | more)
     return tuple(dict(point) for point in dict.fromkeys(tuple(p.items()) for p in found))

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from optiml_magic.kernels.primitives.base import kernels
+from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.proposers.rewrites.kernel_rule import Site
+from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.source.program import parse_program
 
 PLANE = """
@@ -22,11 +28,20 @@ def test_rows_are_shared_along_the_columns(propose, compiles):
         (False, True), (True, False), (True, True),
     }  # fmt: skip
     assert [v for v in values if "ITEMS_X" not in v] == [
+        {"ITEMS_Y": 4, "BLOCK_X": 64, "BLOCK_Y": 4, "BLOCKS": 4},
         {"ITEMS_Y": 4, "BLOCK_X": 64, "BLOCK_Y": 4, "BLOCKS": 1},
         {"ITEMS_Y": 8, "BLOCK_X": 64, "BLOCK_Y": 4, "BLOCKS": 1},
-        {"ITEMS_Y": 4, "BLOCK_X": 32, "BLOCK_Y": 8, "BLOCKS": 1},
     ]
     compiles(found[0].text)
+
+
+def test_blocks_of_short_rows_have_no_more_threads_than_are_worth_their_registers():
+    (kernel,) = kernels(parse_program(PLANE), None)
+    facts = LaunchFacts("k", 1, (3, 3, 1), (16, 16, 1), {}, {"w": 48, "h": 48})
+    sites = ShareLoads().sites(replace(kernel, facts=facts))
+    (rows,) = [s for s in sites if isinstance(s, Site) and s.key == "along x"]
+    first = rows.points[0]
+    assert (first["BLOCK_X"], first["BLOCK_Y"], first["BLOCKS"]) == (16, 16, 4)
 
 
 def test_filters_share_the_image_and_pixels_the_filter(propose):
