@@ -183,9 +183,8 @@ def layer(rng: Random) -> Made:
     one, other = sizes_of(rng, ["filters", "w"], _SMALL)
     for sizes in (one, other):
         few = {"images": (1, 2), "channels": (1, 3, 4, 8), "h": (1, 2, 5)}
-        sizes |= {name: rng.choice(values) for name, values in few.items()} | taps
-        if given and rng.choice([0, 0, 1]):
-            sizes["p"] = rng.choice([1, 2, 3])
+        drawn = {name: rng.choice(values) for name, values in few.items()}
+        sizes.update(drawn, p=rng.choice([1, 2, 3]) if given else taps["p"], q=taps["q"])
     return Made("layer", text, arrays, one, other)
 
 

@@ -101,3 +101,34 @@ __global__ void k(const float* a, const float* f, float* o, int w, int h, int m)
     if (x < w) o[y * w + x] = sum(a + x * m, m) + sum(f + y * m, m);
 }"""
     propose("share_loads", text)
+
+
+LAYER = """
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16), m) block(16, 16)
+__global__ void k(const float* a, const float* f, float* o, int w, int h, int c, int m) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    float s = 0.0f;
+    for (int q = 0; q < c; ++q)
+        for (int i = -1; i <= 1; ++i)
+            for (int j = -1; j <= 1; ++j)
+                if (x + j >= 0 && x + j < w && y + i >= 0 && y + i < h)
+                    s += a[(q * h + y + i) * w + x + j] * f[(blockIdx.z * c + q) * 9 + i * 3 + j + 4];
+    o[(blockIdx.z * h + y) * w + x] = s;
+}"""
+
+
+@pytest.mark.parametrize(("side", "stay"), [(64, True), (1024, False)])
+def test_tests_of_borders_stay_where_many_threads_are_near_one(side, stay):
+    (kernel,) = kernels(parse_program(LAYER), None)
+    grid = (side // 16, side // 16, 32)
+    sizes = {"w": side, "h": side, "c": 16, "m": 32}
+    facts = LaunchFacts("k", 1, grid, (16, 16, 1), {}, sizes)
+    sites = [s for s in ShareLoads().sites(replace(kernel, facts=facts)) if isinstance(s, Site)]
+    found = {s.key: s for s in sites if "those at borders as well" in s.title}
+    assert bool(found) is stay
+    if stay:
+        assert found["along x and z"].prior > found["along x"].prior > found["along x and y"].prior
+        assert found["along x and z"].points[0] == {
+            "ITEMS_X": 4, "ITEMS_Z": 4, "BLOCK_X": 16, "BLOCK_Y": 16, "BLOCKS": 1,
+        }  # fmt: skip
