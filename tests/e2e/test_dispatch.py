@@ -53,10 +53,10 @@ SETTINGS = {"device": "emulated:h200", "instructions": 10_000_000}
 Evaluate = Callable[[str], Evaluation]
 
 
-def dispatch(condition: str, fast: str = FAST, slow: str = SLOW, more: str = "") -> str:
+def dispatch(condition: str, fast: str = FAST, slow: str = SLOW) -> str:
     elements = "rows * cols / 4" if "float4" in fast else "rows * cols"
     launch = f"#pragma optiml launch fast grid(cdiv({elements}, 64)) block(64) if ({condition})"
-    return f"{more}{launch}\n{LAUNCH} else\n{fast}{slow}"
+    return f"{launch}\n{LAUNCH} else\n{fast}{slow}"
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,8 @@ def certain(decided: Decided, statement: Statement) -> Iterator[Expr]:
         yield from _computed(decided, expr)
     if isinstance(statement, Loop) and not _is_whole(decided, statement):
         return
-    if not isinstance(statement, If) or _says_rounds(decided, statement):
+    branch = statement if isinstance(statement, If) else None
+    if branch is None or _says_rounds(decided, branch) or _stays(decided, branch):
         for inner in statement.statements:
             yield from certain(decided, inner)
 
@@ -43,6 +44,12 @@ def _says_rounds(decided: Decided, statement: If) -> bool:
     condition, axes = decided.condition(statement), decided.kernel.axes()
     counters = {axes[loop].name: 0 for loop in decided.unrolled if loop in axes}
     return condition is not None and holds(condition, counters) is not None
+
+
+def _stays(decided: Decided, statement: If) -> bool:
+    """Whether it tests a border, which says as well what is loaded at all."""
+    padded = decided.padded
+    return padded is not None and (statement in padded.around or statement in padded.own)
 
 
 def _computed(decided: Decided, expr: Expr) -> Iterator[Expr]:

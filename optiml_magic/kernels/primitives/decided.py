@@ -28,6 +28,7 @@ from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_i
 from optiml_magic.kernels.primitives.indices import Element, Undecided
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.items import element, is_plain
+from optiml_magic.kernels.primitives.padding import Padding
 from optiml_magic.kernels.primitives.windows import Window
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Compare, Condition
@@ -61,16 +62,17 @@ class Decided:
 
     def __init__(
         self, kernel: Kernel, effects: Effects, interior: Interior, most: int,
-        places: Mapping[Node, Node | None],
+        places: Mapping[Node, Node | None], padded: Padding | None = None,
     ) -> None:  # fmt: skip
         self.kernel = kernel
+        self.padded = padded
         self.effects = effects
         self.interior = interior
         self.most = most
         self.swaps: dict[Node, Node | tuple[Statement, ...] | None] = {**places}
         self.elements: list[tuple[Element, Access]] = []  # what is loaded
         self.found: dict[Expr, tuple[Element, tuple[Access, ...]]] = {}
-        self.windows: dict[Loop | None, list[Window]] = {}
+        self.windows: dict[Loop | If | None, list[Window]] = {}
         self.bases: dict[tuple[str, Polynomial], tuple[str, str]] = {}
         self.pure: set[Variable] = set()
         self.uniform: set[Variable] = set()
@@ -141,7 +143,7 @@ class Decided:
     def _decide(self, statement: Statement) -> None:
         if isinstance(statement, If):
             condition = self.condition(statement)
-            if condition is not None:
+            if condition is not None and not self._stays(statement, condition):
                 try:
                     self.taken[statement] = self.interior.decide(condition, self._prefer(statement))
                 except Undecided:
@@ -157,6 +159,11 @@ class Decided:
                     self._choose(part)
         for inner in statement.statements:
             self._decide(inner)
+
+    def _stays(self, branch: If, condition: Condition) -> bool:
+        """Whether a test of a border is not decided: each thread, or each item, goes by it."""
+        pure = all(map(self._is_pure, every(branch.test)))
+        return self.padded is not None and pure and self.padded.stays(branch, condition)
 
     def condition(self, statement: If) -> Condition | None:
         found = [g for g in self.kernel.reading.guards if g.test is statement.test]
@@ -309,6 +316,8 @@ class Decided:
     def prepare(self) -> None:
         """Ways that are decided in the place of their tests; short loops to be unrolled."""
         body = self.kernel.function.body
+        for test, inside in self.padded.certain.items() if self.padded is not None else ():
+            self.swaps[test] = Binary(None, "||", text(inside), edited(test, self.swaps))
         for choice, chosen in reversed([*self.chosen.items()]):
             self.swaps[choice] = edited(chosen, self.swaps)
         for statement in reversed([*walk(body)]):
@@ -332,7 +341,7 @@ class Decided:
         return self._kept[loop]
 
     def _is_short(self, loop: Loop) -> bool:
-        if self._gathers(loop):
+        if self._gathers(loop) or (self.padded is not None and self.padded.inside(loop)):
             return False
         total = self._rounds(loop) * self.most
         for inner in loops_in(loop.body):
@@ -386,11 +395,11 @@ class Decided:
         return any(a.variable is name.variable and self.keeps(a.node) for a in around)
 
 
-def _spread(way: Statement | None) -> tuple[Statement, ...]:
-    """What stands in the place of a test that is decided."""
+def _spread(way: Statement | tuple[Statement, ...] | None) -> tuple[Statement, ...]:
+    """What stands in the place of a test that is decided, as that of one right behind it is."""
     if isinstance(way, Block) and not any(isinstance(s, Declare) for s in way.body):
         return way.body
-    return () if way is None else (way,)
+    return way if isinstance(way, tuple) else () if way is None else (way,)
 
 
 def is_logical(expr: Expr) -> bool:

@@ -7,7 +7,6 @@ axis of the threads becomes that of the blocks along z, and the other way round.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -16,13 +15,21 @@ from optiml_magic.kernels.expressions import Binary, Expr, Name, builtin
 from optiml_magic.kernels.extents import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import exchanged as axes
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn, primitive
+from optiml_magic.kernels.primitives.base import (
+    Kernel,
+    NotLegal,
+    Refused,
+    in_turn,
+    primitive,
+    where_legal,
+)
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import form_of, needed, needed_form, said_alike
 from optiml_magic.kernels.primitives.limits import with_limits
 from optiml_magic.kernels.primitives.operands import over
 from optiml_magic.kernels.primitives.places import Place, bare, placed
+from optiml_magic.kernels.primitives.pruned import pruned
 from optiml_magic.kernels.primitives.sizes import value, with_grid
 from optiml_magic.kernels.tree import Variable, expressions
 from optiml_magic.source.expressions import parse_expression
@@ -31,13 +38,13 @@ from optiml_magic.source.expressions import parse_expression
 @primitive
 def exchange_rows(kernel: Kernel) -> Kernel:
     """The rest of ``blockIdx.z`` by a size becomes the row of a thread."""
-    kernel = kernel.settled()
+    kernel = where_legal(pruned, kernel.settled())
     effects = Effects(kernel)
     effects.straightforward()
     width, grid = kernel.block[1], kernel.launch.grid
     if width is None or len(grid) < 3 or kernel.block[2] != 1:
         raise NotLegal("its blocks are not numbered along three axes")
-    rows, by, digits = needed_form(kernel, "y"), *_digits(kernel, effects)
+    rows, by, digits, others = needed_form(kernel, "y"), *_digits(kernel, effects)
     size, whole = Polynomial.symbol(by), form_of(grid[2].tree)
     pairs = over(whole, size) if whole is not None else None
     if rows is None or pairs is None or not said_alike(kernel, [by]):
@@ -52,6 +59,8 @@ def exchange_rows(kernel: Kernel) -> Kernel:
     swaps: dict[Node, Node] = placed(kernel, {"y": Place(f"(blockIdx.z % {extents[2]})", width)})
     for part in digits:
         swaps[part] = text(row if part.op == "%" else f"(blockIdx.z / {extents[2]})")
+    for place in others:
+        swaps[place] = text(f"(blockIdx.z / {extents[2]} * {by} + {row})")
     body = edited(kernel.function.body, swaps)
     index = f"const int {row} = blockIdx.y * blockDim.y + threadIdx.y;"
     first = lines(f"{index}\nif ({row} >= {by}) return;")
@@ -111,8 +120,8 @@ def folded(kernel: Kernel) -> Kernel:
     return with_grid(made.rewritten(body, launch=launch, directives=directives))
 
 
-def _digits(kernel: Kernel, effects: Effects) -> tuple[str, list[Binary]]:
-    """The size by which ``blockIdx.z`` is taken apart, and where; it is asked for nowhere else."""
+def _digits(kernel: Kernel, effects: Effects) -> tuple[str, list[Binary], list[Expr]]:
+    """The size by which ``blockIdx.z`` is taken apart, where, and where it is asked for whole."""
     holding = {
         v for v in effects.lasting if v.value is not None and _is_block(bare(v.value), set())
     }  # fmt: skip
@@ -122,16 +131,13 @@ def _digits(kernel: Kernel, effects: Effects) -> tuple[str, list[Binary]]:
     sizes = {e.right.name for e in found if isinstance(e.right, Name)}
     parameters = {p.name for p in kernel.function.parameters if not p.type.depth}
     taken = {bare(e.left) for e in found} | {bare(v.value) for v in holding if v.value is not None}
-    others = [e for e in _asking(whole, holding) if e not in taken]
-    if len(sizes) != 1 or not sizes <= parameters or others or len(sizes) == 0:
+    others = [e for e in whole if _is_block(e, holding) and e not in taken]
+    counted = any(builtin(e) == "gridDim.z" for e in whole)
+    if len(sizes) != 1 or not sizes <= parameters or counted:
         raise NotLegal("its blocks are not numbered by pairs")
     if not all(isinstance(e.right, Name) for e in found) or {e.op for e in found} != {"/", "%"}:
         raise NotLegal("its blocks are not numbered by pairs")
-    return sizes.pop(), found
-
-
-def _asking(whole: list[Expr], holding: set[Variable]) -> Iterator[Expr]:
-    return (e for e in whole if builtin(e) == "gridDim.z" or _is_block(e, holding))
+    return sizes.pop(), found, others
 
 
 def _is_block(expr: Expr, holding: set[Variable]) -> bool:

@@ -107,7 +107,7 @@ class Interior:
     def begun(self) -> list[str]:
         """That a thread's first index along each axis is one of those that do something."""
         return [
-            self._compared(along.bound - Polynomial.symbol(f"@{along.axis}") - _ONE)
+            self.compared(along.bound - Polynomial.symbol(f"@{along.axis}") - _ONE)
             for along in self.along if along.several and along.bound is not None
         ]  # fmt: skip
 
@@ -249,9 +249,13 @@ class Interior:
             if least.value < 0:
                 raise Undecided("it holds for no item")
             return
-        self.needs[least] = self._compared(least)
+        self.needs[least] = self.compared(least)
 
-    def _compared(self, form: Polynomial) -> str:
+    def require(self, form: Polynomial) -> None:
+        """That a form over a thread's first index is not negative."""
+        self.needs[form] = self.compared(form)
+
+    def compared(self, form: Polynomial) -> str:
         """That a form is not negative, as sums that do not overflow."""
         own = {f"@{along.axis}" for along in self.along}
         less = Polynomial.of({m: -c for m, c in form.terms if c < 0})

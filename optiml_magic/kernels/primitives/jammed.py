@@ -25,6 +25,7 @@ from optiml_magic.kernels.primitives.grids import form_of
 from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Undecided, factor
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.limits import at_least, limits
+from optiml_magic.kernels.primitives.padding import Padding
 from optiml_magic.kernels.primitives.places import axis_of, own_text_only
 from optiml_magic.kernels.primitives.together import Together
 from optiml_magic.kernels.primitives.vectored import Vectored
@@ -32,7 +33,7 @@ from optiml_magic.kernels.tree import Declare, Leave, Variable, expressions, wal
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Expression, Number, parse_expression
 
-_THREADS, _WARP = 256, 32
+THREADS, _WARP = 256, 32  # of a block that is worth its registers, and of a warp
 _RESIDENT = 2048  # threads of a multiprocessor: CUDA C++ Programming Guide, "Compute Capabilities"
 _BLOCKS = (1, 2, 3, 4, 5, 6, 8)
 _SEEN = 8  # rounds of a loop that are looked at to see what is shared
@@ -43,12 +44,14 @@ class Several:
     """How many items a thread may take along each axis, the first of these to begin with.
 
     Scalars that are ``fixed`` have these values where a thread takes its items together; elsewhere
-    they are taken one by one. ``blocks`` are extents that a block may have along each axis.
+    they are taken one by one. ``blocks`` are extents that a block may have along each axis. Where
+    items are ``padded`` tests of borders stay, and those near a border are taken together as well.
     """
 
     counts: Mapping[str, tuple[int, ...]]
     fixed: Mapping[str, int] = field(default_factory=dict)
     blocks: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    padded: bool = False
 
 
 @primitive
@@ -74,7 +77,7 @@ def least(kernel: Kernel, several: Several, axis: str) -> int:
 def most_threads(kernel: Kernel, several: Several) -> int:
     """Threads of a block that fit with as many registers as one may have, or as few as possible."""
     rows = math.prod(least(kernel, several, axis) for axis in "yz")
-    return max(_THREADS, _WARP * rows)
+    return max(THREADS, _WARP * rows)
 
 
 def item_names(kernel: Kernel, axes: Iterable[str]) -> dict[str, str]:
@@ -121,13 +124,15 @@ class Sharing:
 
     ``rows`` are products of sizes, with numbers that must divide them where vectors are taken;
     ``deep`` where the loads stand in a loop around all items, so that they are most of the work;
-    ``alone`` where memory says where a row is, which is another for items along other axes.
+    ``alone`` where memory says where a row is, which is another for items along other axes. So
+    many tests of borders ``stay``.
     """
 
     saved: Mapping[str, float]
     rows: tuple[tuple[Polynomial, int], ...] = ()
     deep: bool = False
     alone: bool = False
+    stay: int = 0
 
 
 def shared(kernel: Kernel, several: Several) -> Sharing:
@@ -143,7 +148,9 @@ def shared(kernel: Kernel, several: Several) -> Sharing:
     accesses = [access for _, access in made.decided.elements]
     deep = any(made.decided.keeps(a.node) for one in accesses for a in kernel.reading.loops(one))
     sizes = tuple((Polynomial.of({s: 1}), width) for s, width in sorted(rows))
-    return Sharing(saved, sizes, deep, alone)
+    padded = made.decided.padded
+    stay = len(padded.around) + len(padded.own) if padded is not None else 0
+    return Sharing(saved, sizes, deep, alone, stay)
 
 
 def _saved(decided: Decided, along: Along, items: int) -> float:
@@ -190,6 +197,9 @@ class _Jam:
         self._decide((0, 0))
         if self.vectored is not None and self.vectored.beyond != (0, 0):
             self._decide(self.vectored.beyond)
+        padded = self.decided.padded
+        if padded is not None and not padded.around and not padded.own:
+            raise NotLegal("no test of a border stays")
         self.decided.prepare()
 
     def _decide(self, beyond: tuple[int, int]) -> None:
@@ -201,7 +211,8 @@ class _Jam:
             self.interior.exist()
         except Undecided as reason:
             raise NotLegal(f"how many items there are is not compared: {reason}") from reason
-        self.decided = Decided(kernel, self.effects, self.interior, most, self.swaps)
+        padded = Padding(self.effects, self.interior) if several.padded else None
+        self.decided = Decided(kernel, self.effects, self.interior, most, self.swaps, padded)
         self.vectored: Vectored | None = None
         for along in self.along:
             if along.axis == "x" and along.several:

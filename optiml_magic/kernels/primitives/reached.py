@@ -57,6 +57,11 @@ def _number(monomial: tuple[str, ...], values: Mapping[str, int]) -> int:
     return found
 
 
+def reached(group: Window, one: Taken) -> Iterator[tuple[Row, int]]:
+    """The rows that the first item takes of, and where in these, in rounds that come to it."""
+    return _places(group, one, every_round=False)
+
+
 def _places(group: Window, one: Taken, *, every_round: bool) -> Iterator[tuple[Row, int]]:
     for turns in product(*(range(turn.count) for turn in one.rounds)):
         values = {turn.counter: n for turn, n in zip(one.rounds, turns, strict=True)}

@@ -53,10 +53,10 @@ class _List:
 
 @dataclass(eq=False)
 class _Part:
-    """Statements for each item, a ``loop`` around others, or loops as ``columns``."""
+    """Statements for each item, a loop or a test ``around`` others, or loops as ``columns``."""
 
     tree: Statement
-    loop: Loop | None = None
+    around: Loop | If | None = None
     inner: _List | None = None
     columns: Stacked | None = None
 
@@ -80,13 +80,16 @@ class Together:
         """The statements for all items, behind the addresses that they step from."""
         body = self.kernel.function.body
         whole = self._list(body, None)
+        around = {part.around for own in _lists(whole) for part in own.parts}
+        if self.decided.padded is not None and not self.decided.padded.around <= around:
+            raise NotLegal("a test of all items stands in one of each")
         self._expand(whole)
         made = self._written(whole)
         words = "\n".join(made)
         bases = [line for name, line in self.decided.bases.values() if _stands(name, words)]
         return [*bases, *made]
 
-    def _list(self, statement: Statement, scope: Loop | None) -> _List:
+    def _list(self, statement: Statement, scope: Loop | If | None) -> _List:
         found = _List(windows=self.decided.windows.get(scope, []))
         run: list[Statement] = []
         for inner in self._flat(statement):
@@ -95,6 +98,12 @@ class Together:
                 head = replace(inner, body=Block(None, inner.line, ()), span=None, head=None)
                 found.parts.append(
                     _Part(edited(head, self.swaps), inner, self._list(inner.body, inner))
+                )
+            elif isinstance(inner, If) and self._is_around(inner):
+                self._close(found, run)
+                test = replace(inner, then=Block(None, inner.line, ()), span=None, head=None)
+                found.parts.append(
+                    _Part(edited(test, self.swaps), inner, self._list(inner.then, inner))
                 )
             elif isinstance(inner, Declare):
                 self._declared(found, run, inner)
@@ -121,6 +130,10 @@ class Together:
         self._close(found, run)
         self._close(found, late)
         return found
+
+    def _is_around(self, branch: If) -> bool:
+        """Whether all items go by a test alike."""
+        return self.decided.padded is not None and branch in self.decided.padded.around
 
     def _columns(self, statement: Statement) -> Stacked | None:
         """Two loops whose columns neighbours share, where they may be taken in any order."""
@@ -261,12 +274,12 @@ class Together:
             made += [*filter(None, [window.begun]), window.declared(), *window.lines("load")]
         around = list[str]()  # helpers that stand here, and not in the loops over items
         for part in whole.parts:
-            if part.loop is not None and part.inner is not None:
+            if part.around is not None and part.inner is not None:
                 head = self.kernel.show(part.tree).removesuffix("}").rstrip().removesuffix("{")
                 asked = [line for line in self._needed(each, [head]) if line not in around]
                 around += asked
-                if any(_stands(a.name, line) for a in self.several for line in asked):
-                    raise NotLegal("each item may make another number of rounds", part.loop.line)
+                if any(_stands(a.name, line) for a in self.several for line in [*asked, head]):
+                    raise NotLegal("each item may make another number of rounds", part.around.line)
                 made += [*asked, f"{head.rstrip()} {{", *self._written(part.inner, each), "}"]
             elif part.columns is not None:
                 made += self._stacked(part.columns, each)

@@ -7,6 +7,7 @@ elements beside each other, such as the bytes of a pixel, or take every second o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from optiml_magic.kernels.editing import text
@@ -15,12 +16,13 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.primitives.certain import certain
 from optiml_magic.kernels.primitives.decided import Decided
+from optiml_magic.kernels.primitives.halos import Halo
 from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Element, factor
 from optiml_magic.kernels.primitives.items import Items
 from optiml_magic.kernels.primitives.reached import lies_between, places
 from optiml_magic.kernels.primitives.windows import Round, Sizes, Taken, Window, widest
 from optiml_magic.kernels.reading import Access
-from optiml_magic.kernels.tree import Loop
+from optiml_magic.kernels.tree import If, Loop
 
 _ZERO = Polynomial()
 _APART = 4  # elements from an item to the next of which all sectors are asked for anyway: ours
@@ -72,6 +74,7 @@ class Vectored:
                 self.rows.add((sizes, group.width))
             self._aligned(group.taken[0].at, group.taken[0].access, group.width)
         self._whole()
+        self._border()
         taken = {one.access: (one, g) for g in self._groups.values() for one in g.taken}
         for node, (_, accesses) in self.decided.found.items():
             if accesses[0] in taken:
@@ -144,7 +147,9 @@ class Vectored:
                 self.along, self.others, self.turn, outer, self.decided.interior.speller.form,
                 partial(self.decided.offset, wide), begun,
             )  # fmt: skip
-        self._groups[key].taken.append(Taken(accesses, at, rounds, scope))
+        padded = self.decided.padded
+        borders = padded.borders(access, at, rounds, self._item, apart) if padded else ()
+        self._groups[key].taken.append(Taken(accesses, at, rounds, scope, borders))
 
     def _is_gathered(self, at: Element, access: Access) -> bool:
         """Whether memory says where a row begins, which a round knows before it does anything."""
@@ -166,9 +171,24 @@ class Vectored:
             return False
         return lies_between(group, one, places(group, "load", self._sure))
 
-    def _around(self, access: Access) -> tuple[Loop | None, tuple[Round, ...]]:
-        """The innermost loop around all items, and the rounds of those within."""
-        scope: Loop | None = None
+    def _border(self) -> None:
+        """Windows of which only what items have of their own is certainly there."""
+        interior, padded = self.decided.interior, self.decided.padded
+        for window in self._groups.values():
+            if padded is None or not any(one.borders for one in window.taken):
+                continue
+            halo = partial(Halo, window, least=self.least, sure=self._sure)
+            for _, group in window.alike("load"):
+                for form in halo(group).needed():
+                    interior.require(form)
+            window.bordered = partial(_lines, halo, interior.compared)
+            for one in (one for one in window.taken if one.borders):
+                own = interior.speller.form(window.steps(one, ()))
+                padded.tell(one.access.own, f"({own} >= 0 && {own} < {window.count})")
+
+    def _around(self, access: Access) -> tuple[Loop | If | None, tuple[Round, ...]]:
+        """The innermost loop or test around all items, and the rounds of the loops within."""
+        scope: Loop | If | None = None
         rounds: list[Round] = []
         for axis in self.kernel.reading.loops(access):
             if not rounds and self.decided.keeps(axis.node):
@@ -181,7 +201,10 @@ class Vectored:
             if not unrolled or not count or start is None or not step or axis.variable is None:
                 raise NotLegal("a loop around its loads is not unrolled", axis.line)
             rounds.append(Round(axis.variable.name, start, step, count, axis.name))
-        return scope, tuple(rounds)
+        padded, inside = self.decided.padded, self.decided.effects.inside
+        around = [*padded.scopes(access.own)] if padded is not None else []
+        scopes = [*around, *([scope] if scope is not None else [])]
+        return min(scopes, key=lambda s: len(inside(s)), default=None), tuple(rounds)
 
     def _is_whole(self, group: Window) -> bool:
         """Whether items store all of a window, and nobody else touches what it is of.
@@ -241,6 +264,13 @@ class Vectored:
                 words = f"({words})" if len(sizes) > 1 else words
                 form = Polynomial.of({sizes: width})
                 self.decided.interior.whole[form, ""] = f"{words} % {width} == 0"
+
+
+def _lines(
+    halo: Callable[[Sequence[Taken]], Halo], compared: Callable[[Polynomial], str],
+    group: Sequence[Taken],
+) -> Iterator[str]:  # fmt: skip
+    return halo(group).lines(compared)
 
 
 def _number(form: Polynomial) -> Polynomial:

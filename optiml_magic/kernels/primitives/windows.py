@@ -15,7 +15,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Element, factor
 from optiml_magic.kernels.primitives.items import WIDEST, Items
 from optiml_magic.kernels.reading import Access
-from optiml_magic.kernels.tree import Loop
+from optiml_magic.kernels.tree import If, Loop
 
 _ZERO = Polynomial()
 Sizes = tuple[str, ...]
@@ -51,13 +51,28 @@ class Round:
 
 
 @dataclass(frozen=True)
+class Border:
+    """A test of the element at ``p`` in its row: that ``by * p + rest`` is not negative."""
+
+    by: int
+    rest: Polynomial
+
+    def at(self, place: Polynomial) -> Polynomial:
+        return Polynomial.constant(self.by) * place + self.rest
+
+
+@dataclass(frozen=True)
 class Taken:
-    """What every item loads or stores, or both, in all ``rounds`` of the unrolled loops around."""
+    """What every item loads or stores, or both, in all ``rounds`` of the unrolled loops around.
+
+    Only where all ``borders`` hold, if any.
+    """
 
     accesses: tuple[Access, ...]
     at: Element
     rounds: tuple[Round, ...]
-    scope: Loop | None  # the innermost loop around that all items share
+    scope: Loop | If | None  # the innermost loop or test around that all items share
+    borders: tuple[Border, ...] = ()
 
     @property
     def access(self) -> Access:
@@ -78,6 +93,7 @@ class Window:
         along: the axis whose neighbours lie along a row, and ``others`` those that take rows.
         turn: what the counter of vectors along a row is called.
         outer: steps by the counters of loops around all items; the same for all that it holds.
+        bordered: loads some rows where elements beside those of the items may not be there.
         form: spells a sum, and ``offset`` so many steps of each stride.
     """
 
@@ -93,6 +109,7 @@ class Window:
     form: Callable[[Polynomial], str]
     offset: Callable[[Mapping[Sizes, Polynomial]], str]
     begun: str = ""
+    bordered: Callable[[Sequence[Taken]], Iterator[str]] | None = None
     taken: list[Taken] = field(default_factory=list)
 
     @property
@@ -155,7 +172,7 @@ class Window:
         It makes one access of 16 aligned bytes where three of their four elements are asked for.
         """
         before = behind = 0
-        for one in self.taken:
+        for one in (one for one in self.taken if not one.borders):
             low, high = self.span(one)
             head, tail = -low % self.width, high % self.width
             before = max(before, (1 << (head - 1).bit_length()) - head if head else 0)
@@ -188,14 +205,7 @@ class Window:
 
     def lines(self, mode: str) -> Iterator[str]:
         """What fills it, by loads, or empties it, by stores."""
-        alike: dict[tuple[tuple[Round, ...], tuple[Polynomial, ...]], list[Taken]] = {}
-        for one in (one for one in self.taken if one.does(mode)):
-            rows = tuple(self.steps(one, s) for s in self.strides)
-            turns = tuple(
-                t for t in one.rounds if any(factor(f, f"{COUNTER}{t.name}") for f in rows)
-            )
-            alike.setdefault((turns, rows), []).append(one)
-        for (turns, _), group in alike.items():
+        for turns, group in self.alike(mode):
             first = group[0]
             used = [
                 a for a in self.others
@@ -205,9 +215,24 @@ class Window:
             heads += [turn.head for turn in turns]
             for head in heads:
                 yield from ("#pragma unroll", head)
-            for low, high in self._joined(group):
-                yield from self._pieces(first, low, high, mode)
+            if self.bordered is not None:
+                yield from self.bordered(group)
+            else:
+                for low, high in self._joined(group):
+                    yield from self._pieces(first, low, high, mode)
             yield from "}" * len(heads)
+
+    def alike(self, mode: str) -> Iterator[tuple[tuple[Round, ...], list[Taken]]]:
+        """Those that take the same rows, with the loops that say which."""
+        alike: dict[tuple[tuple[Round, ...], tuple[Polynomial, ...]], list[Taken]] = {}
+        for one in (one for one in self.taken if one.does(mode)):
+            rows = tuple(self.steps(one, s) for s in self.strides)
+            turns = tuple(
+                t for t in one.rounds if any(factor(f, f"{COUNTER}{t.name}") for f in rows)
+            )
+            alike.setdefault((turns, rows), []).append(one)
+        for (turns, _), group in alike.items():
+            yield turns, group
 
     def _joined(self, group: Sequence[Taken]) -> list[tuple[int, int]]:
         """The offsets within a row, joined where the items leave no gap between."""
@@ -221,19 +246,33 @@ class Window:
 
     def _pieces(self, one: Taken, low: int, high: int, mode: str) -> Iterator[str]:
         """Accesses to elements from ``low`` of the first item to ``high`` behind ``count``."""
-        width, count = self.width, self.count
+        width = self.width
         begin, end = -(-low // width) * width, high // width * width
         for at, many in _cut(low, begin, width):
-            yield self._piece(one, str(at), self.pad + at, "", many, mode)
+            yield self.element(one, at, mode, many)
+        yield from self.vectors(one, begin, end, mode)
+        for at, many in _cut(end, high, width):
+            yield self.element(one, at, mode, many, behind=True)
+
+    def vectors(self, one: Taken, begin: int, end: int, mode: str) -> Iterator[str]:
+        """Whole vectors from ``begin`` to ``end`` behind ``count``."""
+        width, count = self.width, self.count
         stop = f"{count} + {end}" if end > 0 else f"{count} - {-end}" if end else count
         vector = self.turn
         yield "#pragma unroll"
         yield f"for (int {vector} = {begin}; {vector} < {stop}; {vector} += {width}) {{"
         yield self._piece(one, vector, self.pad, f"{vector} + ", width, mode)
         yield "}"
-        for at, many in _cut(end, high, width):
-            there = count if at == 0 else f"{count} + {at}" if at > 0 else f"{count} - {-at}"
-            yield self._piece(one, there, self.pad + at, f"{count} + ", many, mode)
+
+    def element(
+        self, one: Taken, at: int, mode: str, many: int = 1, *, behind: bool = False
+    ) -> str:  # fmt: skip
+        """An access to the element ``at`` behind the first item's, or behind ``count``, or more."""
+        if not behind:
+            return self._piece(one, str(at), self.pad + at, "", many, mode)
+        count = self.count
+        there = count if at == 0 else f"{count} + {at}" if at > 0 else f"{count} - {-at}"
+        return self._piece(one, there, self.pad + at, f"{count} + ", many, mode)
 
     def _piece(
         self, one: Taken, at: str, number: int, before: str, many: int, mode: str

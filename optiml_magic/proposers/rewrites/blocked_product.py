@@ -23,7 +23,7 @@ from optiml_magic.kernels.primitives.blocked import (
     block_outputs,
 )
 from optiml_magic.kernels.primitives.chunks import chunk, front
-from optiml_magic.kernels.primitives.collapsed import collapse
+from optiml_magic.kernels.primitives.collapsed import collapse, nested
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
@@ -33,6 +33,7 @@ from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rectangular import all_rectangular
 from optiml_magic.kernels.primitives.shaped import planar
+from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.primitives.sizes import rounds, value
 from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.tile_layout import Tile
@@ -51,6 +52,7 @@ _WORTH = (
     1.3  # times as much of the chip as tiles alone keep busy, for which a second launch is: ours
 )
 _ALONE = 0.75  # of its rate that a multiprocessor reaches with one block, which waits: measured
+_SHORT = 256  # rounds of inner loops that are worth a number in the text: ours
 PARTS = (1, 2, 4, 8, 16, 32, 64)
 _ROUNDED = 8  # registers are given out so many at a time
 #: Tiles worth a try, and what each reaches on a full chip of the best: benchmarks/gpu/products.py.
@@ -92,8 +94,14 @@ class BlockedProduct(KernelRule):
         for number, loop in enumerate(loops_in(kernel.function.body)):
             if loop in done or not combining(kernel, loop):
                 continue
-            whole = where_legal(collapse, kernel, number)
-            done += loops_in(loop.body) if whole is not kernel else []
+            known = _numbers(kernel, loop)
+            given = where_legal(sized, kernel, known) if known else kernel
+            several = any(nested(loop))
+            whole = collapse(given, number) if several else kernel
+            if isinstance(whole, Refused):
+                yield whole
+                continue
+            done += loops_in(loop.body) if several else []
             ready = as_counted(whole, number)
             found = _contraction(ready, number) if isinstance(ready, Kernel) else ready
             if isinstance(found, Refused):
@@ -107,16 +115,32 @@ class BlockedProduct(KernelRule):
                 continue
             counter = parts.axis.variable.name if parts.axis.variable is not None else "its loop"
             split = _split_points(parts)
-            yield from _split(parts, at, counter, split)
+            where = "".join(f", where {n} is {v}" for n, v in known.items())
+            yield from _split(parts, at, f"{counter}{where}", split)
             yield Site(
                 f"loop {number}",
-                f"tiles in shared memory and registers for the loop over {counter}",
+                f"tiles in shared memory and registers for the loop over {counter}{where}",
                 partial(block_outputs, parts.kernel, at, Tile()),
                 0.6 if split else 0.94,
                 Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
                 points,
                 () if parts.exact else ("the order of additions",),
             )
+
+
+def _numbers(kernel: Kernel, loop: Loop) -> dict[str, int]:
+    """Scalars that say how many rounds the short loops inside of one make, with their values."""
+    given = kernel.facts.scalars if kernel.facts is not None else {}
+    axes, names, total = kernel.axes(), set[str](), 1
+    for inner in nested(loop):
+        axis = axes.get(inner)
+        if axis is None or axis.stop is None:
+            return {}
+        names |= kernel.reading.symbols.made_of(axis.stop)
+        total *= rounds(kernel, axis) or 0
+    names -= kernel.program.values.keys()
+    short = 0 < total <= _SHORT and names <= given.keys()
+    return {name: int(given[name]) for name in sorted(names)} if short else {}
 
 
 def _split(parts: Contraction, at: int, counter: str, points: tuple[Point, ...]) -> Iterator[Site]:

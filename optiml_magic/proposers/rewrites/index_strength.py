@@ -9,9 +9,11 @@ from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.cutting import block_names, tuned
 from optiml_magic.kernels.primitives.direct import in_full
+from optiml_magic.kernels.primitives.grids import needed_form
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sized import divisors, sized
+from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
@@ -46,8 +48,15 @@ class IndexStrength(KernelRule):
             partial(tuned, made, _EXTENTS), 0.3,
             Hypothesis("smsp__inst_executed.sum", "lower", "no thread divides its index",
                        (1.1, 3.0)),
-            tuple({wide: x, high: y} for x, y in _SHAPES),
+            tuple({wide: x, high: y} for x, y in _shapes(made)),
         )  # fmt: skip
+
+
+def _shapes(kernel: Kernel) -> list[tuple[int, int]]:
+    """Blocks, first those of which the fewest threads stand beyond the end of a row."""
+    count = needed_form(kernel, "x")
+    length = value(kernel, count) if count is not None else None
+    return sorted(_SHAPES, key=lambda shape: -(length or 0) % shape[0])
 
 
 def _known(kernel: Kernel) -> Iterator[Site]:

@@ -11,12 +11,14 @@ from math import prod
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import in_register
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.grids import needed_form
+from optiml_magic.kernels.primitives.hoisted import hoisted
 from optiml_magic.kernels.primitives.items import WIDEST
 from optiml_magic.kernels.primitives.jammed import (
+    THREADS,
     Several,
     Sharing,
     blocks_name,
@@ -48,6 +50,8 @@ _VECTORS = 2  # what items along x come in, fewer accesses than elements at leas
 _NEAR = 4  # elements that windows lie apart, for which there is a number in the text: ours
 _THREADS = {f"threadIdx.{axis}" for axis in "xyz"}
 _WORK, _LEAST = 256, 4  # rounds of all items along x, and items whatever they are: ours
+_BORDERS = 1 / 32  # of threads near a border, from which on their tests stay: ours
+_ALONE = 2  # times as long as before items take that are taken one by one: ours
 _BLOCKS: Mapping[str, tuple[int, ...]] = {
     "x": (16, 32, 64, 128, 256), "y": (1, 2, 4, 8, 16, 32), "z": (1, 2, 4, 8),
 }  # fmt: skip
@@ -88,6 +92,11 @@ def _along_rows(
 ) -> Iterator[Site | Refused]:
     """Neighbours along x as well, which come and go as vectors."""
     items = _vectors(kernel)
+    if _near(kernel, {"x": items[0]}) >= _BORDERS:
+        padded = [*_padded(kernel, fixed, found, items)]
+        yield from padded
+        if padded:
+            return
     try:
         sharing = shared(kernel, Several({"x": items}, fixed))
     except NotLegal as reason:
@@ -107,27 +116,58 @@ def _along_rows(
         yield _site(kernel, fixed, replace(sharing, saved=saved), items)
 
 
+def _padded(
+    kernel: Kernel, fixed: Mapping[str, int], found: Mapping[str, float], items: tuple[int, ...]
+) -> Iterator[Site]:
+    """The same for those near a border as well, whose tests stay; and with each other axis."""
+    kernel, stay = where_legal(hoisted, kernel), 0
+    for axes in ([], *([axis] for axis in found)):
+        counts = {"x": items, **dict.fromkeys(axes, _SEVERAL)}
+        try:
+            sharing = shared(kernel, Several(counts, fixed, padded=True))
+        except NotLegal:
+            continue
+        stay = stay or sharing.stay
+        whole = all((value(kernel, form) or 0) % width == 0 for form, width in sharing.rows)
+        if whole and sharing.saved["x"] >= _SAVED:
+            near = _near(kernel, {a: n[0] for a, n in counts.items()})
+            yield _site(kernel, fixed, sharing, items, near if sharing.stay < stay else 0.0)
+
+
+def _near(kernel: Kernel, items: Mapping[str, int]) -> float:
+    """The share of threads near a border of their plane, where each takes so many items."""
+    inside = 1.0
+    for axis in "xy":
+        form = needed_form(kernel, axis)
+        count = value(kernel, form) if form is not None else None
+        inside *= max(0, 1 - 2 * items.get(axis, 1) / count) if count else 1
+    return 1 - inside
+
+
 def _site(
-    kernel: Kernel, fixed: Mapping[str, int], sharing: Sharing, vectors: tuple[int, ...]
-) -> Site:
-    left, saved = 1.0, sharing.saved
+    kernel: Kernel, fixed: Mapping[str, int], sharing: Sharing, vectors: tuple[int, ...],
+    near: float = 0.0,
+) -> Site:  # fmt: skip
+    """Items along the axes that share loads; of ``near`` so many threads, each one by one."""
+    left, saved, padded = 1.0, sharing.saved, sharing.stay > 0
     for axis, share in saved.items():
         left *= (1 - share) / (_VECTORS if axis == "x" else 1)
     items = _ITEMS if len(saved) == 1 else _SEVERAL
     counts = {axis: vectors if axis == "x" else _whole(kernel, axis, items) for axis in saved}
-    several = Several(counts, fixed, _BLOCKS)
+    several = Several(counts, fixed, _BLOCKS, padded)
     along = " and ".join(sorted(saved))
     title = f"take several items along {along} together"
+    title += ", those at borders as well" if padded else ""
     title += "".join(f", where {name} is {number}" for name, number in fixed.items())
     enough = _enough(kernel, 4 ** len(saved))
     return Site(
         f"along {along}", title, partial(jam, kernel, several),
-        round((0.8 if enough else 0.3) * (1 - left), 2),
+        round((0.8 if enough else 0.3) * max(0, 1 - left - _ALONE * near), 2),
         Hypothesis(
             _REQUESTS, "lower", "items of a thread share what they load",
             (1.0, round(2 / left, 1)),
         ),
-        _points(kernel, several, deep=sharing.deep),
+        _points(kernel, several, deep=sharing.deep and not padded),
     )  # fmt: skip
 
 
@@ -193,7 +233,8 @@ def _across(kernel: Kernel, several: Several) -> int | None:
 def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...]:
     """Wide blocks of about 256 threads, with more and with fewer items each.
 
-    Where most of the work is in a loop around all items, more of them are worth their registers.
+    Where most of the work is in a loop around all items, more of them are worth their registers;
+    elsewhere more threads are, which hide what loads take.
     """
     names, extents = item_names(kernel, several.counts), extent_names(kernel)
     blocks = blocks_name(kernel)
@@ -205,21 +246,23 @@ def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...
     numbers: tuple[tuple[int, int, int, int], ...]
     numbers = ((0, 0, 4, 1), (0, 0, 4, 4), (1, 0, 4, 1), (2, 0, 4, 1))
     if len(names) == 1:
-        numbers = ((0, 0, 4, 1), (1, 0, 4, 1), (0, 0, 8, 1))
+        few, many = (0, 0, 4, 1), (0, 0, 4, 4)
+        numbers = (*((few, many) if deep else (many, few)), (1, 0, 4, 1))
     elif deep:
         numbers = ((1, 1, 4, 1), (1, 0, 4, 1), (0, 0, 4, 1))
     for at, beside, rows, resident in numbers:
         fit = most // (_WARP * tall["z"])
         own = tall | {"y": max(min(rows, fit) if "y" in extents else 1, tall["y"])}
-        own["x"] = max(_WARP, most // (own["y"] * own["z"]))
+        own["x"] = max(_WARP, THREADS // (own["y"] * own["z"]))
         if wide is not None and "y" in extents:  # no thread beyond the end of a short row
             own["x"] = min(own["x"], max(_BLOCKS["x"][0], wide))
-            own["y"] = max(own["y"], most // (own["x"] * own["z"]))
+            own["y"] = max(own["y"], THREADS // (own["x"] * own["z"]))
         items = {}
         for axis, name in names.items():
             counts = several.counts[axis]
             place = at if axis == first else beside if axis != "x" else 0
             items[name] = counts[min(place, len(counts) - 1)]
-        more = {blocks: min(resident, max(1, _RESIDENT // most))} if blocks else {}
+        size = own["x"] * own["y"] * own["z"]
+        more = {blocks: min(resident, max(1, _RESIDENT // size))} if blocks else {}
         found.append(items | {name: own[axis] for axis, name in extents.items()} | more)
     return tuple(dict(point) for point in dict.fromkeys(tuple(p.items()) for p in found))

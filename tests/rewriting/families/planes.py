@@ -129,16 +129,38 @@ def paired(rng: Random) -> Made:
 
 
 def layer(rng: Random) -> Made:
-    """A layer with channels: each filter over each image, blocks numbered by pairs of these."""
-    high, wide = rng.choice([1, 2, 3]), rng.choice([1, 2, 3])
-    block = rng.choice(["16, 4", "8, 8", "32, 2"])
+    """A layer with channels: each filter over each image, blocks numbered by pairs of these.
+
+    Or threads by all of their outputs; the extents of filters are numbers, or said by sizes.
+    """
+    taps = {"p": rng.choice([1, 2, 3]), "q": rng.choice([1, 2, 3])}
+    given = rng.choice([0, 0, 1])
+    high, wide = taps if given else map(str, taps.values())
+    block, flat = rng.choice(["16, 4", "8, 8", "32, 2"]), rng.choice([0, 0, 1])
     across, down = block.split(", ")
+    here = "((image * filters + filter) * h + row) * w + col"
     numbered = rng.choice(
         ["int image = blockIdx.z / filters, filter = blockIdx.z % filters;",
          "int z = blockIdx.z;\nint filter = z % filters;\nint image = z / filters;"]
     )  # fmt: skip
+    places = (
+        "int col = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        f"int row = blockIdx.y * blockDim.y + threadIdx.y;\n{numbered}\n"
+    )
+    guard, grid = "col < w && row < h", f"cdiv(w, {across}), cdiv(h, {down}), images * filters"
+    if flat:
+        places = (
+            "int t = blockIdx.x * blockDim.x + threadIdx.x;\n"
+            "int col = t % w, row = t / w % h, filter = t / (w * h) % filters, "
+            "image = t / (w * h * filters);\n"
+        )
+        guard, grid, block = (
+            "t < images * filters * h * w", "cdiv(images * filters * h * w, 64)", "64",
+        )  # fmt: skip
+    if flat or "int z" in places:
+        here = rng.choice([here, "t" if flat else "(z * h + row) * w + col"])
     tap = f"((filter * channels + c) * {high} + i) * {wide} + j"
-    at = f"((image * channels + c) * (h + {high - 1}) + row + i) * (w + {wide - 1}) + col + j"
+    at = f"((image * channels + c) * (h + {high} - 1) + row + i) * (w + {wide} - 1) + col + j"
     inner = f"s += x[{at}] * f[{tap}];"
     for name, extent in (("j", wide), ("i", high), ("c", "channels")):
         braced = rng.choice([0, 1])
@@ -146,27 +168,23 @@ def layer(rng: Random) -> Made:
             f"{{\n{inner}\n}}" if braced else inner
         )  # fmt: skip
     end = rng.choice(["s", "fmaxf(s, 0.0f)", "s + bias[filter]"])
-    body = (
-        "int col = blockIdx.x * blockDim.x + threadIdx.x;\n"
-        f"int row = blockIdx.y * blockDim.y + threadIdx.y;\n{numbered}\n"
-        f"if (col < w && row < h) {{\nfloat s = 0.0f;\n{inner}\n"
-        f"out[((image * filters + filter) * h + row) * w + col] = {end};\n}}"
-    )
+    body = f"{places}if ({guard}) {{\nfloat s = 0.0f;\n{inner}\nout[{here}] = {end};\n}}"
     text = (
-        f"#pragma optiml launch layer grid(cdiv(w, {across}), cdiv(h, {down}), images * filters) block({block})\n"
+        f"#pragma optiml launch layer grid({grid}) block({block})\n"
         "__global__ void layer(const float* x, const float* f, const float* bias, float* out, "
-        f"int images, int channels, int filters, int h, int w) {{\n{indented(body)}\n}}\n"
+        f"int images, int channels, int filters, int h, int w, int p, int q) {{\n{indented(body)}\n}}\n"
     )  # fmt: skip
     arrays = {
-        "x": Array("f4", ("images", "channels", f"h + {high - 1}", f"w + {wide - 1}")),
-        "f": Array("f4", ("filters", "channels", str(high), str(wide))),
+        "x": Array("f4", ("images", "channels", f"h + {high} - 1", f"w + {wide} - 1")),
+        "f": Array("f4", ("filters", "channels", high, wide)),
         "bias": Array("f4", ("filters",)),
         "out": Array("f4", ("images", "filters", "h", "w"), "zeros"),
     }
     one, other = sizes_of(rng, ["filters", "w"], _SMALL)
     for sizes in (one, other):
         few = {"images": (1, 2), "channels": (1, 3, 4, 8), "h": (1, 2, 5)}
-        sizes |= {name: rng.choice(values) for name, values in few.items()}
+        drawn = {name: rng.choice(values) for name, values in few.items()}
+        sizes.update(drawn, p=rng.choice([1, 2, 3]) if given else taps["p"], q=taps["q"])
     return Made("layer", text, arrays, one, other)
 
 

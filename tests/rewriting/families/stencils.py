@@ -156,7 +156,7 @@ def layer(rng: Random) -> Made:
     What lies beyond a border is there, or is asked for and left out; filters take whole steps.
     """
     size = rng.choice([1, 2, 3])
-    pad, step = rng.choice([(0, 1), (0, 1), (size // 2, 1), (0, 2)])
+    pad, step = rng.choice([(0, 1), (0, 1), (size // 2, 1), (size // 2, 2), (0, 2)])
     more = f"{size - step - 2 * pad:+d}".replace("+", "+ ").replace("-", "- ")
     high, wide = (f"{step} * {e} {more}" if step > 1 else f"{e} {more}" for e in "hw")
     at = [f"{step} * {p} + {o}" if step > 1 else f"{p} + {o}" for p, o in ("yi", "xj")]
@@ -193,6 +193,53 @@ def layer(rng: Random) -> Made:
     for sizes in (one, other):
         sizes |= {"n": rng.choice([1, 2]), "m": rng.choice([1, 2, 4]), "c": rng.choice([1, 3, 4])}
     return Made("layer", text, arrays, one, other)
+
+
+def halo(rng: Random) -> Made:
+    """A window over a plane as wide as vectors are, whose border is tested row by row or at once.
+
+    Weights may be those of several filters, along z.
+    """
+    wide, high, step = rng.choice([2, 3, 3, 5, 7]), rng.choice([1, 2, 3]), rng.choice([1, 1, 2])
+    left, above = rng.randrange(wide), rng.randrange(high)
+    column, row = f"{step} * x + j - {left}", f"{step} * y + i - {above}"
+    across, down = (
+        rng.choice([f"{at} >= 0 && {at} < {end}", f"!({at} < 0 || {at} >= {end})"])
+        for at, end in (("u", "n"), ("v", "m"))
+    )
+    body = rng.choice([
+        "s += a[v * n + u];", "s += a[v * n + u] * f[(blockIdx.z * 3 + i) * 7 + j];",
+        "s = fmaxf(s, a[v * n + u]);", "{\ns += a[v * n + u];\ncount += 1.0f;\n}",
+    ])  # fmt: skip
+    inner = rng.choice([
+        f"int v = {row}, u = {column};\nif ({across} && {down}) {body}",
+        f"int v = {row}, u = {column};\nif (!({down})) continue;\nif ({across}) {body}",
+        f"const int u = {column}, v = {row};\nif ({down}) if ({across}) {body}",
+    ])  # fmt: skip
+    loops = f"for (int i = 0; i < {high}; ++i)\nfor (int j = 0; j < {wide}; j++) {{\n{inner}\n}}"
+    if rng.choice([0, 0, 1]):
+        loops = (
+            f"for (int i = 0; i < {high}; ++i) {{\nint v = {row};\nif ({down}) {{\n"
+            f"for (int j = 0; j < {wide}; j++) {{\nint u = {column};\nif ({across}) {body}\n}}\n}}\n}}"
+        )
+    if rng.choice([0, 0, 1]):
+        loops = f"for (int q = 0; q < c; ++q) {{\n{loops}\n}}"
+    text = (
+        "#pragma optiml launch halo grid(cdiv(w, 8), cdiv(h, 4), c) block(8, 4)\n"
+        "__global__ void halo(const float* a, const float* f, float* out, int w, int h, int n, int m, int c) {\n"
+        "int x = blockIdx.x * blockDim.x + threadIdx.x;\nint y = blockIdx.y * blockDim.y + threadIdx.y;\n"
+        f"if (x >= w || y >= h) return;\nfloat s = 0.0f, count = 0.0f;\n{loops}\n"
+        "out[(blockIdx.z * h + y) * w + x] = s + count;\n}\n"
+    )
+    arrays = {
+        "a": Array("f4", ("m", "n")), "f": Array("f4", ("c", "21")),
+        "out": Array("f4", ("c", "h", "w"), "zeros"),
+    }  # fmt: skip
+    one, other = sizes_of(rng, ["w", "h"], (4, 8, 12, 16, 20, 36))
+    for sizes in (one, other):
+        extents = {e: step * sizes[a] + rng.choice([0, 0, 4]) for e, a in (("n", "w"), ("m", "h"))}
+        sizes.update(extents, c=rng.choice([1, 2, 4]))
+    return Made("halo", text, arrays, one, other)
 
 
 def weighed(rng: Random) -> Made:
@@ -234,4 +281,4 @@ def weighed(rng: Random) -> Made:
     return Made("weighed", _signed(text), arrays, one, other, scalars)
 
 
-FAMILY = (window, window, window, cross, cross, ends, layer, weighed)
+FAMILY = (window, window, window, cross, cross, ends, layer, halo, weighed)

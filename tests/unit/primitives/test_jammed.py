@@ -52,6 +52,7 @@ if (x < w && y < h) {
             "+ a[(y < h - 1 ? y + 1 : y) * w + x];"),
             "a_at[(y_item - 1) * w] + a_at[(y_item + 1) * w]",
         ),
+        (f"if (x > 0 && x < w - 1) if (y > 0) if (y < h - 1) out[y * w + x] = {CROSS};", "a_at"),
         (
             "if (x < w && y < h && (x + y) % 2 == 0) { int at = y * w + x; out[at] = a[at]; }",
             "a_at[y_item * w]",

@@ -52,3 +52,18 @@ def test_other_divisions_stay() -> None:
     assert not known(TEXT.replace("j / group", "i / group"), group=32)  # once a thread
     assert not known(TEXT.replace("j / group", "j / (group + 1)"), group=32)
     assert not known(TEXT.replace("float s = 0;", "float s = 0; group += i;"), group=32)
+
+
+def test_blocks_are_as_wide_as_rows_first() -> None:
+    text = """
+#pragma optiml launch k grid(cdiv(w * h, 256)) block(256)
+__global__ void k(const float* a, float* out, int w, int h) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < w * h) out[i] = a[i % w] + a[i / w];
+}"""
+    (kernel,) = kernels(parse_program(text), None)
+    for width, block in ((64, (64, 4)), (512, (256, 1)), (96, (32, 8))):
+        facts = LaunchFacts("k", 1, (256, 1, 1), (256, 1, 1), {}, {"w": width, "h": 1024})
+        (site,) = IndexStrength().sites(replace(kernel, facts=facts))
+        assert isinstance(site, Site)
+        assert tuple(site.points[0].values()) == block

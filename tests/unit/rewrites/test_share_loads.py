@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from optiml_magic.kernels.primitives.base import kernels
+from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.proposers.rewrites.kernel_rule import Site
+from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.source.program import parse_program
 
 PLANE = """
@@ -22,11 +28,20 @@ def test_rows_are_shared_along_the_columns(propose, compiles):
         (False, True), (True, False), (True, True),
     }  # fmt: skip
     assert [v for v in values if "ITEMS_X" not in v] == [
+        {"ITEMS_Y": 4, "BLOCK_X": 64, "BLOCK_Y": 4, "BLOCKS": 4},
         {"ITEMS_Y": 4, "BLOCK_X": 64, "BLOCK_Y": 4, "BLOCKS": 1},
         {"ITEMS_Y": 8, "BLOCK_X": 64, "BLOCK_Y": 4, "BLOCKS": 1},
-        {"ITEMS_Y": 4, "BLOCK_X": 32, "BLOCK_Y": 8, "BLOCKS": 1},
     ]
     compiles(found[0].text)
+
+
+def test_blocks_of_short_rows_have_no_more_threads_than_are_worth_their_registers():
+    (kernel,) = kernels(parse_program(PLANE), None)
+    facts = LaunchFacts("k", 1, (3, 3, 1), (16, 16, 1), {}, {"w": 48, "h": 48})
+    sites = ShareLoads().sites(replace(kernel, facts=facts))
+    (rows,) = [s for s in sites if isinstance(s, Site) and s.key == "along x"]
+    first = rows.points[0]
+    assert (first["BLOCK_X"], first["BLOCK_Y"], first["BLOCKS"]) == (16, 16, 4)
 
 
 def test_filters_share_the_image_and_pixels_the_filter(propose):
@@ -86,3 +101,34 @@ __global__ void k(const float* a, const float* f, float* o, int w, int h, int m)
     if (x < w) o[y * w + x] = sum(a + x * m, m) + sum(f + y * m, m);
 }"""
     propose("share_loads", text)
+
+
+LAYER = """
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16), m) block(16, 16)
+__global__ void k(const float* a, const float* f, float* o, int w, int h, int c, int m) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    float s = 0.0f;
+    for (int q = 0; q < c; ++q)
+        for (int i = -1; i <= 1; ++i)
+            for (int j = -1; j <= 1; ++j)
+                if (x + j >= 0 && x + j < w && y + i >= 0 && y + i < h)
+                    s += a[(q * h + y + i) * w + x + j] * f[(blockIdx.z * c + q) * 9 + i * 3 + j + 4];
+    o[(blockIdx.z * h + y) * w + x] = s;
+}"""
+
+
+@pytest.mark.parametrize(("side", "stay"), [(64, True), (1024, False)])
+def test_tests_of_borders_stay_where_many_threads_are_near_one(side, stay):
+    (kernel,) = kernels(parse_program(LAYER), None)
+    grid = (side // 16, side // 16, 32)
+    sizes = {"w": side, "h": side, "c": 16, "m": 32}
+    facts = LaunchFacts("k", 1, grid, (16, 16, 1), {}, sizes)
+    sites = [s for s in ShareLoads().sites(replace(kernel, facts=facts)) if isinstance(s, Site)]
+    found = {s.key: s for s in sites if "those at borders as well" in s.title}
+    assert bool(found) is stay
+    if stay:
+        assert found["along x and z"].prior > found["along x"].prior > found["along x and y"].prior
+        assert found["along x and z"].points[0] == {
+            "ITEMS_X": 4, "ITEMS_Z": 4, "BLOCK_X": 16, "BLOCK_Y": 16, "BLOCKS": 1,
+        }  # fmt: skip

@@ -13,6 +13,8 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
 from optiml_magic.source.program import parse_program
+from tests.rewriting.writing import Array
+from tests.unit.primitives.alike import end_of
 from tests.unit.primitives.shapes import PLANE
 
 TURNED = """\
@@ -142,3 +144,54 @@ def test_deep_products_of_few_tiles_share_their_rounds_first() -> None:
     for sizes in ((2048, 2048, 2048), (512, 512, 64)):
         (whole,) = products(*sizes)
         assert whole.prior == 0.94
+
+
+LAYER = """\
+#pragma optiml launch k grid(cdiv(n * m * h * w, 128)) block(128)
+__global__ void k(const float* x, const float* f, float* out, int n, int c, int m, int h, int w, int r) {
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    int total = n * m * h * w;
+    if (t < total) {
+        int col = t % w, row = t / w % h, filter = t / (w * h) % m, image = t / (w * h * m);
+        float s = 0.0f;
+        for (int q = 0; q < c; q++)
+            for (int i = 0; i < r; i++)
+                for (int j = 0; j < r; j++) {
+                    int y = row + i - 1, z = col + j - 1;
+                    if (y >= 0 && y < h && z >= 0 && z < w)
+                        s += x[((image * c + q) * h + y) * w + z] * f[((filter * c + q) * r + i) * r + j];
+                }
+        out[t] = s;
+    }
+}
+"""
+SIZES = {"n": 2, "c": 3, "m": 5, "h": 9, "w": 34, "r": 3}
+
+
+def layers(text: str = LAYER, **sizes: int) -> list[Site | Refused]:
+    (kernel,) = kernels(parse_program(text), None)
+    facts = LaunchFacts("k", 1, (11, 1, 1), (128, 1, 1), {}, SIZES | sizes)
+    rule = BlockedProduct()
+    return [*rule.sites(rule.shaped(replace(kernel, facts=facts)))]
+
+
+def test_a_layer_of_one_index_whose_filters_are_as_large_as_a_size_says() -> None:
+    (site,) = layers()
+    assert isinstance(site, Site)
+    assert site.title.endswith("the loop over round, where r is 3")
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    assert "#pragma optiml require r == 3" in made.program.text
+    arrays = {
+        "x": Array("f4", ("n", "c", "h", "w")), "f": Array("f4", ("m", "c", "r", "r")),
+        "out": Array("f4", ("n", "m", "h", "w"), "zeros"),
+    }  # fmt: skip
+    point = {"BM": 16, "BN": 32, "BK": 8, "TM": 2, "TN": 2, "BLOCKS": 1}
+    text = made.program.with_values(point).text
+    assert end_of(LAYER, text, arrays, SIZES, SIZES | {"r": 1}, rounds=True) == "narrowed"
+
+
+def test_a_layer_of_large_filters_says_why_it_is_no_product() -> None:
+    found, *_ = layers(r=100)
+    assert isinstance(found, Refused)
+    assert found.reason == "the number of rounds of an inner loop is not a constant"
