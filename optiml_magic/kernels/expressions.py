@@ -224,3 +224,7 @@ def builtin(expression: Expr) -> str:
             spelled = f"{name}.{field}"
             return spelled if spelled in BUILTINS else ""
     return ""
+
+
+def is_logical(expression: Expr) -> bool:
+    return isinstance(expression, Binary) and expression.op in ("&&", "||")

@@ -128,6 +128,7 @@ _MATH = [
     "isinf",
     "isfinite",
 ]
+_LONG = frozenset({"sin", "cos", "tan", "sincos", "pow", "atan", "atan2", "erf", "erfc", "fmod"})
 _PURE = frozenset({name + end for name in _MATH for end in ("", "f", "l")}) | {
     "labs", "llabs", "umin", "umax", "mul24", "umul24", "__mul24", "__umul24", "__mulhi",
     "__umulhi", "mad", "saturate", "__saturatef", "frcp_rn", "rsqrtf", "conj", "real", "imag",
@@ -149,6 +150,11 @@ def bare(name: str) -> str:
 def pure(name: str) -> bool:
     """Whether a function of CUDA's headers only computes from the values it is given."""
     return name in _PURE or bool(_INTRINSIC.fullmatch(name))
+
+
+def is_long(name: str) -> bool:
+    """Whether a function is a hundred instructions and more."""
+    return bare(name).removesuffix("f") in _LONG
 
 
 def atomic(name: str) -> str | None:

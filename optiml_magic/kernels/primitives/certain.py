@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from optiml_magic.kernels.expressions import Choice, Expr
-from optiml_magic.kernels.primitives.decided import Decided, is_logical
+from optiml_magic.kernels.expressions import Choice, Expr, is_logical
+from optiml_magic.kernels.primitives.decided import Decided
 from optiml_magic.kernels.primitives.reached import holds
 from optiml_magic.kernels.tree import If, Leave, Loop, Statement, walk
 

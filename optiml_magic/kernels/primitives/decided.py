@@ -20,8 +20,9 @@ from optiml_magic.kernels.expressions import (
     Unary,
     builtin,
     every,
+    is_logical,
 )
-from optiml_magic.kernels.functions import bare
+from optiml_magic.kernels.functions import is_long
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
@@ -48,7 +49,6 @@ from optiml_magic.kernels.types import named
 
 _UNROLLED = 1536  # accesses of a thread in a row that a compiler is asked for, at most: ours
 _MANY = 16  # accesses that a function counts for which is a hundred instructions and more: ours
-_LONG = frozenset({"sin", "cos", "tan", "sincos", "pow", "atan", "atan2", "erf", "erfc", "fmod"})
 _UNROLL = "#pragma unroll"
 _PURE_CALLS = ("min", "max", "abs")
 
@@ -346,10 +346,8 @@ class Decided:
         total = self._rounds(loop) * self.most
         for inner in loops_in(loop.body):
             total *= self._rounds(inner)
-        called = (e for e in self.effects.inside(loop.body) if isinstance(e, Call))
-        if any(bare(e.function).removesuffix("f") in _LONG for e in called):
-            total *= _MANY
-        return 0 < total <= _UNROLLED
+        called = [e.function for e in self.effects.inside(loop.body) if isinstance(e, Call)]
+        return 0 < total * (_MANY if any(map(is_long, called)) else 1) <= _UNROLLED
 
     def _gathers(self, loop: Loop) -> bool:
         """Whether memory says in each round where a row is that items walk along."""
@@ -400,7 +398,3 @@ def _spread(way: Statement | tuple[Statement, ...] | None) -> tuple[Statement, .
     if isinstance(way, Block) and not any(isinstance(s, Declare) for s in way.body):
         return way.body
     return way if isinstance(way, tuple) else () if way is None else (way,)
-
-
-def is_logical(expr: Expr) -> bool:
-    return isinstance(expr, Binary) and expr.op in ("&&", "||")
