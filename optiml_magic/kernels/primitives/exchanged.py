@@ -60,7 +60,10 @@ def exchange_rows(kernel: Kernel) -> Kernel:
     for part in digits:
         swaps[part] = text(row if part.op == "%" else f"(blockIdx.z / {extents[2]})")
     for place in others:
-        swaps[place] = text(f"(blockIdx.z / {extents[2]} * {by} + {row})")
+        kind = kernel.reading.types.get(place)
+        if kind is None:
+            raise NotLegal("its blocks are not numbered by pairs")
+        swaps[place] = text(f"({kind.name})(blockIdx.z / {extents[2]} * {by} + {row})")
     body = edited(kernel.function.body, swaps)
     index = f"const int {row} = blockIdx.y * blockDim.y + threadIdx.y;"
     first = lines(f"{index}\nif ({row} >= {by}) return;")

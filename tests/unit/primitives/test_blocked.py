@@ -263,7 +263,7 @@ def test_loops_that_are_not_one_stay(old: str, new: str, reason: str) -> None:
     [
         ("row >= h", "row > h", "its launch and its guards do not bound the outputs alike"),
         ("blockIdx.z % filters", "blockIdx.z % channels", "its blocks are not numbered by pairs"),
-        ("float s = 0.0f", "float s = blockIdx.z", "its blocks are not numbered by pairs"),
+        ("float s = 0.0f", "float s = gridDim.z", "its blocks are not numbered by pairs"),
         ("images * filters)", "images)", "its launch and its guards do not bound the outputs alike"),
     ],
 )  # fmt: skip
@@ -271,6 +271,19 @@ def test_blocks_that_are_not_numbered_by_pairs_keep_their_rows(
     old: str, new: str, reason: str
 ) -> None:
     assert refused(exchange_rows(kernel(LAYER.replace(old, new))))[0] == reason
+
+
+@pytest.mark.parametrize("number", ["int z = blockIdx.z;", "unsigned z = blockIdx.z;"])
+def test_a_number_that_is_taken_apart_may_be_asked_for_whole(number: str) -> None:
+    """As one of its own type, below 0 where that is signed."""
+    text = LAYER.replace("blockIdx.z %", "z %").replace("blockIdx.z /", "z /")
+    start = text.index("    int ", text.index("{"))
+    text = f"{text[:start]}    {number}\n{text[start:]}"
+    text = text.replace("float s = 0.0f", "float s = z - 4 < 0 ? 1.0f : 0.5f")
+    found = applied(exchange_rows(applied(collapse(kernel(text), 0))))
+    shapes = {"x": ("images", "channels", "h + 2", "w + 1"), "f": ("filters", "channels", "3", "2"),
+              "out": ("images", "filters", "h", "w")}  # fmt: skip
+    same(text, found, shapes, {"images": 2, "channels": 3, "filters": 5, "h": 3, "w": 34})
 
 
 def test_a_counter_that_was_cut_by_hand_is_one_again() -> None:
