@@ -1,15 +1,21 @@
-"""Roughly what a launch takes at the measured sizes: to compare the launches of one program."""
+"""Roughly what a launch takes at the measured sizes, and how long its code is written out."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.expressions import Call, Expr
+from optiml_magic.kernels.functions import is_long
 from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
+from optiml_magic.kernels.tree import expressions
 
 _RESIDENT = 2048  # threads of a multiprocessor that is full
 _WAIT = 4e-8  # seconds of a round of a loop that loads, several of them under way: ours
+_MANY = 16  # accesses that a function counts for which is a hundred instructions and more: ours
 _UNKNOWN = 32  # rounds of a loop of which nothing is known
 
 
@@ -29,6 +35,19 @@ def rough_seconds(kernel: Kernel) -> float | None:
     ]
     turns = max(1.0, count / (_RESIDENT * chip.sms)) * max((n for _, n in made), default=1)
     return max(count * sum(size * n for size, n in made) / chip.dram_bandwidth, turns * _WAIT)
+
+
+def code_of_calls(kernel: Kernel, found: Iterable[Expr]) -> int:
+    """How many times as long code is as its accesses, for what it calls and what that calls."""
+    count = 0
+    for call in found:
+        if isinstance(call, Call):
+            own = kernel.unit.called(call.function, len(call.arguments))
+            within = [*own, *(more for one in own for more in reached(kernel.unit, one))]
+            inner = (e for one in within for e in expressions(one.body))
+            calls = (e.function for e in (call, *inner) if isinstance(e, Call))
+            count += sum(map(is_long, calls))
+    return _MANY * count or 1
 
 
 def _rounds(known: int | None) -> int:

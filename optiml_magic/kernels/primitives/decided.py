@@ -22,9 +22,9 @@ from optiml_magic.kernels.expressions import (
     every,
     is_logical,
 )
-from optiml_magic.kernels.functions import is_long
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.costs import code_of_calls
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
 from optiml_magic.kernels.primitives.indices import Element, Undecided
 from optiml_magic.kernels.primitives.interior import Interior
@@ -48,7 +48,6 @@ from optiml_magic.kernels.tree import (
 from optiml_magic.kernels.types import named
 
 _UNROLLED = 1536  # accesses of a thread in a row that a compiler is asked for, at most: ours
-_MANY = 16  # accesses that a function counts for which is a hundred instructions and more: ours
 _UNROLL = "#pragma unroll"
 _PURE_CALLS = ("min", "max", "abs")
 
@@ -346,8 +345,7 @@ class Decided:
         total = self._rounds(loop) * self.most
         for inner in loops_in(loop.body):
             total *= self._rounds(inner)
-        called = [e.function for e in self.effects.inside(loop.body) if isinstance(e, Call)]
-        return 0 < total * (_MANY if any(map(is_long, called)) else 1) <= _UNROLLED
+        return 0 < total * code_of_calls(self.kernel, self.effects.inside(loop.body)) <= _UNROLLED
 
     def _gathers(self, loop: Loop) -> bool:
         """Whether memory says in each round where a row is that items walk along."""

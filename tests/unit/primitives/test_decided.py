@@ -9,6 +9,7 @@ from tests.ideas import asked
 
 SUMS = """\
 #pragma optiml launch k grid(cdiv(n, 256), rows) block(256)
+__device__ float wave(float v) { return 1.0f + sinf(v); }
 __global__ void k(const float* x, float* out, int rows, int n) {
     int b = blockIdx.y, i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
@@ -20,7 +21,8 @@ __global__ void k(const float* x, float* out, int rows, int n) {
 
 
 @pytest.mark.parametrize(
-    ("value", "written_out"), [("(0.1f * i * j)", True), ("sinf(0.1f * i * j)", False)]
+    ("value", "written_out"),
+    [("(0.1f * i * j)", True), ("sinf(0.1f * i * j)", False), ("wave(0.1f * i * j)", False)],
 )
 def test_a_loop_of_long_functions_is_not_written_out(value: str, written_out: bool) -> None:
     (idea,) = asked(ShareLoads(), SUMS.replace("VALUE", value))[0]
