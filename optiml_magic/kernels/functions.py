@@ -54,6 +54,7 @@ COMBINING = {
 }  # fmt: skip
 PRODUCTS = frozenset({"__mul24", "__umul24", "mul24", "umul24"})
 FUSED = frozenset({"fma", "fmaf", "__fmaf_rn", "__fma_rn", "__hfma", "__hfma2", "mad"})
+OF_ALL_NUMBERS = ("min", "max", "abs")  # that there are for all kinds of numbers
 _MATH = [
     "abs",
     "acos",

@@ -242,3 +242,9 @@ def expressions(statement: Statement) -> Iterator[Expr]:
     for inner in walk(statement):
         for expression in inner.expressions:
             yield from every(expression)
+
+
+def only_leaves(statement: Statement, kind: str) -> bool:
+    """Whether a statement, in braces or not, leaves in this way and does nothing else."""
+    inside = statement.body if isinstance(statement, Block) else (statement,)
+    return len(inside) == 1 and isinstance(inside[0], Leave) and inside[0].kind == kind

@@ -28,10 +28,10 @@ from optiml_magic.kernels.tree import (
     Declare,
     Evaluate,
     If,
-    Leave,
     Loop,
     Statement,
     Variable,
+    only_leaves,
     walk,
 )
 
@@ -262,9 +262,8 @@ def _check_found(
 
 def _skips(branch: If) -> bool:
     """Whether a branch does nothing but end the round."""
-    inner = _list(branch.then)
     plain = branch.other is None and branch.before is None and not branch.constant
-    return plain and len(inner) == 1 and isinstance(inner[0], Leave) and inner[0].kind == "continue"
+    return plain and only_leaves(branch.then, "continue")
 
 
 def _leads(statement: Statement, branch: If) -> bool:

@@ -142,6 +142,11 @@ class Kernel:
         """The text of a statement, with parts of it exchanged."""
         return Printer(self.unit).statement(edited(node, swaps) if swaps else node)
 
+    def show_inside(self, body: Statement, swaps: Swaps | None = None) -> str:
+        """The text of a body without braces of its own."""
+        shown = self.show(body, swaps).strip()
+        return shown[1:-1].strip() if shown.startswith("{") else shown
+
     def axes(self) -> dict[Loop, Axis]:
         """The loops of the kernel's own body that are read once."""
         return {**self._axes}

@@ -13,7 +13,7 @@ from optiml_magic.kernels.expressions import Assign, Binary, Call, Expr, Step, e
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.endings import denied
-from optiml_magic.kernels.tree import Block, If, Leave, Statement
+from optiml_magic.kernels.tree import Block, If, Statement, only_leaves
 
 
 @primitive
@@ -33,8 +33,7 @@ def _around(kernel: Kernel, body: Sequence[Statement]) -> tuple[Statement, ...] 
     for at in range(len(body) - 2, -1, -1):
         match body[at]:
             case If(before=None, constant=False, other=None, test=test, then=then) as guard:
-                inner = then.body if isinstance(then, Block) else (then,)
-                if len(inner) == 1 and isinstance(inner[0], Leave) and inner[0].kind == "continue":
+                if only_leaves(then, "continue"):
                     rest = Block(None, body[at + 1].line, tuple(body[at + 1 :]))
                     return (*body[:at], If(None, guard.line, denied(kernel, test), rest))
     return None

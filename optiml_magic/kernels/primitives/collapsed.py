@@ -40,8 +40,7 @@ def collapse(kernel: Kernel, at: int) -> Kernel:
         lets.insert(0, f"const int {axis.variable.name} = {whole} % {size};")
         below *= size
     lets.insert(0, f"const int {first.variable.name} = {name} / {below};")
-    inside = kernel.show(loops[-1].body)
-    inside = inside[1:-1].strip() if inside.startswith("{") else inside
+    inside = kernel.show_inside(loops[-1].body)
     made = lines(
         f"for (int {name} = 0; {name} < {rounds} * {below}; ++{name}) {{\n"
         + "\n".join([*lets, inside]) + "\n}"

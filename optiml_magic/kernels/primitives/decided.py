@@ -22,6 +22,7 @@ from optiml_magic.kernels.expressions import (
     every,
     is_logical,
 )
+from optiml_magic.kernels.functions import OF_ALL_NUMBERS
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.costs import code_of_calls
@@ -49,7 +50,6 @@ from optiml_magic.kernels.types import named
 
 _UNROLLED = 1536  # accesses of a thread in a row that a compiler is asked for, at most: ours
 _UNROLL = "#pragma unroll"
-_PURE_CALLS = ("min", "max", "abs")
 
 
 class Decided:
@@ -116,7 +116,7 @@ class Decided:
             case Unary(op=op):
                 return op in "+-!~"
             case Call(function=name):
-                return name in _PURE_CALLS
+                return name in OF_ALL_NUMBERS
         return isinstance(expr, Literal | Name | Binary | Cast | Choice)
 
     def _differs(self, expr: Expr) -> bool:

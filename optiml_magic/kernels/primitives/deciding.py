@@ -43,7 +43,7 @@ from optiml_magic.kernels.tree import (
 REASON = "a whole number that must be exact depends on its last bits"
 
 
-def decided(kernel: Kernel, changed: Iterable[Expr]) -> int:
+def line_decided(kernel: Kernel, changed: Iterable[Expr]) -> int:
     """The first line that stores a whole number by what these decide, and must be right; else 0."""
     reach = _Reach(kernel, {*changed}, frozenset())
     buffers = frozenset[str]()

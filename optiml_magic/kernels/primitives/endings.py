@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from optiml_magic.kernels.expressions import Binary, Expr, Unary
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.tree import Block, If, Leave, Statement, walk
+from optiml_magic.kernels.tree import Block, If, Leave, Statement, only_leaves, walk
 
 _DENIED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
@@ -50,9 +50,8 @@ def _enclosed(kernel: Kernel, statements: Sequence[Statement]) -> tuple[Statemen
     for at, statement in enumerate(statements):
         match statement:
             case If(before=None, constant=False, test=test, then=then, other=None):
-                inner = then.body if isinstance(then, Block) else (then,)
                 rest = statements[at + 1 :]
-                if rest and len(inner) == 1 and _leaves(inner[0]):
+                if rest and only_leaves(then, "return"):
                     within = _enclosed(kernel, rest) or tuple(rest)
                     whole = Block(None, rest[0].line, within)
                     return (*statements[:at], If(None, statement.line, denied(kernel, test), whole))

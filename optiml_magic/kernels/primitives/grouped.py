@@ -101,16 +101,11 @@ def _made(kernel: Kernel, effects: Effects, axis: Axis, size: int, taken: list[s
         for op, new in (("/", word), ("%", part)):
             if _divided(expr, counter, op) == size:
                 swaps[expr] = text(new)
-    again, first = kernel.show(loop.body), kernel.show(loop.body, swaps)
     return "\n".join([
         f"for ({kind} {word} = 0; {word} < {count} / {size}; ++{word}) {{",
         f"for ({kind} {part} = 0; {part} < {size}; ++{part}) {{",
-        f"const {kind} {name} = {word} * {size} + {part};", _inside(first), "}", "}",
+        f"const {kind} {name} = {word} * {size} + {part};",
+        kernel.show_inside(loop.body, swaps), "}", "}",
         f"for ({kind} {name} = {count} / {size} * {size}; {name} < {count}; ++{name}) {{",
-        _inside(again), "}",
+        kernel.show_inside(loop.body), "}",
     ])  # fmt: skip
-
-
-def _inside(body: str) -> str:
-    body = body.strip()
-    return body[1:-1].strip("\n") if body.startswith("{") else body

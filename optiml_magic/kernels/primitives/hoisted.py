@@ -23,12 +23,21 @@ from optiml_magic.kernels.expressions import (
     builtin,
     every,
 )
+from optiml_magic.kernels.functions import OF_ALL_NUMBERS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
 from optiml_magic.kernels.primitives.endings import denied
-from optiml_magic.kernels.tree import Block, Declare, If, Leave, Loop, Statement, Variable, walk
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    If,
+    Loop,
+    Statement,
+    Variable,
+    only_leaves,
+    walk,
+)
 
-_PURE_CALLS = ("min", "max", "abs")
 _DIVIDING = ("/", "%")  # by what may be zero where no round asks for it
 
 
@@ -82,9 +91,7 @@ def _tested(kernel: Kernel, body: Statement) -> _Tested | None:
             case If(before=None, other=None, constant=False, test=test, then=then) if not rest:
                 return _Tested(tuple(lets), tuple(_conjuncts(kernel, test)), then)
             case If(before=None, other=None, constant=False, test=test, then=then):
-                inner = then.body if isinstance(then, Block) else (then,)
-                leaves = inner[0] if len(inner) == 1 else None
-                if not isinstance(leaves, Leave) or leaves.kind != "continue":
+                if not only_leaves(then, "continue"):
                     return None
                 tests = _conjuncts(kernel, Unary(None, "!", test))
                 return _Tested(tuple(lets), tuple(tests), Block(None, rest[0].line, rest))
@@ -139,7 +146,7 @@ def _is_pure(expr: Expr) -> bool:
         case Unary(op=op):
             return op in "+-!~"
         case Call(function=name):
-            return name in _PURE_CALLS
+            return name in OF_ALL_NUMBERS
         case Binary(op=op, right=right) if op in _DIVIDING:
             return isinstance(right, Literal) and bool(right.value)
     return isinstance(expr, Literal | Name | Binary | Cast | Choice) or bool(builtin(expr))

@@ -6,19 +6,15 @@ A local of theirs gets another name where the rest of the kernel has that name t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
 
-from optiml_magic.kernels.editing import Node, edited, text
-from optiml_magic.kernels.expressions import Name
+from optiml_magic.kernels.editing import edited
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.unshadowed import renaming
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
-    Statement,
     Variable,
     Verbatim,
-    expressions,
     walk,
 )
 
@@ -43,24 +39,8 @@ def opened(kernel: Kernel) -> Kernel:
     for variable in own:
         if variable.name in rest:
             new[variable] = kernel.fresh(variable.name, *new.values())
-    inside = tuple(_renamed(s, new) for s in block.body)
+    swaps = renaming(block, new)
+    inside = tuple(edited(s, swaps) for s in block.body)
     made = kernel.rewritten(edited(body, {block: inside}))
     more = opened(made)
     return more if isinstance(more, Kernel) else made
-
-
-def _renamed(statement: Statement, new: Mapping[Variable, str]) -> Statement:
-    swaps: dict[Node, Node] = {
-        e: text(new[e.variable])
-        for e in expressions(statement)
-        if isinstance(e, Name) and e.variable is not None and e.variable in new
-    }
-    made = edited(statement, swaps) if swaps else statement
-    if isinstance(statement, Declare) and isinstance(made, Declare):
-        named = tuple(
-            replace(after, name=new.get(before, after.name))
-            for before, after in zip(statement.variables, made.variables, strict=True)
-        )
-        if any(v in new for v in statement.variables):
-            made = replace(made, span=None, variables=named)
-    return made

@@ -42,6 +42,7 @@ from optiml_magic.kernels.tree import (
     Statement,
     Variable,
     expressions,
+    only_leaves,
     walk,
 )
 from optiml_magic.kernels.types import named
@@ -210,10 +211,10 @@ def _parts(
     going, left = _conjuncts(loop.test), None
     match body:
         case [If(before=None, constant=False, test=test, then=then, other=None), *rest]:
-            if _breaks(then):
+            if only_leaves(then, "break"):
                 left, body = test, rest
         case [If(before=None, constant=False, test=test, then=then, other=Statement() as other)]:
-            if _breaks(other):
+            if only_leaves(other, "break"):
                 going, body = (*going, test), [then]
     return (going, left, tuple(body)) if len(going) + (left is not None) > 1 else None
 
@@ -228,11 +229,6 @@ def _steps(statement: Statement, counter: Variable) -> bool:
                 isinstance(e, Assign | Step | Call | Index) for e in every(value)
             )
     return False
-
-
-def _breaks(statement: Statement) -> bool:
-    inside = statement.body if isinstance(statement, Block) else (statement,)
-    return len(inside) == 1 and isinstance(inside[0], Leave) and inside[0].kind == "break"
 
 
 def _only_begins(before: Statement | None, counter: Variable) -> bool:

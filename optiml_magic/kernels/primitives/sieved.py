@@ -37,10 +37,10 @@ from optiml_magic.kernels.tree import (
     Block,
     Declare,
     If,
-    Leave,
     Loop,
     Statement,
     Variable,
+    only_leaves,
     walk,
 )
 
@@ -105,7 +105,7 @@ def _sieve(kernel: Kernel, axis: Axis) -> Sieve | None:
     loops = (axis.name, *inner)
     guard = next((g for g in kernel.reading.guards
                   if g.test is test.test and g.loops[-len(loops) :] == loops), None)  # fmt: skip
-    if guard is None or not (_continues(test.then) if guard.exits else last):
+    if guard is None or not (only_leaves(test.then, "continue") if guard.exits else last):
         return None
     part = _remainder(test.test, variable, denied=guard.exits)
     symbols = kernel.reading.symbols
@@ -158,7 +158,7 @@ def _idle(statement: Statement) -> bool:
     """Whether a statement declares, or turns rounds away that no remainder decides on."""
     if isinstance(statement, If) and statement.other is None and statement.before is None:
         asks = any(isinstance(e, Binary) and e.op == "%" for e in every(statement.test))
-        return _continues(statement.then) and not asks
+        return only_leaves(statement.then, "continue") and not asks
     return isinstance(statement, Declare | Blank)
 
 
@@ -169,11 +169,6 @@ def _values(loop: Loop) -> tuple[Expr, ...]:
 def _acts(expr: Expr) -> bool:
     """Whether an expression may do more than to compute."""
     return any(isinstance(e, Assign | Step | Call | Lambda | Unread) for e in every(expr))
-
-
-def _continues(then: Statement) -> bool:
-    inside = then.body if isinstance(then, Block) else (then,)
-    return len(inside) == 1 and isinstance(inside[0], Leave) and inside[0].kind == "continue"
 
 
 def _remainder(test: Expr, counter: Variable, *, denied: bool) -> Expr | None:

@@ -15,7 +15,7 @@ from optiml_magic.kernels.primitives.projected import extreme
 from optiml_magic.kernels.primitives.tile_guards import is_bound
 from optiml_magic.kernels.primitives.tile_layout import Layout
 from optiml_magic.kernels.symbols import Compare, Condition
-from optiml_magic.kernels.tree import Block, If, Leave, Statement
+from optiml_magic.kernels.tree import Block, If, Statement, only_leaves
 
 _PLAIN = frozenset({"scalar", "builtin"})
 
@@ -45,7 +45,7 @@ class TileRounds:
                     body = inner
                     continue
                 case (If(test=test, then=then, other=None, before=None), *rest):
-                    leaves = _goes_on(then)
+                    leaves = only_leaves(then, "continue")
                     condition = self._condition(test, then if not leaves else rest)
                     if condition is None or (rest and not leaves):
                         break
@@ -121,8 +121,3 @@ class TileRounds:
             elif by == Polynomial.constant(1):
                 begin = f"max({begin or 0}, {speller.form(-rest)})"
         return begin and f"{begin} / {deep} * {deep}", end
-
-
-def _goes_on(statement: Statement) -> bool:
-    own = statement.body if isinstance(statement, Block) else (statement,)
-    return len(own) == 1 and isinstance(own[0], Leave) and own[0].kind == "continue"

@@ -109,8 +109,7 @@ class _Pair:
             lets.append(f"const {first.type.base} {first.name} = {more}{run} / {by};")
         if second in alone:
             lets.append(f"const {second.type.base} {second.name} = {run} % {by};")
-        inside = kernel.show(self.inner.node.body, swaps).strip()
-        inside = inside[1:-1].strip() if inside.startswith("{") else inside
+        inside = kernel.show_inside(self.inner.node.body, swaps)
         made = lines(
             f"for ({kind} {run} = 0; {run} < {down} * {across}; ++{run}) {{\n"
             + "\n".join([*lets, inside]) + "\n}"

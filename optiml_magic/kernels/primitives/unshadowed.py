@@ -19,7 +19,7 @@ def unshadowed(kernel: Kernel) -> Kernel:
     _find(kernel, body.body, given, hiding)
     if not hiding:
         raise NotLegal("no local hides another")
-    return _called(kernel, hiding)
+    return kernel.rewritten(edited(body, renaming(body, hiding)), tidy=False)
 
 
 @primitive
@@ -36,12 +36,12 @@ def apart_from(kernel: Kernel, other: Kernel) -> Kernel:
                 words.append(called[variable])
     if not called:
         raise NotLegal("none of its locals has the name of a parameter there")
-    return _called(kernel, called)
-
-
-def _called(kernel: Kernel, called: dict[Variable, str]) -> Kernel:
-    """The kernel where these locals have these names."""
     body = kernel.function.body
+    return kernel.rewritten(edited(body, renaming(body, called)), tidy=False)
+
+
+def renaming(body: Statement, called: dict[Variable, str]) -> dict[Node, Node]:
+    """What to exchange, so that these locals have these names."""
     swaps: dict[Node, Node] = {
         e: replace(e, name=called[e.variable], span=None)
         for e in expressions(body)
@@ -58,7 +58,7 @@ def _called(kernel: Kernel, called: dict[Variable, str]) -> Kernel:
                 ),
                 span=None,
             )
-    return kernel.rewritten(edited(body, swaps), tidy=False)
+    return swaps
 
 
 def _find(

@@ -266,8 +266,7 @@ class _Vectorising:
                 after.append(each + group.stored(self.width, here, there))
             for access in group.accesses:
                 swaps[element(self.effects, access) or access.node] = text(f"{own}[{k}]")
-        kept = self.old.show(self.loop.body, swaps)
-        inner = kept[1:-1].strip() if kept.startswith("{") else kept
+        inner = self.old.show_inside(self.loop.body, swaps)
         used = self._used(swaps)
         const = "" if "const" in self.words else "const "
         count = [f"{const}{self.words}{self.variable.name} = {first} + {k};"] if used else []

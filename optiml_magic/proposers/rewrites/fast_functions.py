@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
-from optiml_magic.kernels.primitives.deciding import REASON, decided
+from optiml_magic.kernels.primitives.deciding import REASON, line_decided
 from optiml_magic.kernels.primitives.fast import Kind, angles, fast, kinds_in, of_kind, repeated
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -35,7 +35,7 @@ class FastFunctions(KernelRule):
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         once = () if repeated(kernel, "roots") else ("roots",)
         kinds_here = [kind for kind in kinds_in(kernel) if kind not in once]
-        lines = {kind: decided(kernel, of_kind(kernel, kind)) for kind in kinds_here}
+        lines = {kind: line_decided(kernel, of_kind(kernel, kind)) for kind in kinds_here}
         found = tuple(kind for kind, at in lines.items() if not at)
         choices = [found, *((kind,) for kind in found)] if len(found) > 1 else [found]
         for kinds in choices if found else ():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
-from optiml_magic.kernels.primitives.deciding import REASON, decided, doubles
+from optiml_magic.kernels.primitives.deciding import REASON, doubles, line_decided
 from optiml_magic.kernels.primitives.precision import demotions, in_float, rounded, wished
 from optiml_magic.kernels.primitives.temporaries import in_single
 from optiml_magic.model.hypothesis import Hypothesis
@@ -35,7 +35,7 @@ class FloatLiterals(KernelRule):
         title = f"write {', '.join(names[:_MOST_NAMED])}{more} as float"
         line = wished(kernel)
         single = in_single(kernel) if line else None
-        if isinstance(single, Kernel) and (at := decided(kernel, doubles(kernel))):
+        if isinstance(single, Kernel) and (at := line_decided(kernel, doubles(kernel))):
             single = Refused(REASON, at)
         if isinstance(single, Refused):
             yield Refused(f"this line computes in double: {single.reason}", line)
@@ -46,7 +46,7 @@ class FloatLiterals(KernelRule):
                 partial(in_single, kernel), 0.35 if sums else 0.62, _FEWER,
                 arithmetic=("double temporaries to float",),
             )  # fmt: skip
-        at = decided(kernel, rounded(kernel)) if found else 0
+        at = line_decided(kernel, rounded(kernel)) if found else 0
         if at:
             yield Refused(f"constants in float: {REASON}", at)
         elif found:

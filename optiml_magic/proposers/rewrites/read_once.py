@@ -14,7 +14,7 @@ from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.combine import Group
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.cutting import cut
-from optiml_magic.kernels.primitives.deciding import decided
+from optiml_magic.kernels.primitives.deciding import line_decided
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.items import WIDEST
@@ -121,7 +121,7 @@ def _dividing(kernel: Kernel, found: Again, site: Site) -> Iterator[Site]:
     """A site, and before it one without divisions by one value: then memory is what bounds it."""
     effects = Effects(kernel)
     by = [e for axis in found.axes for e in divisions(kernel, axis.node, effects)]
-    if by and not decided(kernel, by):
+    if by and not line_decided(kernel, by):
         yield replace(
             site, key=f"{site.key} reciprocal", title=f"{site.title}, dividing by reciprocals",
             apply=partial(_multiplied, site), prior=site.prior + 0.02,

@@ -9,7 +9,7 @@ import pytest
 
 from optiml_magic.kernels.expressions import Call, Expr
 from optiml_magic.kernels.primitives.base import Kernel
-from optiml_magic.kernels.primitives.deciding import decided
+from optiml_magic.kernels.primitives.deciding import line_decided
 from optiml_magic.kernels.tree import expressions, walk
 from optiml_magic.model.facts import ArrayFacts, LaunchFacts
 from optiml_magic.proposers.rewrites.fast_functions import FastFunctions
@@ -74,7 +74,7 @@ def line(body: str, arrays: Mapping[str, ArrayFacts] | None = None) -> int:
     if arrays is not None:
         known = LaunchFacts("k", 1, (1, 1, 1), (64, 1, 1), arrays, {})
         kernel = replace(kernel, facts=known)
-    return decided(kernel, _calls(kernel))
+    return line_decided(kernel, _calls(kernel))
 
 
 @pytest.mark.parametrize("name", YES)
