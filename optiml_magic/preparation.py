@@ -160,12 +160,12 @@ class Preparation:
             sides, notes = self._trials.sides(runnable, verified)
         except UsageError as unfit:
             return _invalid(unfit)
-        plans = (*given, *learned, *sides)
         if skipped:
             notes = (f"its `require` leaves {skipped} other sets of inputs out", *notes)
-        same = identity(self._problem, runnable, [plan for _, plan in plans])
+        # How many sides there was time for must not make one program two.
+        same = identity(self._problem, runnable, [plan for _, plan in (*given, *learned)])
         narrower = only_where(program, self._problem.program)
-        return Prepared(runnable, plans, same, notes, narrower)
+        return Prepared(runnable, (*given, *learned, *sides), same, notes, narrower)
 
     def _refused(self, failure: CompileFailure) -> Verdict:
         first = failure.errors[0]

@@ -59,6 +59,7 @@ class Evaluator:
         self._context = Context.of(problem, tools, exact=exact, thorough=thorough)
         self._limit = limit or Limit(tools.timings)
         self._seen: dict[str, Evaluation] = {}
+        self._measured_as: dict[int, Measurement] = {}  # by candidate, as the search saw it
         self._runs: dict[int, tuple[Build, Job]] = {}  # what was measured, until it is understood
         self._best = float("inf")  # seconds of the fastest that may win
         self._best_general = float("inf")  # of those that take all sizes of the input kernel
@@ -353,7 +354,8 @@ class Evaluator:
         if left_out:
             self._note(f"finalists left out, since the time was used up: {left_out}")
         if self._tools.extent == "finalists":
-            slowest = max(map(self._seconds_of, passed.values()), default=0.0)
+            known = [self._measured_as[n].seconds for n in passed if n in self._measured_as]
+            slowest = max(known, default=0.0)
             hazardous, notes = hazards(passed, self._context, slowest)
             settled |= hazardous
             self._notes |= dict.fromkeys(notes)
@@ -362,15 +364,11 @@ class Evaluator:
         timed = self._tools.profiler.settle(runs)
         if isinstance(timed, Fault):
             self._note("the finalists could not be timed again")
-            seen = {number: self._seen[p.identity].measurement for number, p in left.items()}
-            return settled | {number: before for number, before in seen.items() if before}
+            seen = self._measured_as
+            return settled | {number: seen[number] for number in left if number in seen}
         for number, found in zip([0, *left], timed, strict=True):
             settled[number] = self._last(number, found)
         return settled
-
-    def _seconds_of(self, prepared: Prepared) -> float:
-        measured = self._seen[prepared.identity].measurement
-        return measured.seconds if measured else 0.0
 
     def _last(self, number: int, found: Measurement | Execution) -> Measurement | Verdict:
         if isinstance(found, Execution):
@@ -385,6 +383,7 @@ class Evaluator:
         measured = evaluation.measurement
         if measured is None or not evaluation.verdict.passed:
             return
+        self._measured_as[evaluation.candidate] = measured
         if measured.seconds < self._best and evaluation.candidate in self._runs:
             self._tools.profiler.follow(*self._runs[evaluation.candidate], measured)
         self._best = min(self._best, measured.seconds)

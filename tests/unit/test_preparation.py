@@ -48,3 +48,22 @@ def test_a_fresh_text_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(made, Prepared), made
     assert len(parsed) == 1
     assert made.build.early_returns == (10,)
+
+
+def test_a_program_is_the_same_however_many_sides_of_its_dispatch_there_was_time_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    inputs = {"x": np.ones(96, np.dtype([("a", "f4"), ("b", "f4")])), "scale": np.ones(2, "f4"),
+              "out": np.zeros(96, "f4"), "n": 96}  # fmt: skip
+    problem = prepare(Task(TEXT.format(value="1.0"), inputs=inputs), seeds=1)
+    with session(resolve({"device": "emulated"}), counted=True) as members:
+        context = Context.of(problem, members.tools, exact=False, thorough=False)
+        text = TEXT.format(value="3.25")
+        first = stages.prepare(text, context)
+        assert isinstance(first, Prepared)
+        extra = [(first.plans[0][0], first.plans[0][1])]
+        monkeypatch.setattr(type(context.scrutiny.trials), "sides", lambda *_: (extra, ()))
+        again = stages.prepare(text, context)
+    assert isinstance(again, Prepared)
+    assert len(again.plans) == len(first.plans) + 1
+    assert again.identity == first.identity
