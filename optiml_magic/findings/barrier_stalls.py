@@ -21,8 +21,8 @@ _OFTEN = 6  # barriers of a warp
 _WAITING = 0.5  # of the latency that so many barriers are taken to cause
 _BARRIERS = "smsp__barriers.sum"
 _ACTIONS = (
-    "Reduce within a warp by shuffles, and use the barrier only between warps.",
-    "Let each thread do more between two barriers, or use smaller blocks.",
+    ("Reduce within a warp by shuffles, and use the barrier only between warps.", ""),
+    ("Let each thread do more between two barriers, or use smaller blocks.", "fewer_threads"),
 )
 
 
@@ -83,7 +83,9 @@ def _finding(subject: Subject, cause: str, evidence: Evidence, share: float) -> 
         severity=severity(saved(share)),
         cause=f"{cause}{where}: there is little to do in between.",
         evidence=(placed,),
-        actions=tuple(Action(one, metric=metric, factor=(1.2, 8.0)) for one in advice),
+        actions=tuple(
+            Action(one, rewrite=rule, metric=metric, factor=(1.2, 8.0)) for one, rule in advice
+        ),
         gain=(1.0, saved(share)),
         reason="at a barrier the whole block waits for its slowest warp",
     )

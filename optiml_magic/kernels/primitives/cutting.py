@@ -212,14 +212,15 @@ def _extent(kernel: Kernel, axis: str) -> int:
     return found
 
 
-def check_unfixed(kernel: Kernel, *, alone: bool) -> None:
+def check_unfixed(kernel: Kernel, *, alone: bool, dynamic: bool = False) -> None:
     """Raise NotLegal where more than its guards depends on how many threads a block has.
 
-    Threads that work ``alone`` share no memory, and do not wait for each other.
+    Threads that work ``alone`` share no memory, and do not wait for each other. It may have
+    ``dynamic`` shared memory where that stays as large as it is.
     """
     Effects(kernel).straightforward(lanes=True, alone=alone)
     own_text_only(kernel)
-    if kernel.launch.shared is not None:
+    if kernel.launch.shared is not None and not dynamic:
         raise NotLegal("it has dynamic shared memory")
     for word in ("__block_size__", "__cluster_dims__"):
         if word in code(kernel.unit, kernel.function.span):

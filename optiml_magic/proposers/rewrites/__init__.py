@@ -11,6 +11,7 @@ from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.compute_once import ComputeOnce
 from optiml_magic.proposers.rewrites.fast_functions import FastFunctions
+from optiml_magic.proposers.rewrites.fewer_threads import FewerThreads
 from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.fuse_elementwise import FuseElementwise
 from optiml_magic.proposers.rewrites.fuse_map_reduce import FuseMapReduce
@@ -74,6 +75,7 @@ REWRITES: tuple[Rewrite, ...] = (
     SkipRounds(),
     TabulateWeights(),
     Unstage(),
+    FewerThreads(),
     PadShared(),
     RestrictReadonly(),
     UnrollStatic(),

@@ -32,6 +32,7 @@ from . import (
     tables,
     tiles,
     triangles,
+    waits,
     windows,
 )
 
@@ -56,4 +57,5 @@ FAMILIES = {
     "scans": scans.FAMILY,
     "alike": alike.FAMILY,
     "states": states.FAMILY,
+    "waits": waits.FAMILY,
 }
