@@ -183,6 +183,7 @@ class _Looping:
         item, thread = self.names.item, self.names.thread
         if thread in words:
             first = f"threadIdx.{self.axis} + {item} * {self.names.extent}"
+            first = first.removesuffix(" * 1")
             if self.held is not None:  # neighbours, so that most of what they ask for is the lane's
                 first = f"threadIdx.{self.axis} * {self.names.each} + {item}"
             words = f"const unsigned {thread} = {first};\n{words}"

@@ -25,6 +25,7 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _FULL = 16  # warps of a multiprocessor that are enough where threads have more to do; ours
 _EMPTY = 0.1  # the chance of blocks of a warp where there are too few of them; ours
+_OFTEN = 4  # barriers outside of loops; ours
 _MOST = 512  # accesses that are written out; ours
 _WAITS = Hypothesis(
     "smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio", "lower",
@@ -57,7 +58,7 @@ class FewerThreads(KernelRule):
         Waits(kernel, axis)
         warps = threads // WARP
         if warps > 1 and _written_out(kernel, warps):
-            likely = 0.5 if _fills(kernel) else _EMPTY
+            likely = _chance(kernel) if _fills(kernel) else _EMPTY
             try:
                 Held(kernel, warps)
             except NotLegal as reason:
@@ -75,7 +76,21 @@ class FewerThreads(KernelRule):
             name = kernel.fresh("THREADS")
             points = tuple({name: size} for size in wide[:2])
             make = partial(fewer_threads, kernel, wide)
-            yield Site("fewer", "each thread does what several did", make, 0.4, _WAITS, points)
+            yield Site(
+                "fewer",
+                "each thread does what several did",
+                make,
+                0.8 * _chance(kernel),
+                _WAITS,
+                points,
+            )
+
+
+def _chance(kernel: Kernel) -> float:
+    """More where the threads of a block wait again and again."""
+    barriers = kernel.reading.barriers
+    often = len(barriers) > _OFTEN or any(barrier.loops for barrier in barriers)
+    return 0.5 if often else 0.2
 
 
 def _fills(kernel: Kernel) -> bool:
