@@ -17,11 +17,12 @@ from optiml_magic.kernels.expressions import Assign, Call, Expr, Name, Step, Unr
 from optiml_magic.kernels.extents import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.limits import at_least, with_limits
 from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction
 from optiml_magic.kernels.primitives.room import SHARED
+from optiml_magic.kernels.primitives.steady import steadied
 from optiml_magic.kernels.primitives.tile_layout import Layout, Tile
 from optiml_magic.kernels.primitives.tile_outputs import outputs
 from optiml_magic.kernels.primitives.tile_outside import Outside
@@ -46,7 +47,7 @@ def block_outputs(kernel: Kernel, at: int, tile: Tile) -> Kernel:
     """The loop with this number becomes a product of tiles."""
     kernel = kernel.settled()
     loop = loops_in(kernel.function.body)[at]
-    return Blocking(Contraction(kernel, loop), tile).kernel()
+    return where_legal(steadied, Blocking(Contraction(kernel, loop), tile).kernel())
 
 
 class Blocking:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn, where_legal
 from optiml_magic.kernels.primitives.deciding import REASON, doubles, line_decided
 from optiml_magic.kernels.primitives.precision import demotions, in_float, rounded, wished
+from optiml_magic.kernels.primitives.steady import steadied
 from optiml_magic.kernels.primitives.temporaries import in_single
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -53,8 +54,13 @@ class FloatLiterals(KernelRule):
             yield Site(
                 "float",
                 title if names else "call the float versions of functions",
-                partial(in_float, kernel),
+                partial(_in_float, kernel),
                 0.6,
                 _FEWER,
                 arithmetic=("double constants to float",),
             )  # fmt: skip
+
+
+def _in_float(kernel: Kernel) -> Kernel | Refused:
+    """In float, and what is then a float that scalars alone decide computed once."""
+    return in_turn(kernel, (in_float, partial(where_legal, steadied)))
