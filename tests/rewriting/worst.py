@@ -29,6 +29,21 @@ def _rows(
 
 #: What rules got wrong.
 WORST: tuple[Made, ...] = (
+    # A thread's index that is made a float where it is spelled is not the index itself.
+    Made(
+        "index_as_a_float",
+        "#pragma optiml launch tilted grid(cdiv(w, 32), cdiv(h, 2)) block(32, 2)\n"
+        "__global__ void tilted(const float* a, float* out, int w, int h) {\n"
+        "    if (blockIdx.x * 32 + threadIdx.x >= w) return;\n"
+        "    int y = blockIdx.y * 2 + threadIdx.y;\n    if (y >= h) return;\n    float s = 0.0f;\n"
+        "    for (int k = 0; k < w; ++k) s += a[y * w + k] * "
+        "cosf((float)(blockIdx.x * 32 + threadIdx.x) / w);\n"
+        "    out[y * w + blockIdx.x * 32 + threadIdx.x] = s;\n}\n",
+        {"a": Array("f4", ("h", "w")), "out": Array("f4", ("h", "w"), "zeros")},
+        {"w": 37, "h": 9},
+        {"w": 5, "h": 3},
+        exact=False,
+    ),
     # A loop around the items that ends where a local says which a part before it had for itself.
     Made(
         "as_far_as_the_row_behind_all_rows",

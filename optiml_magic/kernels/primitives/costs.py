@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 
 from optiml_magic.chips import CHIPS
-from optiml_magic.kernels.expressions import Call, Expr
-from optiml_magic.kernels.functions import is_long
+from optiml_magic.kernels import functions
+from optiml_magic.kernels.expressions import Call, Expr, every
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
@@ -46,8 +46,13 @@ def code_of_calls(kernel: Kernel, found: Iterable[Expr]) -> int:
             within = [*own, *(more for one in own for more in reached(kernel.unit, one))]
             inner = (e for one in within for e in expressions(one.body))
             calls = (e.function for e in (call, *inner) if isinstance(e, Call))
-            count += sum(map(is_long, calls))
+            count += sum(map(functions.is_long, calls))
     return _MANY * count or 1
+
+
+def is_long(kernel: Kernel, expr: Expr) -> bool:
+    """Whether an expression calls a function of a hundred instructions, or one that does."""
+    return code_of_calls(kernel, every(expr)) > 1
 
 
 def _rounds(known: int | None) -> int:

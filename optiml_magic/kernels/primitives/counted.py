@@ -17,6 +17,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
 from optiml_magic.kernels.primitives.naming import speller_before
+from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement, Variable
@@ -120,13 +121,16 @@ class _Counting:
                 made.append(lines(self.old.show(loop.before).rstrip(";") + ";"))
         elif loop.before is not None:
             made.append(loop.before)
-        made.append(
-            lines(f"for (int {self.name} = 0; {self.name} < {rounds}; ++{self.name}) {shown}")
-        )
+        hints = hints_of(self.old, loop)
+        told = "".join(f"{self.old.show(hint).strip()}\n" for hint in hints)
+        head = f"for (int {self.name} = 0; {self.name} < {rounds}; ++{self.name})"
+        made.append(lines(f"{told}{head} {shown}"))
         made += self._after(rounds)
         if isinstance(loop.before, Declare):
             made = [Block(None, loop.line, tuple(made))] if self._clash(loop.before) else made
-        return self.old.rewritten(edited(self.old.function.body, {loop: tuple(made)}))
+        whole: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(hints)
+        whole[loop] = tuple(made)
+        return self.old.rewritten(edited(self.old.function.body, whole))
 
     def _clash(self, before: Declare) -> bool:
         """Whether a counter of the head would meet another of its name outside of the loop."""

@@ -31,7 +31,7 @@ from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.places import code
 from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.primitives.sizes import rounds
-from optiml_magic.kernels.primitives.staged import hints_before
+from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, Leave, Loop, Statement, walk
@@ -234,15 +234,14 @@ def _held(kernel: Kernel, loop: Loop, found: Sequence[Row], effects: Effects) ->
             assert own_axis.variable is not None
             inner[there] = text(f"{name}[{own_axis.variable.name}]")
     walked = {access.loops[-1] for row in found for access in row.accesses}
-    blocks = [s for s in walk(kernel.function.body) if isinstance(s, Block)]
     for axis in kernel.reading.axes:
         if axis.name not in walked:
             continue
-        inner |= dict.fromkeys(h for b in blocks for h in hints_before(b, axis.node))
+        inner |= dict.fromkeys(hints_of(kernel, axis.node))
         inner[axis.node] = (lines("#pragma unroll"), edited(axis.node, inner))
     made = [f"{row.kind} {name}[{row.count}];" for row, name in zip(found, taken, strict=True)]
     made += [f"if ({count_of(outer, speller, effects)} > 0) {{", *filled, "}"]
-    hints = next((hints_before(b, loop) for b in blocks if loop in b.body), ())
+    hints = hints_of(kernel, loop)
     swaps: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(hints)
     told = [lines(kernel.show(hint).strip()) for hint in hints]
     swaps[loop] = (lines("\n".join(made)), *told, edited(loop, inner))

@@ -26,8 +26,10 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.signature import split_name
 from optiml_magic.kernels.tree import Function, Leave, Statement, expressions
+from optiml_magic.kernels.types import named
 from optiml_magic.kernels.unit import Unit
 
+_WORD = 4  # bytes that hold an index
 _SILENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 
 
@@ -79,6 +81,9 @@ def index(form: Polynomial, axis: str, width: int) -> Polynomial | None:
 def axis_of(kernel: Kernel, expr: Expr) -> str:
     """The axis whose index in the grid an expression is; empty for any other."""
     while isinstance(expr, Cast):
+        kind = named(expr.type, kernel.unit.aliases)
+        if not kind.integral or (kind.size or 0) < _WORD:  # it is another number then
+            return ""
         expr = expr.operand
     if isinstance(expr, Call) and not expr.arguments:
         inner = returned(kernel.unit, expr)

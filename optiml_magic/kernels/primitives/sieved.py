@@ -28,7 +28,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.heads import count_of
 from optiml_magic.kernels.primitives.naming import declared_type, speller_before
-from optiml_magic.kernels.primitives.staged import hints_before
+from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import Compare
@@ -41,7 +41,6 @@ from optiml_magic.kernels.tree import (
     Statement,
     Variable,
     only_leaves,
-    walk,
 )
 
 
@@ -263,8 +262,7 @@ def _stepped(kernel: Kernel, one: Sieve) -> Block:
     body = [kernel.show(s, swaps) for s in inside]
     if stop is None or stop % by:
         body = [f"if ({name} < {count}) {{", *body, "}"]
-    blocks = (s for s in walk(kernel.function.body) if isinstance(s, Block))
-    hints = next((hints_before(b, one.loop) for b in blocks if one.loop in b.body), ())
+    hints = hints_of(kernel, one.loop)
     made = "\n".join([
         "{", f"const {kind} {first} = {start};", *(kernel.show(h).strip() for h in hints),
         f"for ({kind} {turn} = 0; {turn} < {rounds}; ++{turn}) {{",

@@ -22,7 +22,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
-from optiml_magic.kernels.primitives.staged import hints_before
+from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, If, Loop, Statement, Variable, walk
 from optiml_magic.kernels.types import named
 
@@ -51,8 +51,7 @@ def signalled(kernel: Kernel) -> Kernel:
             begun.append(f"unsigned int {name} = 0;")
             swaps |= {statement: lines(f"{name} |= 1;") for statement in one.given}
             behind.append(f"if ({name}) {kernel.show(one.given[0]).strip()}")
-        blocks = (s for s in walk(kernel.function.body) if isinstance(s, Block))
-        hints = next((hints_before(b, loop) for b in blocks if loop in b.body), ())
+        hints = hints_of(kernel, loop)
         told = [lines(kernel.show(hint).strip()) for hint in hints]
         changes |= dict.fromkeys(hints)
         changes[loop] = (*map(lines, begun), *told, edited(loop, swaps), *map(lines, behind))

@@ -24,7 +24,7 @@ from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Condition
-from optiml_magic.kernels.tree import Blank, If, Loop, Statement
+from optiml_magic.kernels.tree import Blank, Block, If, Loop, Statement, walk
 from optiml_magic.kernels.types import CType
 from optiml_magic.source.directives import TuneDirective
 from optiml_magic.source.expressions import parse_expression
@@ -204,6 +204,12 @@ def hints_before(around: Statement, loop: Loop) -> tuple[Statement, ...]:
             return (before,) if before.line == loop.line - 1 else ()
         before = statement
     return ()
+
+
+def hints_of(kernel: Kernel, loop: Loop) -> tuple[Statement, ...]:
+    """The directive to the compiler that belongs to a loop, wherever the loop stands."""
+    blocks = (s for s in walk(kernel.function.body) if isinstance(s, Block) and loop in s.body)
+    return next((hints_before(block, loop) for block in blocks), ())
 
 
 class _Staging:

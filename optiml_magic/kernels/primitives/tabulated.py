@@ -7,7 +7,7 @@ its indices are constants and it lies in registers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
@@ -27,7 +27,7 @@ from optiml_magic.kernels.functions import COMBINING, bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in, names
-from optiml_magic.kernels.primitives.staged import hints_before
+from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import (
     Block,
@@ -38,6 +38,7 @@ from optiml_magic.kernels.tree import (
     Variable,
     walk,
 )
+from optiml_magic.kernels.types import CType
 
 LONGEST = 64  # words that a thread holds
 _WORD = 4
@@ -81,26 +82,83 @@ def _short(axis: Axis, effects: Effects) -> bool:
     )  # fmt: skip
 
 
-class _Round:
-    """A round of a short loop, and what of it is the same in all rounds of the loop around."""
+class Still:
+    """What only computes, from what the rounds of a loop have in common.
 
-    def __init__(self, kernel: Kernel, loop: Loop, axis: Axis, effects: Effects) -> None:
-        self.kernel, self.axis = kernel, axis
+    ``but`` is what may move all the same; ``locals`` are those of a round that are made of it.
+    """
+
+    def __init__(
+        self, kernel: Kernel, loop: Loop, effects: Effects, but: Variable | None = None
+    ) -> None:
+        self.kernel, self.but = kernel, but
         # Variables of the module and functions that read memory are among these.
         self.touching = {access.own for access in kernel.reading.accesses}
         declared = {v for s in walk(loop) if isinstance(s, Declare) for v in s.variables}
-        assert axis.variable is not None
-        self.moving = {*declared, *effects.changed(loop)} - {axis.variable}
-        body = axis.node.body
-        self.statements = body.body if isinstance(body, Block) else (body,)
+        self.moving = {*declared, *effects.changed(loop)} - {but}
         self.locals: dict[Variable, Declare] = {}
-        for one in self.statements:
+        for one in walk(loop.body):
             if isinstance(one, Declare) and len(one.variables) == 1:
                 (variable,) = one.variables
                 plain = not (variable.array or variable.type.depth or variable.type.reference)
                 lasts = variable in effects.lasting and variable.value is not None
-                if plain and lasts and variable.value and self._steady(variable.value):
+                if plain and lasts and variable.value and self.steady(variable.value):
                     self.locals[variable] = one
+
+    def steady(self, expr: Expr) -> bool:
+        """Whether it is such an expression."""
+        moving = self.moving - self.locals.keys()
+        return not moving & names([expr]) and is_value(self.kernel, expr, self.touching)
+
+    def costly(self, expr: Expr) -> bool:
+        """Whether it takes long: a function, or a quotient of floats."""
+        types = self.kernel.reading.types
+        return any(
+            bare(part.function) not in _CHEAP if isinstance(part, Call)
+            else isinstance(part, Binary) and part.op == "/" and _floating(types.get(part))
+            for part in every(expr)
+        )  # fmt: skip
+
+    def made_of(self, node: Expr) -> tuple[Declare, ...]:
+        """The locals of a round that a value is made of, in their order."""
+        asked = {*names([node])}
+        for one in reversed(self.locals.values()):
+            (variable,) = one.variables
+            if variable in asked and variable.value is not None:
+                asked |= names([variable.value])
+        return tuple(one for variable, one in self.locals.items() if variable in asked)
+
+    def kind(self, node: Expr) -> CType | None:
+        """The plain type of a value; None where it has another."""
+        kind = self.kernel.reading.types.get(node)
+        plain = kind and kind.name and not kind.depth and kind.kind in ("int", "float")
+        return kind if plain else None
+
+
+def is_value(kernel: Kernel, expr: Expr, touching: Collection[Expr]) -> bool:
+    """Whether an expression only computes, from plain locals and numbers; none is ``touching``."""
+    for part in every(expr):
+        if part in touching:
+            return False
+        match part:
+            case Name(variable=Variable() as variable):
+                if variable.array or variable.type.depth or variable.type.volatile:
+                    return False
+            case Call() if not only_computes(kernel, part):
+                return False
+            case Member(arrow=True) | Unary(op="*" | "&"):
+                return False
+            case _ if not isinstance(part, _READ):
+                return False
+    return True
+
+
+class _Round:
+    """A round of a short loop, and what of it is the same in all rounds of the loop around."""
+
+    def __init__(self, kernel: Kernel, loop: Loop, axis: Axis, effects: Effects) -> None:
+        self.axis = axis
+        self.still = Still(kernel, loop, effects, but=axis.variable)
 
     def values(self) -> Iterator[Value]:
         within = {s for inner in loops_in(self.axis.node.body) for s in walk(inner)}
@@ -109,61 +167,30 @@ class _Round:
                 continue
             for top in statement.expressions:
                 for node in self._largest(top):
-                    kind = self.kernel.reading.types.get(node)
-                    if kind and kind.name and not kind.depth and kind.kind in ("int", "float"):
+                    kind = self.still.kind(node)
+                    if kind is not None:
                         words = -(-(kind.size or _WORD) // _WORD) * (self.axis.trips or 0)
-                        known, hint = self._made_of(node), _name(statement, node)
+                        known, hint = self.still.made_of(node), named_after(statement, node)
                         yield Value(node, self.axis, known, kind.name, words, hint)
 
     def _largest(self, expr: Expr) -> Iterator[Expr]:
-        moves = names([expr]) & {self.axis.variable, *self.locals}
-        if moves and self._steady(expr) and self._costly(expr):
+        still = self.still
+        known = {one.variables[0] for one in still.made_of(expr)}
+        moves = self.axis.variable in names([expr]) or any(
+            self.axis.variable in names([v.value]) for v in known if v.value is not None
+        )
+        if moves and still.steady(expr) and still.costly(expr):
             yield expr
         else:
             for part in expr.parts:
                 yield from self._largest(part)
-
-    def _steady(self, expr: Expr) -> bool:
-        """Whether it only computes, from what the rounds of the loop around have in common."""
-        for part in every(expr):
-            if part in self.touching:
-                return False
-            match part:
-                case Name(variable=Variable() as variable):
-                    if variable in self.moving - self.locals.keys():
-                        return False
-                    if variable.array or variable.type.depth or variable.type.volatile:
-                        return False
-                case Call() if not only_computes(self.kernel, part):
-                    return False
-                case Member(arrow=True) | Unary(op="*" | "&"):
-                    return False
-                case _ if not isinstance(part, _READ):
-                    return False
-        return True
-
-    def _costly(self, expr: Expr) -> bool:
-        types = self.kernel.reading.types
-        return any(
-            bare(part.function) not in _CHEAP if isinstance(part, Call)
-            else isinstance(part, Binary) and part.op == "/" and _floating(types.get(part))
-            for part in every(expr)
-        )  # fmt: skip
-
-    def _made_of(self, node: Expr) -> tuple[Declare, ...]:
-        asked = {*names([node])}
-        for one in reversed(self.locals.values()):
-            (variable,) = one.variables
-            if variable in asked and variable.value is not None:
-                asked |= names([variable.value])
-        return tuple(one for variable, one in self.locals.items() if variable in asked)
 
 
 def _floating(kind: object) -> bool:
     return getattr(kind, "kind", "") == "float"
 
 
-def _name(statement: Statement, node: Expr) -> str:
+def named_after(statement: Statement, node: Expr) -> str:
     """After the local that begins as it, where there is one."""
     own = statement.variables if isinstance(statement, Declare) else ()
     return next((f"{v.name}_of" for v in own if v.value is node), "made")
@@ -192,7 +219,6 @@ def tabulated(kernel: Kernel, at: int) -> Kernel:
 def _computed(kernel: Kernel, loop: Loop, found: Sequence[Value]) -> Block:
     swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
     made, taken = list[str](), list[str]()
-    blocks = [s for s in walk(kernel.function.body) if isinstance(s, Block)]
     for axis in dict.fromkeys(value.axis for value in found):
         own = [value for value in found if value.axis is axis]
         assert axis.variable is not None
@@ -210,10 +236,10 @@ def _computed(kernel: Kernel, loop: Loop, found: Sequence[Value]) -> Block:
         kind, end = axis.variable.type.base, first + (axis.trips or 0)
         head = f"for ({kind} {counter} = {first}; {counter} < {end}; ++{counter})"
         made += ["#pragma unroll", head + " {\n" + "\n".join(body) + "\n}"]
-        swaps |= dict.fromkeys(h for b in blocks for h in hints_before(b, axis.node))
+        swaps |= dict.fromkeys(hints_of(kernel, axis.node))
     for axis in dict.fromkeys(value.axis for value in found):
         swaps[axis.node] = (lines("#pragma unroll"), edited(axis.node, swaps))
-    hints = next((hints_before(b, loop) for b in blocks if loop in b.body), ())
+    hints = hints_of(kernel, loop)
     told = [lines(kernel.show(hint).strip()) for hint in hints]
     whole: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(hints)
     whole[loop] = (lines("\n".join(made)), *told, edited(loop, swaps))

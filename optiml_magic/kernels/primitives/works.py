@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from optiml_magic.kernels.expressions import Call, Expr, Name, builtin
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.costs import is_long
 from optiml_magic.kernels.primitives.cutting import uses
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in, parted
 from optiml_magic.kernels.primitives.flow import ends
@@ -89,7 +90,8 @@ class Finder:
         for path, body in _bodies(self.kernel.function.body, ()):
             own, covered = tuple(parted(body)), set[int]()
             for at in reversed(range(len(own))):
-                if at in covered or not (loops_in(own[at]) or self.called_loops(own[at])):
+                long = loops_in(own[at]) or self.called_loops(own[at]) or self.is_long(own[at])
+                if at in covered or not long:
                     continue
                 try:
                     common = self._common(path, body, own, at)
@@ -108,6 +110,11 @@ class Finder:
             for function in unit.called(expr.function, len(expr.arguments))
             for loop in loops_in(function.body)
         ]  # fmt: skip
+
+    def is_long(self, statement: Statement) -> bool:
+        """Whether a local is found by a function of a hundred instructions and more."""
+        given = [v.value for v in statement.variables] if isinstance(statement, Declare) else []
+        return any(is_long(self.kernel, value) for value in given if value is not None)
 
     def _common(
         self, path: tuple[Statement, ...], body: Block, own: tuple[Statement, ...], at: int
@@ -226,9 +233,16 @@ class Finder:
         form = self._rounds(self.axes[one]) if isinstance(one, Loop) else self._items(one)
         if any(by < 0 for _, by in form.terms):
             raise NotLegal("there may be less than none of them")
-        if not form.symbols <= self._sizes:
+        if not all(map(self._is_size, form.symbols)):
             raise NotLegal("how many there are depends on more than sizes")
         return form
+
+    def _is_size(self, name: str) -> bool:
+        """Whether a symbol is a size, or the quotient or rest of sizes."""
+        symbol = self.kernel.reading.symbols.table.get(name)
+        if name in self._sizes or symbol is None or symbol.op not in ("/", "%"):
+            return name in self._sizes
+        return all(self._is_size(inner) for form in symbol.arguments for inner in form.symbols)
 
     @property
     def _sizes(self) -> set[str]:

@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.set_apart import set_apart
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import most_rounds, value
 from optiml_magic.kernels.primitives.unravelled import unravelled
@@ -20,11 +21,15 @@ from optiml_magic.kernels.primitives.unscaled import unscaled
 from optiml_magic.kernels.primitives.works import Common, Finder
 from optiml_magic.kernels.tree import Loop, Statement
 from optiml_magic.model.hypothesis import TIME, Hypothesis
+from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.tabulate_weights import short_counted
 
 _FEW = 8  # rounds that each thread may as well make for itself: ours
 _ALIKE = 8  # threads, or rounds around, that compute one thing, below which each may: ours
 _LARGEST = 2**28  # results that are kept, a gigabyte of floats: ours
+_LOOPS, _FUNCTIONS = 0.97, 0.75  # the chances where loops, or functions alone, are saved: ours
+_ONCE = Hypothesis(TIME, "lower", "what threads computed alike is computed once", (1.5, 64.0))
 _LAUNCHES = 4  # that are put in front of a kernel: ours
 
 
@@ -32,7 +37,9 @@ class ComputeOnce(KernelRule):
     """Attention by a thread an output: scores, greatest scores and their sums."""
 
     name = "compute_once"
-    before = (*PLAIN, planar, in_full, direct, opened, unscaled, unravelled)
+    before = (
+        *PLAIN, planar, in_full, direct, opened, unscaled, unravelled, short_counted, set_apart,
+    )  # fmt: skip
     teaches = (
         "A loop depended on some of the indices of its thread alone, so that threads that differ "
         "in the others made the same rounds, each for itself: every channel of an attention found "
@@ -54,13 +61,29 @@ class ComputeOnce(KernelRule):
             yield made
             return
         names = ", ".join(v.name for v in chosen.results)
-        sums = any(rounding(kernel, work) for work in found)
-        yield Site(
-            "once", f"compute {names} in a launch before, once for all threads that ask for it",
-            partial(_apply, kernel), 0.97,
-            Hypothesis(TIME, "lower", "what threads computed alike is computed once", (1.5, 64.0)),
-            arithmetic=("the rounding of products",) if sums else (),
-        )  # fmt: skip
+        title = f"compute {names} in a launch before, once for all threads that ask for it"
+        products = any(not _loops(work) or rounding(kernel, work) for work in found)
+        said = ("the rounding of products",) * products
+        likely = _LOOPS if _loops(chosen) else _FUNCTIONS
+        product = _product(made)
+        if product is not None:
+            arithmetic = tuple(dict.fromkeys((*said, *product.arithmetic)))
+            yield Site(
+                "product", f"{title}, then {product.title}", product.apply, _LOOPS, _ONCE,
+                product.points, arithmetic,
+            )  # fmt: skip
+            likely = min(likely, product.prior)
+        yield Site("once", title, partial(_apply, kernel), likely, _ONCE, arithmetic=said)
+
+
+def _product(made: Kernel) -> Site | None:
+    """What is left as a product of tiles, where it has become one: a transform of many rows."""
+    rule = BlockedProduct()
+    try:
+        sites = [*rule.sites(rule.shaped(made))]
+    except NotLegal:
+        return None
+    return next((site for site in sites if isinstance(site, Site)), None)
 
 
 def _apply(kernel: Kernel) -> Kernel | Refused:
@@ -92,6 +115,8 @@ def _step(kernel: Kernel) -> Kernel | Refused:
 
 def _is_worth(kernel: Kernel, finder: Finder, work: Common) -> bool:
     """Whether enough is computed, often enough, and what is kept of it has room."""
+    if not _loops(work) and not any(isinstance(one, str) for one in work.dropped):
+        return False  # what rounds alone have in common is computed before them
     if kernel.facts is None:
         return True
     sizes = [_size(kernel, finder, one) for one in work.kept]
@@ -100,8 +125,13 @@ def _is_worth(kernel: Kernel, finder: Finder, work: Common) -> bool:
         return False
     kept = math.prod(size or 0 for size in sizes) * len(work.results)
     fewer = math.prod(size or 0 for size in alike)
-    long = _rounds(kernel, finder, work.statements) >= _FEW
+    long = any(map(finder.is_long, work.statements))
+    long = long or _rounds(kernel, finder, work.statements) >= _FEW
     return long and fewer >= _ALIKE and kept <= _LARGEST
+
+
+def _loops(work: Common) -> bool:
+    return any(loops_in(statement) for statement in work.statements)
 
 
 def _size(kernel: Kernel, finder: Finder, one: str | Loop) -> int | None:

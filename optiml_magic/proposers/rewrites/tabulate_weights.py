@@ -5,47 +5,90 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
+from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
-from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.effects import is_simple, loops_in
+from optiml_magic.kernels.primitives.invariant import computed_before, repeating
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.sizes import rounds
-from optiml_magic.kernels.primitives.tabulated import tabulated, tabulating
+from optiml_magic.kernels.primitives.tabulated import LONGEST, tabulated, tabulating
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
+_ROUNDED = ("products are rounded before a sum takes them",)
 _USUAL = 8.0  # rounds of a loop whose number is not known
+
+
+def short_counted(kernel: Kernel) -> Kernel:
+    """Short loops that begin where their thread says, such as at a pixel's place, count from 0."""
+    for at in range(len(loops_in(kernel.function.body))):
+        axis = kernel.axes().get(loops_in(kernel.function.body)[at])
+        known = axis is not None and axis.start is not None and axis.start.value is not None
+        if axis is not None and not known and 1 < (axis.trips or 0) <= LONGEST:
+            kernel = where_legal(as_counted, kernel, at, is_simple)
+    return kernel
 
 
 class TabulateWeights(KernelRule):
     """Weights of a filter along x, which are those of every row; angles of a transform."""
 
     name = "tabulate_weights"
-    before = (*PLAIN, in_full, direct)
+    before = (*PLAIN, in_full, direct, short_counted)
     teaches = (
-        "Every round of a loop computed the same row of weights anew, with functions that take "
-        "dozens of instructions. They are computed once, before the loop, into registers. A "
-        "compiler does so with what it can move by itself, which a function with a branch is not."
+        "Every round of a loop computed the same row of weights anew, or the same value, with "
+        "functions that take dozens of instructions. They are computed once, before the loop, into "
+        "registers. A compiler does so with what it can move by itself, which a function with a "
+        "branch is not."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         found = tabulating(kernel)
         if found is None:
+            yield from self._alike(kernel)
             return
         at, values = found
         loop = loops_in(kernel.function.body)[at]
         axis = kernel.axes().get(loop)
         times = rounds(kernel, axis) if axis is not None else None
-        short = ", ".join(dict.fromkeys(str(v.axis.node.line) for v in values))
-        rounded = any(value.rounded for value in values)
+        rounded = any(value.rounded for value in values) or repeating(kernel)
         yield Site(
             f"before {at}",
-            f"compute what the loop on line {short} weighs by before the one on line {loop.line}",
-            partial(tabulated, kernel, at), 0.8,
-            Hypothesis(
-                "smsp__inst_executed.sum", "lower",
-                "functions of a few numbers are computed once for all rounds",
-                (1.1, max(1.2, float(times or _USUAL))),
-            ),
-            arithmetic=("products are rounded before a sum takes them",) if rounded else (),
+            "compute what a short loop weighs by before the loop around it",
+            partial(_apply, kernel, at), 0.8, _fewer(times),
+            arithmetic=_ROUNDED if rounded else (),
         )  # fmt: skip
+
+    def _alike(self, kernel: Kernel) -> Iterator[Site]:
+        """Values alone, where no short loop has weights of its own."""
+        at = repeating(kernel)
+        if not at:
+            return
+        loop = loops_in(kernel.function.body)[at[0]]
+        axis = kernel.axes().get(loop)
+        times = rounds(kernel, axis) if axis is not None else None
+        yield Site(
+            f"alike {at[0]}",
+            "compute what is the same in all rounds of a loop before it",
+            partial(_before, kernel), 0.6, _fewer(times), arithmetic=_ROUNDED,
+        )  # fmt: skip
+
+
+def _fewer(times: int | None) -> Hypothesis:
+    return Hypothesis(
+        "smsp__inst_executed.sum", "lower",
+        "functions of a few numbers are computed once for all rounds",
+        (1.1, max(1.2, float(times or _USUAL))),
+    )  # fmt: skip
+
+
+def _apply(kernel: Kernel, at: int) -> Kernel | Refused:
+    made = tabulated(kernel, at)
+    return made if isinstance(made, Refused) else _before(made)
+
+
+def _before(kernel: Kernel) -> Kernel:
+    """What rounds have in common before their loops, the outermost first."""
+    for at in range(len(loops_in(kernel.function.body))):
+        kernel = where_legal(computed_before, kernel, at)
+    return kernel

@@ -33,6 +33,7 @@ from . import (
     tiles,
     triangles,
     waits,
+    weights,
     windows,
 )
 
@@ -58,4 +59,5 @@ FAMILIES = {
     "alike": alike.FAMILY,
     "states": states.FAMILY,
     "waits": waits.FAMILY,
+    "weights": weights.FAMILY,
 }

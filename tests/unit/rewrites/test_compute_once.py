@@ -33,7 +33,7 @@ __global__ void attend(const float* q, const float* k, const float* v, float* ou
 
 
 def test_scores_are_computed_once_for_all_channels(propose, compiles):
-    (found,) = propose("compute_once", ATTENTION)
+    tiles, *_, found = propose("compute_once", ATTENTION)
     launches = parse_program(found.text).launches
     assert [launch.kernel for launch in launches] == ["attend_s", "attend_top", "attend"]
     assert found.text.count("mine[e] * k[") == 1
@@ -42,8 +42,11 @@ def test_scores_are_computed_once_for_all_channels(propose, compiles):
         "#pragma optiml scratch top_found f4[h * n]",
     ]
     compiles(found.text)
-    (idea,), _ = asked(ComputeOnce(), ATTENTION)
+    (product, idea), _ = asked(ComputeOnce(), ATTENTION)
     assert idea.arithmetic == ()
+    assert product.title.startswith(f"{idea.title}, then tiles in shared memory")
+    assert "all_tile[own_row][own_col] +=" in tiles.text
+    compiles(tiles.text)
 
 
 def test_sums_that_are_scaled_anew_are_taken_apart_first(propose, compiles):
@@ -64,7 +67,7 @@ __global__ void attend(const float* q, const float* k, const float* v, float* ou
     out[i * d + c] = all / sum;
 }
 """
-    (found,) = propose("compute_once", online)
+    *_, found = propose("compute_once", online)
     assert found.text.count("q[i * d + e] * k[") == 1
     compiles(found.text)
 
@@ -95,3 +98,54 @@ __global__ void k(const float* a, const float* b, float* out, int n, int m) {
 }
 """
     assert asked(ComputeOnce(), product) == ([], [])
+
+
+RESAMPLED = """\
+__device__ float sinc(float x) {
+    if (x == 0.0f) return 1.0f;
+    return sinf(3.14159265f * x) / (3.14159265f * x);
+}
+#pragma optiml launch k grid(cdiv(w, 32), cdiv(h, 8)) block(32, 8)
+__global__ void k(const float* a, float* out, int w, int h, float by) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    float sx = x * by, sy = y * by;
+    int x0 = (int)sx, y0 = (int)sy;
+    float sum = 0.0f;
+    for (int j = y0 - 1; j <= y0 + 2; ++j)
+        for (int i = x0 - 1; i <= x0 + 2; ++i)
+            sum += a[min(max(j, 0), h - 1) * w + min(max(i, 0), w - 1)] * (sinc(sx - i) * sinc(sy - j));
+    out[y * w + x] = sum;
+}
+"""
+
+
+def test_weights_of_rows_and_of_columns_are_tables(propose, compiles):
+    (found,) = propose("compute_once", RESAMPLED)
+    program = parse_program(found.text)
+    assert sorted(str(s.count) for s in program.scratch) == ["h * 4", "w * 4"]
+    assert found.text.partition("__global__ void k(")[2].count("sinc(") == 0
+    compiles(found.text)
+
+
+def test_a_transform_becomes_a_product_with_its_table(propose, compiles):
+    transform = """\
+#pragma optiml launch k grid(cdiv(n, 128), rows) block(128)
+__global__ void k(const float* a, float* out, int rows, int n) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y;
+    if (c >= n) return;
+    float sum = 0.0f;
+    for (int i = 0; i < n; ++i) sum += a[r * n + i] * cosf(3.14159265f * c * i / n);
+    out[r * n + c] = sum;
+}
+"""
+    tiles, *_, table = propose("compute_once", transform)
+    assert "cosf" not in table.text.partition("__global__ void k(")[2]
+    assert "sum_tile" in tiles.text
+    compiles(tiles.text)
+
+
+def test_short_functions_and_those_of_all_indices_stay():
+    for weight in ("fabsf(x - i) * 0.5f", "sinf(x * (float)y)", "sinf(a[x])"):
+        text = RESAMPLED.replace("(sinc(sx - i) * sinc(sy - j))", weight)
+        assert asked(ComputeOnce(), text) == ([], []), weight

@@ -1,0 +1,86 @@
+"""Filters and transforms whose weights are functions of some of their indices alone."""
+
+from __future__ import annotations
+
+from random import Random
+
+from tests.rewriting.writing import Array, Made, axes, flat, program, sizes_of
+
+_SIDES = (1, 2, 3, 5, 8, 13, 17, 21, 33)
+_FUNCTIONS = (
+    "sinf({})", "cosf({}) * 0.5f", "powf(0.9f, fabsf({}))", "expf(-fabsf({}))", "bump({})",
+    "1.0f / (1.0f + {} * {})", "sqrtf(fabsf({}))", "sinf({}) / ({} + 9.5f)",
+)  # fmt: skip
+_BUMP = (
+    "__device__ float bump(float v) {\n    if (v < 0.25f) return 1.0f - v;\n"
+    "    return sinf(v) / v;\n}\n"
+)
+
+
+def _weight(rng: Random, of: list[str]) -> str:
+    """A function of some of these indices, or the product of two."""
+    chosen = rng.sample(of, rng.choice([1, 1, min(2, len(of))]))
+    words = rng.choice(["0.125f * {}", "({} + 0.5f) / 7.0f", "(float){} / s"])
+    inner = " - ".join(words.format(one) for one in chosen)
+    found = rng.choice(_FUNCTIONS).replace("{}", f"({inner})")
+    return f"({found} * {_weight(rng, of)})" if rng.choice([0, 0, 1]) else f"({found})"
+
+
+def _begin(rng: Random, place: str) -> tuple[str, str]:
+    """Where a short loop begins, and how many rounds it makes."""
+    return rng.choice([("0", "3"), ("-1", "4"), (f"{place} - 1", "3"), (f"{place} / 2", "4"),
+                       (f"(int)({place} * 0.75f) - 1", "4"), ("0", "s"), (f"{place}", "s")])  # fmt: skip
+
+
+def resampled(rng: Random) -> Made:
+    """A window around a place, in two directions; weights of rows, columns and both."""
+    (from_j, rows), (from_i, columns) = _begin(rng, "y"), _begin(rng, "x")
+    of = ["x", "y", "i", "j", "s"]
+    local = rng.choice([0, 1])
+    weight = _weight(rng, of)
+    element = f"a[{flat(rng, 'min(max(j, 0), h - 1)', 'w', 'min(max(i, 0), w - 1)')}]"
+    inner = rng.choice([
+        f"sum += {element} * {weight};", f"float g = {weight};\nsum += g * {element};\nall += g;",
+        f"const float g = {weight}, q = {_weight(rng, of)};\nsum += g * {element} - q;",
+        f"if (i != x) sum += {element} / ({weight} + 9.0f);",
+    ])  # fmt: skip
+    before = f"float of_row = {_weight(rng, ['x', 'y', 'j'])};\nsum += of_row;\n" if local else ""
+    body = (
+        f"float sum = 0.0f, all = 1.0f;\nint j0 = {from_j}, i0 = {from_i};\n"
+        f"for (int j = j0; j < j0 + {rows}; ++j) {{\n{before}"
+        f"for (int i = i0; i < i0 + {columns}; i++) {{\n{inner}\n}}\n}}\n"
+        "out[y * w + x] = sum / all;"
+    )
+    body = body.replace(" / all", rng.choice([" / all", ""]))
+    parameters = "const float* a, float* out, int w, int h, int s"
+    text = _BUMP + program(rng, "resampled", parameters, axes(rng, ("x", "w"), ("y", "h")), body)
+    text = text.replace("unsigned int ", "int ").replace("unsigned ", "int ")
+    one, other = sizes_of(rng, ["w", "h"], _SIDES)
+    one["s"], other["s"] = rng.choice([2, 3, 5]), rng.choice([1, 2, 4])
+    plane = Array("f4", ("h", "w"))
+    return Made("resampled", text, {"a": plane, "out": plane}, one, other, exact=False)
+
+
+def transform(rng: Random) -> Made:
+    """Sums of elements of a row, weighted by the column and the round."""
+    of = rng.choice([["x", "k"], ["x", "k", "y"], ["k"], ["x", "w"]])
+    element = "a[y * n + k]"
+    inner = rng.choice([
+        f"sum += {element} * {_weight(rng, of)};",
+        f"float g = {_weight(rng, of)};\nsum += {element} * g;\nother -= {element} * {_weight(rng, of)};",
+        f"sum += {element} * {_weight(rng, of)} * {_weight(rng, ['k'])};",
+    ])  # fmt: skip
+    body = (
+        "float sum = 0.0f, other = 0.0f;\n"
+        f"for (int k = 0; k < n; ++k) {{\n{inner}\n}}\nout[y * w + x] = sum + other;"
+    )
+    parameters = "const float* a, float* out, int w, int h, int n, int s"
+    text = _BUMP + program(rng, "transform", parameters, axes(rng, ("x", "w"), ("y", "h")), body)
+    text = text.replace("unsigned int ", "int ").replace("unsigned ", "int ")
+    one, other = sizes_of(rng, ["w", "h", "n"], _SIDES)
+    one["s"], other["s"] = rng.choice([2, 3, 5]), rng.choice([1, 2, 4])
+    arrays = {"a": Array("f4", ("h", "n")), "out": Array("f4", ("h", "w"))}
+    return Made("transform", text, arrays, one, other, exact=False)
+
+
+FAMILY = (resampled, resampled, transform)
