@@ -29,6 +29,25 @@ def _rows(
 
 #: What rules got wrong.
 WORST: tuple[Made, ...] = (
+    # What memory says of all items alike begins a loop around them.
+    Made(
+        "bags_of_a_block_each",
+        "#pragma optiml launch bags grid(cdiv(w, 32), n) block(32)\n"
+        "__global__ void bags(const float* table, const int* at, const int* starts, float* out, "
+        "int n, int w, int m, int v) {\n"
+        "    int c = blockIdx.x * 32 + threadIdx.x, bag = blockIdx.y;\n    if (c >= w) return;\n"
+        "    int start = starts[bag], stop = starts[bag + 1];\n    float s = 0.0f;\n"
+        "    for (int k = start; k < stop; k++) s += table[at[k] * w + c];\n"
+        "    out[bag * w + c] = s;\n}\n",
+        {
+            "table": Array("f4", ("v", "w")),
+            "at": Array("i4", ("m",), "below v"),
+            "starts": Array("i4", ("n + 1",), "starts m"),
+            "out": Array("f4", ("n", "w"), "zeros"),
+        },
+        {"n": 5, "w": 68, "m": 20, "v": 9},
+        {"n": 3, "w": 37, "m": 8, "v": 4},
+    ),
     # A thread's index that is made a float where it is spelled is not the index itself.
     Made(
         "index_as_a_float",

@@ -37,7 +37,10 @@ from optiml_magic.source.directives import Directive, LaunchDirective
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.program import Program, parse_program
 
+_WIDE = 8  # bytes
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_MACRO = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
+_CALLED = re.compile(r"(\w+)\s*\(")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -127,6 +130,11 @@ class Kernel:
         return kernel
 
     @cached_property
+    def wide(self) -> bool:
+        """Whether it counts in 64 bits somewhere: then places in arrays may need them."""
+        return any(kind.integral and kind.size == _WIDE for kind in self.reading.types.values())
+
+    @cached_property
     def words(self) -> frozenset[str]:
         return frozenset(_WORD.findall(self.program.text))
 
@@ -208,7 +216,8 @@ class Kernel:
         ``helpers`` stand in front of them, where the program does not have them yet.
         """
         edits = []
-        new_helpers = [h for h in helpers if h.strip() not in self.program.text]
+        given = [_beside_macros(helper, self.program.text) for helper in helpers]
+        new_helpers = [h for h in given if h.strip() not in self.program.text]
         if new_helpers:
             first = min(self.unit.origin.origin(*(f.whole or f.span))[0] for f in bodies)
             first = self.program.text.encode().rfind(b"\n", 0, first) + 1
@@ -361,12 +370,28 @@ def _inserted(kernel: Kernel, text: str, helpers: Iterable[str]) -> str:
     start = raw.rfind(b"\n", 0, start) + 1
     before, behind = raw[:start].decode(), raw[start:].decode()
     added = ""
-    for helper in helpers:
+    for helper in (_beside_macros(helper, kernel.program.text) for helper in helpers):
         words = f"{helper.strip()}\n\n"
         if helper.strip() not in before:
             behind = behind.replace(words, "")
             added += words
     return before + added + behind
+
+
+def _beside_macros(helper: str, program: str) -> str:
+    """A function of ours without names that the program has macros for, but for its own.
+
+    A kernel that was made of the program's text has its macros on purpose.
+    """
+    if "__global__" in helper:
+        return helper
+    own = set(_WORD.findall(helper)) - set(_CALLED.findall(helper))
+    for name in sorted(own & set(_MACRO.findall(program))):
+        number = 2
+        while f"{name}_{number}" in own or re.search(rf"\b{name}_{number}\b", program):
+            number += 1
+        helper = re.sub(rf"\b{name}\b", f"{name}_{number}", helper)
+    return helper
 
 
 def _bounded(kernel: Kernel, bounds: str) -> Edit:

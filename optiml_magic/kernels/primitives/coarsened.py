@@ -198,7 +198,7 @@ class _Coarsening:
             known["@x"] = at
         reading = self.old.reading
         steady = frozenset(reading.arrays) - reading.written
-        wide = bool(at) and any(k.integral and k.size == 8 for k in reading.types.values())
+        wide = bool(at) and self.old.wide
         speller = LocalSpeller(
             reading.symbols, known, wide=wide, steady=steady, moved=self.effects.moved
         )

@@ -35,7 +35,6 @@ from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.symbols import Compare, Condition, Some
 from optiml_magic.kernels.tree import Evaluate, Variable
 
-_WIDE = 8  # bytes of an index that may pass 32 bits
 _Box = Sequence[tuple[Polynomial, int, int]]  # indices, each with its least and its greatest
 
 
@@ -189,8 +188,7 @@ class Fetched(Fills):
             raise NotLegal("what is loaded is not an element", load.line)
         if any(self.effects.same(load.array, other) for other in self.kernel.reading.written):
             raise NotLegal(f"`{load.array}` is written", load.line)
-        kinds = self.kernel.reading.types.values()
-        speller.wide = any(kind.integral and kind.size == _WIDE for kind in kinds)
+        speller.wide = self.kernel.wide
         index = form + Polynomial.constant(lane)
         return f"{load.array}[{self._index(load, index, lane, inverse, speller)}]"
 

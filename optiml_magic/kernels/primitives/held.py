@@ -224,7 +224,7 @@ def _held(kernel: Kernel, loop: Loop, found: Sequence[Row], effects: Effects) ->
             place = kernel.show(Evaluate(None, 0, row.source)).removesuffix(";")
         else:
             speller.names[row.axis.name] = counter
-            place = f"{row.array}[{speller.form(speller.local(row.index))}]"
+            place = f"{row.array}[{speller.address(speller.local(row.index))}]"
         head = f"for ({kind} {counter} = 0; {counter} < {row.count}; ++{counter})"
         filled += ["#pragma unroll", f"{head} {name}[{counter}] = {place};"]
         for access in row.accesses:

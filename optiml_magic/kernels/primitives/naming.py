@@ -52,6 +52,14 @@ class LocalSpeller(Speller):
         finally:
             self._below = before
 
+    def address(self, form: Polynomial) -> str:
+        """A place in an array, in 64 bits where the kernel itself counts so."""
+        before, self.wide = self.wide, self.kernel.wide
+        try:
+            return self.form(form)
+        finally:
+            self.wide = before
+
     def _word(self, name: str, depth: int) -> str:
         text = super()._word(name, depth)
         size = self.unsigned.get(text.partition("[")[0]) if self._below else None

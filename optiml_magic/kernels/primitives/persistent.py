@@ -163,9 +163,9 @@ class _Persisting:
         """Put what they hold in the place of branches on the guards, which hold in every round."""
         left = []
         for axis, width, count in zip("xyz", self.old.block, self.counts, strict=False):
-            form = form_of(count.tree)
-            assert form is not None  # it was compared with the guards
-            left.append(room(axis, width or 1, form))
+            form = form_of(count.tree, self.old.reading.symbols)
+            if form is not None:  # else its guard stays
+                left.append(room(axis, width or 1, form))
         left += self._launched()
         held = {
             g.test: g.exits

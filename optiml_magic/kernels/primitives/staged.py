@@ -311,7 +311,7 @@ class _Staging:
         count = rounds if found.step == 1 else f"({rounds}) * {found.step}"
         count += f" {'+' if more > 0 else '-'} {abs(more)}" if more else ""
         step = Polynomial.constant(found.step)
-        first = self._speller().form(found.base + Polynomial.symbol(self.axis.name) * step)
+        first = self._speller().address(found.base + Polynomial.symbol(self.axis.name) * step)
         thread, threads = self._threads()
         return (
             f"for (int {self.slot} = {thread}; {self.slot} < {count}; {self.slot} += {threads}) "

@@ -16,7 +16,6 @@ from optiml_magic.kernels.primitives.places import Place
 from optiml_magic.kernels.primitives.tile_sums import sum_sides
 from optiml_magic.kernels.spelling import Speller
 
-_WIDE = 8  # bytes of an index that may be beyond 32 bits
 RUN = 4  # outputs of a thread that lie together, 16 bytes of floats
 
 
@@ -71,8 +70,7 @@ class Layout:
         self.old = parts.kernel
         self.sums = sum_sides(parts)
         fresh = self.old.fresh
-        kinds = self.old.reading.types.values()
-        self.wide = any(kind.integral and kind.size == _WIDE for kind in kinds)
+        self.wide = self.old.wide
         self.deep, self.blocks = fresh("BK"), fresh("BLOCKS")
         self.threads = fresh("THREADS")
         self.lane, self.warp = fresh("lane"), fresh("warp")

@@ -275,9 +275,12 @@ class Together:
         around = list[str]()  # helpers that stand here, and not in the loops over items
         for part in whole.parts:
             if part.around is not None and part.inner is not None:
-                head = self.kernel.show(part.tree).removesuffix("}").rstrip().removesuffix("{")
+                shown = self.kernel.show(edited(part.tree, self._of_first(part.tree)))
+                head = shown.removesuffix("}").rstrip().removesuffix("{")
                 asked = [line for line in self._needed(each, [head]) if line not in around]
                 around += asked
+                if any(_stands(name, line) for name in self.expanded.values() for line in asked):
+                    raise NotLegal("what a loop asks for each item has", part.around.line)
                 if any(_stands(a.name, line) for a in self.several for line in [*asked, head]):
                     raise NotLegal("each item may make another number of rounds", part.around.line)
                 made += [*asked, f"{head.rstrip()} {{", *self._written(part.inner, each), "}"]
@@ -288,6 +291,14 @@ class Together:
         for window in whole.windows:
             made += window.lines("store")
         return [*self._needed(once, made), *made]
+
+    def _of_first(self, tree: Statement) -> dict[Node, Node]:
+        """What all items have alike, by what the first of them has."""
+        return {
+            e: text(f"{self.expanded[_key(e.variable)]}{'[0]' * len(self.several)}")
+            for e in expressions(tree)
+            if isinstance(e, Name) and e.variable is not None and _key(e.variable) in self.expanded
+        }
 
     def _stacked(
         self, columns: Stacked, helpers: Sequence[tuple[Variable, str]]

@@ -67,7 +67,7 @@ class _Turning:
         self.tiles = [
             fresh(f"{a}_tile{at if arrays.count(a) > 1 else ''}") for at, a in enumerate(arrays)
         ]
-        self.wide = any(k.integral and k.size == 8 for k in self.old.reading.types.values())
+        self.wide = self.old.wide
 
     def kernel(self) -> Kernel:
         decoded = self._decoded()

@@ -252,7 +252,7 @@ class _Vectorising:
         before, after = [], []
         for group in self.groups:
             own = items[group.array]
-            at = speller.form(self._at(group.index, first, speller))
+            at = speller.address(self._at(group.index, first, speller))
             before.append(group.declared(own, self.width, self.many))
             here, there, each = own, f"&{group.array}[{at}]", ""
             if self.strips:
@@ -289,7 +289,7 @@ class _Vectorising:
 
     def _aligned(self, group: Items, speller: LocalSpeller, width: int) -> str:
         own = group.index.without([self.axis.name]) - self._start
-        at = speller.form(speller.local(own))
+        at = speller.address(speller.local(own))
         place = group.array if at == "0" else f"&{group.array}[{at}]"
         return f"(size_t){place} % {width * group.size} == 0"
 

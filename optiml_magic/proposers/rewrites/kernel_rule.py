@@ -73,7 +73,8 @@ class KernelRule(ABC):
         return kernel.shaped((unshadowed, rowed, *self.before) if self.before else ())
 
     def _idea(self, kernel: Kernel, site: Site, view: View, place: int) -> Idea:
-        first = site.points[0]
+        points = tuple(_spelled(kernel, point) for point in site.points)
+        first = points[0]
         numbers = ", ".join(f"{name} = {value}" for name, value in first.items())
         return Idea(
             title=f"{site.title}: {numbers}" if numbers else site.title,
@@ -85,7 +86,7 @@ class KernelRule(ABC):
             prior=site.prior,
             arithmetic=site.arithmetic,
             move=f"{self.name} {place} {site.key}",
-            starts=site.points,
+            starts=points,
             launches=(kernel.launch.kernel or kernel.function.name, *site.joined),
         )
 
@@ -102,3 +103,9 @@ class KernelRule(ABC):
         if beyond is not None:
             return Refusal(self.name, f"`{beyond.condition}` does not hold for the given sizes")
         return dispatched(chosen, before, root).text
+
+
+def _spelled(kernel: Kernel, point: Point) -> Point:
+    """A point by the names that primitives give: others where the text has them already."""
+    tuned = kernel.program.values
+    return {n if n in tuned else kernel.fresh(n): value for n, value in point.items()}

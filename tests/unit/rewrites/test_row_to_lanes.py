@@ -81,3 +81,20 @@ __global__ void k(const unsigned char* image, float* sums, int w, int h) {
         assert "atomicAdd(&sums[" in proposal.text
         assert proposal.arithmetic == ("the order of additions",)
     compiles(found[0].text)
+
+
+def test_places_that_the_kernel_counts_in_64_bits_stay_so(propose):
+    text = """\
+#pragma optiml launch k grid(cdiv(rows, 128)) block(128)
+__global__ void k(const float* a, float* out, int rows, int cols, int pitch) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= rows) return;
+    const float* row = a + (size_t)r * pitch;
+    float s = 0.0f;
+    for (int c = 0; c < cols; c++) s += row[c];
+    out[r] = s;
+}
+"""
+    found = propose("row_to_lanes", text)
+    assert found
+    assert all("&a[(size_t)pitch * r + c_first]" in one.text for one in found)
