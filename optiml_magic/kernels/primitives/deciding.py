@@ -1,10 +1,10 @@
 """Whether floats decide whole numbers that must be right to the last: which branch, which element.
 
 A float that is off by a little is within the tolerance where it is stored. Where it is compared, or
-becomes an index or a whole number, the result is the right one or another one, and no inputs that
-are tried need be those at the border. An edit that makes floats less exact leaves such a kernel
-alone. Values are followed through locals, arrays, functions and branches without regard to order,
-and through memory to the launches behind.
+becomes a whole number, the result is the right one or another one, and no inputs that are tried
+need be those at the border. So it is with the element that a store chooses. An edit that makes
+floats less exact leaves such a kernel alone. Values are followed through locals, arrays, functions
+and branches without regard to order, and through memory to the launches behind.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def line_decided(kernel: Kernel, changed: Iterable[Expr]) -> int:
     reach = _Reach(kernel, {*changed}, frozenset())
     buffers = frozenset[str]()
     while True:
-        lines = [a.line for a in reach.stores if _exact(reach.kernel, a)]
+        lines = [a.line for a in reach.stores if _exact(reach.kernel, a) or reach.misplaces(a)]
         if lines:
             return min(lines)
         behind = reach.kernel.behind
@@ -92,6 +92,7 @@ class _Reach:
         self._variables = set[Variable]()
         self._left = set[Statement]()  # the loops and the body that are left where it decides
         self._told: dict[Access, None] = {}
+        self._placed = set[Access]()  # stores to an element that it chooses
         self._loads: dict[Expr, list[Access]] = {}
         self._stores: dict[Expr, list[Access]] = {}
         for access in kernel.reading.accesses:
@@ -109,6 +110,10 @@ class _Reach:
     def stores(self) -> tuple[Access, ...]:
         """Those to global memory whose value, place or taking place is decided."""
         return tuple(access for access in self._told if access.space == "global")
+
+    def misplaces(self, access: Access) -> bool:
+        """Whether a float may go to another element; counts may where they have a tolerance."""
+        return access in self._placed and not access.element.lane.integral
 
     @property
     def _size(self) -> int:
@@ -179,8 +184,11 @@ class _Reach:
         stored = self._stores.get(e, ())
         if (taken or stored) and (decided or self._holds(e)):
             self._mark(taken)
+            place = e.arguments[:1] if isinstance(e, Call) else taken
+            chosen = any(map(self._holds, place))
             for access in stored:
                 self._told[access] = None
+                self._placed |= {access} if chosen else set()
                 self._arrays.add(access.array)
 
     def _mark(self, taken: Iterable[Expr]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.deciding import REASON, line_decided
 from optiml_magic.kernels.primitives.fast import Kind, angles, fast, kinds_in, of_kind, repeated
+from optiml_magic.kernels.primitives.own_functions import own_functions
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -41,7 +42,7 @@ class FastFunctions(KernelRule):
         for kinds in choices if found else ():
             said = ", ".join(SAID[kind] for kind in kinds)
             yield Site(
-                " ".join(kinds), f"use {said}", partial(fast, kernel, kinds),
+                " ".join(kinds), f"use {said}", partial(_fast, kernel, kinds),
                 0.62 if kinds == found else 0.4,
                 Hypothesis(
                     "smsp__inst_executed.sum", "lower", "the short forms are a few instructions",
@@ -55,3 +56,7 @@ class FastFunctions(KernelRule):
         line = angles(kernel)
         if line:
             yield Refused("a sine is fast near zero alone, and its argument may be anything", line)
+
+
+def _fast(kernel: Kernel, kinds: Sequence[Kind]) -> Kernel | Refused:
+    return fast(where_legal(own_functions, kernel), kinds)

@@ -7,6 +7,7 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn, where_legal
 from optiml_magic.kernels.primitives.deciding import REASON, doubles, line_decided
+from optiml_magic.kernels.primitives.own_functions import own_functions
 from optiml_magic.kernels.primitives.precision import demotions, in_float, rounded, wished
 from optiml_magic.kernels.primitives.steady import steadied
 from optiml_magic.kernels.primitives.temporaries import in_single
@@ -63,4 +64,5 @@ class FloatLiterals(KernelRule):
 
 def _in_float(kernel: Kernel) -> Kernel | Refused:
     """In float, and what is then a float that scalars alone decide computed once."""
-    return in_turn(kernel, (in_float, partial(where_legal, steadied)))
+    own = partial(where_legal, own_functions)
+    return in_turn(kernel, (own, in_float, partial(where_legal, steadied)))

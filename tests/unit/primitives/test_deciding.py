@@ -35,6 +35,8 @@ YES = {
     "a branch": "float v = expf(x[i]); if (v > 1) atomicAdd(count, 1);",
     "a branch the other way": "float v = expf(x[i]); if (v > 1) out[i] = v; else count[i] = 2;",
     "an index": "int b = (int)(expf(x[i]) * 8); atomicAdd(&count[b], 1);",
+    "an element of floats": "atomicAdd(&out[(int)(expf(x[i]) * 8)], x[i]);",
+    "an element that is stored": "out[(int)(expf(x[i]) * 8)] = 1.0f;",
     "a value": "count[i] = __float2int_rn(expf(x[i]));",
     "a choice": "count[i] = expf(x[i]) > 2 ? 1 : 0;",
     "a local that a branch sets": "int c = 0; float v = expf(x[i]); if (v > 1) c = 1; count[i] = c;",
