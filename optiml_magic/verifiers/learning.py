@@ -12,6 +12,7 @@ from optiml_magic.errors import UsageError
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.problem import Instance, Problem
+from optiml_magic.problem.limited import OutOfTime, limited
 from optiml_magic.verifiers import oracle
 from optiml_magic.verifiers.compiled import Compiled
 from optiml_magic.verifiers.conditions import Condition
@@ -19,6 +20,7 @@ from optiml_magic.verifiers.verify import fresh_poison, judge, verify
 
 _SMALL = 1 << 28  # thread instructions of a launch at a small size
 _WILD = 1 << 24  # where an integer may make a loop of any length
+_PATIENCE, _SLOWER = 4.0, 10.0  # seconds, and times the slowest answer so far; ours
 _REFERENCE = "the reference "  # how a message about it begins
 FINAL = "final"  # what the keys of large cases begin with
 
@@ -56,16 +58,26 @@ class Learner:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # of a reference outside of its domain
             try:
-                instance = self._problem.instance(
-                    condition.draw(), condition.name, key, condition.maps
-                )
+                with limited(self._patience):
+                    instance = self._problem.instance(
+                        condition.draw(), condition.name, key, condition.maps
+                    )
                 return Drawn(instance, root.plan(instance))
+            except OutOfTime:
+                self.unanswered[condition.name] = f"takes longer than {self._patience:.2g} s"
+                return None
             except UsageError as error:
                 if error.message.startswith(_REFERENCE):
                     self.unanswered[condition.name] = error.message.removeprefix(_REFERENCE)
                 return None
             except Exception:  # noqa: BLE001  # the task's own code: it does not know such inputs
                 return None
+
+    @property
+    def _patience(self) -> float:
+        """Seconds for the inputs and the answer of one condition."""
+        references = self._problem.references
+        return _PATIENCE + _SLOWER * (references.seconds if references else 0.0)
 
     def tried(self, condition: Condition, drawn: Drawn) -> Instance | None:
         """The set of inputs, if the input kernel is right there; it is on the device then."""
