@@ -1,9 +1,10 @@
 """What rules do first to kernels that are half tuned already, where it applies.
 
 What the threads of a block add up together one thread does in loops, tiles in shared memory become
-direct loads, a launch of whole blocks has a guard, counters that trail others are computed, bits
-are counted at once, the element at a place that a loop keeps is kept with it, flags that rounds
-set are what these combine, and a loop that leaves the kernel ends before.
+direct loads, a launch of whole blocks has a guard, counters that trail others are computed,
+functions that combine stand where they are called, bits are counted at once, the element at a place
+that a loop keeps is kept with it, flags that rounds set are what these combine, and a loop that
+leaves the kernel ends before.
 """
 
 from __future__ import annotations
