@@ -7,7 +7,7 @@ module does not understand becomes a ``Verbatim`` leaf with what it mentions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tree_sitter import Node
@@ -16,6 +16,7 @@ from optiml_magic.kernels.assembly import in_registers
 from optiml_magic.kernels.expressions import Expr, Lambda, Name, Span, Unread
 from optiml_magic.kernels.lift_declarations import DeclarationLifter, declarator_in, is_parameter
 from optiml_magic.kernels.lift_expressions import TooDeepError, span_of
+from optiml_magic.kernels.lift_switch import Case, branches
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -232,6 +233,39 @@ class Lifter(DeclarationLifter):
         finally:
             self.scopes.pop()
 
+    def switch(self, node: Node, lead: Span | None) -> Statement:
+        self.scopes.append({})
+        before, subject = self._condition(node.child_by_field_name("condition"))
+        body = node.child_by_field_name("body")
+        cases = list(self._cases(body)) if body is not None else []
+        self.scopes.pop()
+        if subject is None or any(case is None for case in cases):
+            return self.verbatim(node, "switch statement", lead)
+        found = branches(subject, [case for case in cases if case is not None])
+        if found is None:
+            return self.verbatim(node, "switch statement", lead)
+        return replace(found, span=span_of(node), line=self.line(node), before=before, lead=lead)
+
+    def _cases(self, body: Node) -> Iterator[Case | None]:
+        """The cases of a switch, None for what is none."""
+        for node in body.named_children:
+            if node.type == "comment":
+                continue
+            if node.type != "case_statement" or node.has_error:
+                yield None
+                continue
+            value = node.child_by_field_name("value")
+            colon = next((c for c in node.children if c.type == ":"), node)
+            self.scopes.append({})
+            statements: list[Statement] = []
+            at = colon.end_byte
+            for child in node.named_children:
+                if child.start_byte >= at and child.type != "comment":
+                    statements.append(self.statement(child, (at, child.start_byte)))
+                    at = child.end_byte
+            self.scopes.pop()
+            yield self.expression(value) if value is not None else None, tuple(statements)
+
     def _condition(self, node: Node | None) -> tuple[Statement | None, Expr | None]:
         if node is None:
             return None, None
@@ -388,6 +422,7 @@ _STATEMENTS: dict[str, Callable[[Lifter, Node, Span | None], Statement]] = {
     "init_statement": Lifter.init_statement,
     "expression_statement": Lifter.expression_statement,
     "if_statement": Lifter.branch,
+    "switch_statement": Lifter.switch,
     "for_statement": Lifter.for_loop,
     "while_statement": Lifter.while_loop,
     "do_statement": Lifter.while_loop,

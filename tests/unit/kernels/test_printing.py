@@ -84,7 +84,8 @@ def taken_apart(block: Block) -> Block:
     def apart(statement):
         if isinstance(statement, Block):
             return replace(statement, span=None, body=tuple(map(apart, statement.body)))
-        if isinstance(statement, If) and statement.other is None and statement.before is None:
+        plain = isinstance(statement, If) and statement.head is not None
+        if plain and statement.other is None and statement.before is None:
             return replace(statement, span=None, then=apart(statement.then))
         return statement
 

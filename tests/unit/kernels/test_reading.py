@@ -231,7 +231,7 @@ def test_value_ranges_follow_from_types():
         "int i = 3; auto f = [&]() { i = n; }; unseen(f); out[i] = 1;",
         'int i = 3; asm("mov.u32 %0, %1;" : "=r"(i) : "r"(n)); out[i] = 1;',
         "int i = 3; while (a[i] > 0) { if (a[i] > 1) i = n; else i++; } out[i] = 1;",
-        "int i = 3; switch (n) { case 1: i = 4; break; default: i = 5; } out[i] = 1;",
+        "int i = 3; switch (n) { case 1: i = 4; default: i += 5; } out[i] = 1;",
         "int i = 3, j = 4; int* p = n > 3 ? &i : &j; *p = 7; out[i] = 1;",
         "int i = 3; int* p = &i; unseen(p); out[i] = 1;",
     ],
@@ -250,10 +250,53 @@ def test_uniform_is_what_all_threads_of_a_block_share():
 
 
 def test_text_that_is_not_understood_is_kept_and_its_effects_are_told():
-    found = reading("switch (n) { case 1: out[0] = a[3]; break; default: out[1] = 2; }")
+    found = reading("switch (n) { case 1: out[0] = a[3]; default: out[1] = 2; }")
     assert [v.reason for v in found.verbatim] == ["switch statement"]
     assert {(x.array, x.mode) for x in found.accesses} == {("out", "store"), ("a", "load")}
     assert all(x.verbatim for x in found.accesses)
+
+
+SWITCHES = {
+    """switch (n) {
+        case 1: out[i] = 1; break;
+        case 'A': case M: out[m] = a[i]; break;
+        default: out[0] = 2; }""":
+    "if (n == 1) out[i] = 1; else if (n == 'A' || n == M) out[m] = a[i]; else out[0] = 2;",
+    "switch (n) { default: break; case 1: { out[i] = 1; break; } }": "if (n == 1) out[i] = 1;",
+    "switch (int k = n + 1; k) { case 3: return; } out[i] = 1;":
+    "if (n + 1 == 3) return; out[i] = 1;",
+    """for (int j = 0; j < n; j++) {
+        switch (m) { case 0: continue; case 1: for (;;) break; }
+        out[j] = 1; }""":
+    "for (int j = 0; j < n; j++) { if (m == 0) continue; out[j] = 1; }",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("switch", "ifs"), SWITCHES.items())
+def test_a_switch_whose_cases_end_is_read_as_its_branches(switch, ifs):
+    before = "#define M 7\n__device__ int f(int);\n"
+    ways = [reading(f"int i = threadIdx.x; {body}", before=before) for body in (switch, ifs)]
+    assert not ways[0].verbatim
+    seen = [[(x.array, x.mode, str(x.index), str(x.guard)) for x in w.accesses] for w in ways]
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize(
+    "switch",
+    [
+        "switch (n) { case 1: out[0] = 1; case 2: out[1] = 1; }",
+        "switch (n) { case 1: if (m) break; out[0] = 1; break; case 2: out[1] = 1; }",
+        "switch (n++) { case 1: out[0] = 1; }",
+        "switch (f(n)) { case 1: out[0] = 1; }",
+        "switch (n) { int t; case 1: out[0] = t; }",
+        "switch (n) { case 1: do { out[0] = 1; case 2: out[1] = 1; } while (--m); }",
+        "switch (n) { default: out[0] = 1; }",
+        "switch (n) { }",
+    ],
+)
+def test_a_switch_whose_cases_run_on_is_kept(switch):
+    found = reading(switch, before="__device__ int f(int);\n")
+    assert [v.reason for v in found.verbatim][:1] == ["switch statement"]
 
 
 @pytest.mark.parametrize("text", ["", "__global__ void k(", "__global__ void k(int* a) { a[ }",

@@ -1,0 +1,112 @@
+"""A ``switch`` whose cases end before the next one as the branches that it is short for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from optiml_magic.kernels.expressions import Assign, Binary, Call, Expr, Lambda, Step, Unread, every
+from optiml_magic.kernels.functions import pure
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    Verbatim,
+    walk,
+)
+
+Case = tuple[Expr | None, tuple[Statement, ...]]
+
+
+def branches(subject: Expr, cases: Sequence[Case]) -> If | None:
+    """The cases in their order, the default last, or None where they run on into each other.
+
+    ``cases`` are the labels as they are written, each with its value, None for the default, and
+    what stands below it. What is switched on is asked anew by each test, and so nothing happens in
+    it. Statements keep their own text, the branches have none.
+    """
+    if any(_happens(part) for part in every(subject)):
+        return None
+    default: Statement | None = None
+    tested: list[tuple[Expr, Block]] = []
+    values: list[Expr | None] = []
+    for at, (value, body) in enumerate(cases):
+        values.append(value)
+        if not body and at + 1 < len(cases):
+            continue
+        kept = _until_its_break(body, last=at + 1 == len(cases))
+        if kept is None:
+            return None
+        line = body[0].line if body else 0
+        block = Block(None, line, kept)
+        if None in values:
+            default = block if kept else None
+        else:
+            tests = (Binary(None, "==", subject, each) for each in values if each is not None)
+            test: Expr = next(tests)
+            for other in tests:
+                test = Binary(None, "||", test, other)
+            tested.append((test, block))
+        values = []
+    chain = default
+    for test, block in reversed(tested):
+        chain = If(None, block.line, test, block, chain)
+    return chain if isinstance(chain, If) else None
+
+
+def _happens(part: Expr) -> bool:
+    if isinstance(part, Call):
+        return not pure(part.function)
+    return isinstance(part, (Assign, Step, Lambda, Unread))
+
+
+def _until_its_break(body: Sequence[Statement], last: bool) -> tuple[Statement, ...] | None:
+    """What a case does before it leaves the switch, None where that is not at its end alone."""
+    kept, ended = _cut(body)
+    inside = [s for statement in kept for s in walk(statement)]
+    if any(isinstance(s, Verbatim) for s in inside) or any(map(_breaks, kept)):
+        return None
+    return kept if ended or last else None
+
+
+def _cut(body: Sequence[Statement]) -> tuple[tuple[Statement, ...], bool]:
+    """Statements without the break that they end in, and whether nothing runs on behind them."""
+    ran = [s for s in body if not isinstance(s, Blank)]
+    if not ran:
+        return tuple(body), False
+    final = ran[-1]
+    if isinstance(final, Leave) and final.kind == "break":
+        return tuple(body[: body.index(final)]), True
+    if isinstance(final, Block):
+        inner, ended = _cut(final.body)
+        if len(inner) < len(final.body):
+            final = replace(final, span=None, tail=None, body=inner)
+        return (*body[: body.index(ran[-1])], final), ended
+    return tuple(body), _leaves(final)
+
+
+def _leaves(statement: Statement) -> bool:
+    match statement:
+        case Leave():
+            return True
+        case Block(body=body):
+            return bool(body) and _leaves(body[-1])
+        case If(then=then, other=other):
+            return other is not None and _leaves(then) and _leaves(other)
+    return False
+
+
+def _breaks(statement: Statement) -> bool:
+    """Whether a break in it leaves what is around it."""
+    return any(leave.kind == "break" for leave in _outward(statement))
+
+
+def _outward(statement: Statement) -> Iterator[Leave]:
+    if isinstance(statement, Leave):
+        yield statement
+    if not isinstance(statement, Loop):
+        for inner in statement.statements:
+            yield from _outward(inner)
