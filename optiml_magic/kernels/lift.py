@@ -16,6 +16,14 @@ from optiml_magic.kernels.assembly import in_registers
 from optiml_magic.kernels.expressions import Expr, Lambda, Name, Span, Unread
 from optiml_magic.kernels.lift_declarations import DeclarationLifter, declarator_in, is_parameter
 from optiml_magic.kernels.lift_expressions import TooDeepError, span_of
+from optiml_magic.kernels.lift_nodes import (
+    copies,
+    head_is_sound,
+    in_class,
+    named,
+    outermost,
+    outside,
+)  # fmt: skip
 from optiml_magic.kernels.lift_switch import Case, branches
 from optiml_magic.kernels.tree import (
     Blank,
@@ -30,7 +38,7 @@ from optiml_magic.kernels.tree import (
     TypeName,
     Verbatim,
 )
-from optiml_magic.source.syntax import name_of, walk
+from optiml_magic.source.syntax import walk
 
 _NOTHING = frozenset(
     {
@@ -39,7 +47,6 @@ _NOTHING = frozenset(
         "struct_specifier", "empty_declaration",
     }
 )  # fmt: skip
-_METHODS = frozenset({"field_identifier", "operator_name"})
 _NAMES = frozenset({"identifier", "field_identifier", "type_identifier"})
 _KEYWORDS = ("struct ", "union ", "enum ", "typename ", "class ")
 _PARAMETERS = frozenset(
@@ -59,12 +66,6 @@ _HOLDERS = frozenset(
         "else_clause",
     }
 )
-_SCOPES = frozenset(
-    {
-        "namespace_definition", "declaration_list", "linkage_specification", "preproc_if",
-        "preproc_ifdef", "preproc_else", "preproc_elif",
-    }
-)  # fmt: skip
 _DEEPEST = 150
 _LeaveKind = Literal["return", "break", "continue"]
 _LEAVES: dict[str, _LeaveKind] = {
@@ -81,12 +82,12 @@ class Lifter(DeclarationLifter):
     def functions(self) -> Iterator[Function]:
         """Every function with a body, in the order of the text."""
         for node in walk(self.syntax.root):
-            if node.type == "function_definition" and _name(node):
+            if node.type == "function_definition" and named(node):
                 yield self.function(node)
 
     def declarations(self) -> Iterator[Declare]:
         """The variables of the module and its constants, in the order of the text."""
-        for node in _outside(self.syntax.root):
+        for node in outside(self.syntax.root):
             if node.type == "declaration":
                 self.scopes = [{}]  # names of the module are no variables of a function
                 lifted = self.declaration(node, None)
@@ -119,7 +120,7 @@ class Lifter(DeclarationLifter):
         bounds = next((c for c in node.children if c.type == "launch_bounds"), None)
         first = bounds.named_children[0] if bounds and bounds.named_children else None
         return Function(
-            name="::".join([*self._namespaces(node), _name(node)]),
+            name="::".join([*self._namespaces(node), named(node)]),
             span=(node.start_byte, node.end_byte),
             line=self.line(node),
             parameters=parameters,
@@ -127,11 +128,11 @@ class Lifter(DeclarationLifter):
             body=self._body(body) if body is not None else Block(None, self.line(node), ()),
             result=result,
             kernel=any(child.type == "__global__" for child in node.children),
-            method=_in_class(node),
+            method=in_class(node),
             required=sum(child.type != "optional_parameter_declaration" for child in nodes),
             launch_bounds=self.text(first) or None,
             head=(node.start_byte, body.start_byte) if body is not None else None,
-            whole=(_outermost(node).start_byte, node.end_byte),
+            whole=(outermost(node).start_byte, node.end_byte),
         )
 
     def _body(self, node: Node) -> Block:
@@ -161,7 +162,7 @@ class Lifter(DeclarationLifter):
         required = sum(child.type != "optional_parameter_declaration" for child in nodes)
         function = Function("", span_of(node), self.line(node), parameters, (), lifted,
                             TypeName("auto"), required=required)  # fmt: skip
-        return Lambda(span_of(node), function, _copies(captures), mentions)
+        return Lambda(span_of(node), function, copies(captures), mentions)
 
     def block(self, node: Node, lead: Span | None = None) -> Statement:
         self.scopes.append({})
@@ -197,7 +198,7 @@ class Lifter(DeclarationLifter):
         lifted = _STATEMENTS.get(kind)
         if lifted is None:
             return self.verbatim(node, kind.replace("_", " "), lead)
-        if node.has_error and not _head_is_sound(node):
+        if node.has_error and not head_is_sound(node):
             return self.verbatim(node, "the grammar stops here", lead)
         return lifted(self, node, lead)
 
@@ -368,53 +369,6 @@ class Lifter(DeclarationLifter):
             elif child.type.endswith(("_statement", "_loop")) or child.type == "ERROR":
                 yield self.statement(child)
         self.scopes.pop()
-
-
-def _outside(node: Node) -> Iterator[Node]:
-    """What stands outside of functions and classes."""
-    for child in node.named_children:
-        if child.type == "declaration":
-            yield child
-        elif child.type in _SCOPES:
-            yield from _outside(child)
-
-
-def _copies(captures: str) -> bool:
-    """Whether a lambda copies something that it captures."""
-    names = [name.strip() for name in captures.strip("[] ").split(",")]
-    return any(name and not name.startswith("&") and name != "this" for name in names)
-
-
-def _name(node: Node) -> str:
-    """The name of a function, or of a method such as ``operator()``."""
-    declarator = node.child_by_field_name("declarator")
-    while declarator is not None and declarator.type not in _METHODS:
-        declarator = declarator.child_by_field_name("declarator") or declarator_in(declarator)
-    own = declarator.text.decode() if declarator is not None and declarator.text else ""
-    return own or name_of(node)
-
-
-def _outermost(node: Node) -> Node:
-    """A function with the template heads around it."""
-    while node.parent is not None and node.parent.type == "template_declaration":
-        node = node.parent
-    return node
-
-
-def _in_class(node: Node) -> bool:
-    parent = node.parent
-    while parent is not None:
-        if parent.type == "field_declaration_list":
-            return True
-        parent = parent.parent
-    return False
-
-
-def _head_is_sound(node: Node) -> bool:
-    """Whether all errors of a statement are inside the statements below it."""
-    inner = ("body", "consequence", "alternative")
-    below = {child.id for part in inner for child in node.children_by_field_name(part)}
-    return bool(below) and not any(c.has_error for c in node.children if c.id not in below)
 
 
 _STATEMENTS: dict[str, Callable[[Lifter, Node, Span | None], Statement]] = {

@@ -16,21 +16,14 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from optiml_magic.kernels.editing import Node, Swaps, edited
 from optiml_magic.kernels.expressions import Call, Name
 from optiml_magic.kernels.operations import Operations
+from optiml_magic.kernels.primitives.macros import beside_macros
 from optiml_magic.kernels.printing import Printer, printed
 from optiml_magic.kernels.read import read
 from optiml_magic.kernels.reading import Axis, Reading
 from optiml_magic.kernels.signature import split_name
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.tidying import tidied
-from optiml_magic.kernels.tree import (
-    Block,
-    Evaluate,
-    Function,
-    Loop,
-    Statement,
-    expressions,
-    walk,
-)
+from optiml_magic.kernels.tree import Block, Evaluate, Function, Loop, Statement, expressions, walk
 from optiml_magic.kernels.unit import Unit, lift_program
 from optiml_magic.model.facts import Facts, LaunchFacts
 from optiml_magic.source.directives import Directive, LaunchDirective
@@ -38,9 +31,6 @@ from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.program import Program, parse_program
 
 _WIDE = 8  # bytes
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_MACRO = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
-_CALLED = re.compile(r"(\w+)\s*\(")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -216,7 +206,7 @@ class Kernel:
         ``helpers`` stand in front of them, where the program does not have them yet.
         """
         edits = []
-        given = [_beside_macros(helper, self.program.text) for helper in helpers]
+        given = [beside_macros(helper, self.program.text) for helper in helpers]
         new_helpers = [h for h in given if h.strip() not in self.program.text]
         if new_helpers:
             first = min(self.unit.origin.origin(*(f.whole or f.span))[0] for f in bodies)
@@ -370,28 +360,12 @@ def _inserted(kernel: Kernel, text: str, helpers: Iterable[str]) -> str:
     start = raw.rfind(b"\n", 0, start) + 1
     before, behind = raw[:start].decode(), raw[start:].decode()
     added = ""
-    for helper in (_beside_macros(helper, kernel.program.text) for helper in helpers):
+    for helper in (beside_macros(helper, kernel.program.text) for helper in helpers):
         words = f"{helper.strip()}\n\n"
         if helper.strip() not in before:
             behind = behind.replace(words, "")
             added += words
     return before + added + behind
-
-
-def _beside_macros(helper: str, program: str) -> str:
-    """A function of ours without names that the program has macros for, but for its own.
-
-    A kernel that was made of the program's text has its macros on purpose.
-    """
-    if "__global__" in helper:
-        return helper
-    own = set(_WORD.findall(helper)) - set(_CALLED.findall(helper))
-    for name in sorted(own & set(_MACRO.findall(program))):
-        number = 2
-        while f"{name}_{number}" in own or re.search(rf"\b{name}_{number}\b", program):
-            number += 1
-        helper = re.sub(rf"\b{name}\b", f"{name}_{number}", helper)
-    return helper
 
 
 def _bounded(kernel: Kernel, bounds: str) -> Edit:

@@ -32,7 +32,7 @@ from optiml_magic.kernels.tree import (
     Variable,
     expressions,
     walk,
-)
+)  # fmt: skip
 
 _UNROLL = "#pragma unroll"
 _Key = tuple[str, int]
