@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from optiml_magic.kernels.editing import Node, Swaps, edited
 from optiml_magic.kernels.expressions import Call, Name
 from optiml_magic.kernels.operations import Operations
-from optiml_magic.kernels.primitives.macros import beside_macros
+from optiml_magic.kernels.primitives.spelled_names import beside_macros
 from optiml_magic.kernels.printing import Printer, printed
 from optiml_magic.kernels.read import read
 from optiml_magic.kernels.reading import Axis, Reading
@@ -31,6 +31,7 @@ from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.program import Program, parse_program
 
 _WIDE = 8  # bytes
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 

@@ -6,7 +6,6 @@ element for each item, and what is stored at the end is stored behind all loads.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +15,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.decided import Decided
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.naming import declared_type
+from optiml_magic.kernels.primitives.spelled_names import stands
 from optiml_magic.kernels.primitives.stacked import Stacked, stacked
 from optiml_magic.kernels.primitives.vectored import Vectored
 from optiml_magic.kernels.primitives.windows import Window
@@ -86,7 +86,7 @@ class Together:
         self._expand(whole)
         made = self._written(whole)
         words = "\n".join(made)
-        bases = [line for name, line in self.decided.bases.values() if _stands(name, words)]
+        bases = [line for name, line in self.decided.bases.values() if stands(name, words)]
         return [*bases, *made]
 
     def _list(self, statement: Statement, scope: Loop | If | None) -> _List:
@@ -184,23 +184,20 @@ class Together:
     def _stores(self, run: Sequence[Statement]) -> list[tuple[Assign, Access]]:
         """What a run stores at its end, where nothing behind asks for it."""
         found: list[tuple[Assign, Access]] = []
+        accesses = self.kernel.reading.accesses
         for statement in reversed(run):
             assign = statement.expression if isinstance(statement, Evaluate) else None
-            own = [
-                a for a in self.kernel.reading.accesses if assign is not None and a.own is assign
-            ]
+            own = [a for a in accesses if assign is not None and a.own is assign]
             if not isinstance(assign, Assign) or assign.op != "=" or len(own) != 1:
                 break
             access = own[0]
-            if (
-                access.space != "global"
-                or access.mode != "store"
-                or assign.target not in self.swaps
-                or (self.vectored is not None and self.vectored.holds(assign.target))
-            ):
+            if (access.space, access.mode) != ("global", "store"):
+                break
+            vector = self.vectored is not None and self.vectored.holds(assign.target)
+            if assign.target not in self.swaps or vector:
                 break
             later = [e for other, _ in found for e in every(other.value)]
-            loaded = [a for a in self.kernel.reading.accesses if a.own in later]
+            loaded = [a for a in accesses if a.own in later]
             if any(self.effects.same(a.array, access.array) for a in loaded):
                 break
             found.insert(0, (assign, access))
@@ -279,9 +276,9 @@ class Together:
                 head = shown.removesuffix("}").rstrip().removesuffix("{")
                 asked = [line for line in self._needed(each, [head]) if line not in around]
                 around += asked
-                if any(_stands(name, line) for name in self.expanded.values() for line in asked):
+                if any(stands(name, line) for name in self.expanded.values() for line in asked):
                     raise NotLegal("what a loop asks for each item has", part.around.line)
-                if any(_stands(a.name, line) for a in self.several for line in [*asked, head]):
+                if any(stands(a.name, line) for a in self.several for line in [*asked, head]):
                     raise NotLegal("each item may make another number of rounds", part.around.line)
                 made += [*asked, f"{head.rstrip()} {{", *self._written(part.inner, each), "}"]
             elif part.columns is not None:
@@ -369,7 +366,7 @@ class Together:
             ]
         words = "\n".join(body)
         index = [f"{a.words} {a.name} = {a.first} + {a.item};"
-                 for a in self.several if _stands(a.name, words)]  # fmt: skip
+                 for a in self.several if stands(a.name, words)]  # fmt: skip
         return [*head, *index, *body, *"}" * len(self.several)]
 
     def _one(self, variable: Variable) -> Expr:
@@ -380,7 +377,7 @@ class Together:
         found: list[str] = []
         words = "\n".join(body)
         for variable, declared in reversed([*helpers]):
-            if _stands(variable.name, words):
+            if stands(variable.name, words):
                 alone = Declare(None, 0, declared, (replace(variable, span=None),))
                 line = self.kernel.show(alone, self.swaps)
                 found.insert(0, line)
@@ -402,7 +399,3 @@ def _lists(whole: _List) -> Iterator[_List]:
     for part in whole.parts:
         if part.inner is not None:
             yield from _lists(part.inner)
-
-
-def _stands(name: str, words: str) -> bool:
-    return re.search(rf"\b{re.escape(name)}\b", words) is not None

@@ -1,4 +1,4 @@
-"""Functions of ours beside the macros of a program."""
+"""Names in text: of functions of ours beside the macros of a program, of locals in lines."""
 
 from __future__ import annotations
 
@@ -23,3 +23,8 @@ def beside_macros(helper: str, program: str) -> str:
             number += 1
         helper = re.sub(rf"\b{name}\b", f"{name}_{number}", helper)
     return helper
+
+
+def stands(name: str, words: str) -> bool:
+    """Whether a name stands in some lines."""
+    return re.search(rf"\b{re.escape(name)}\b", words) is not None
