@@ -197,8 +197,7 @@ class Together:
             if assign.target not in self.swaps or vector:
                 break
             later = [e for other, _ in found for e in every(other.value)]
-            loaded = [a for a in accesses if a.own in later]
-            if any(self.effects.same(a.array, access.array) for a in loaded):
+            if any(a.own in later and self.effects.same(a.array, access.array) for a in accesses):
                 break
             found.insert(0, (assign, access))
         return found
