@@ -59,7 +59,7 @@ class Evaluator:
         self._context = Context.of(problem, tools, exact=exact, thorough=thorough)
         self._limit = limit or Limit(tools.timings)
         self._seen: dict[str, Evaluation] = {}
-        self._measured_as: dict[int, Measurement] = {}  # by candidate, as the search saw it
+        self._measured_as: dict[int, Measurement] = {}  # those that passed, by candidate
         self._runs: dict[int, tuple[Build, Job]] = {}  # what was measured, until it is understood
         self._best = float("inf")  # seconds of the fastest that may win
         self._best_general = float("inf")  # of those that take all sizes of the input kernel
@@ -337,6 +337,8 @@ class Evaluator:
             diagnosed = self._diagnosis(candidate, evaluation, run)
             if evaluation.identity:
                 self._seen[evaluation.identity] = diagnosed
+            if candidate.number in self._measured_as and diagnosed.measurement is not None:
+                self._measured_as[candidate.number] = diagnosed.measurement
             return diagnosed
         repeated = replace(
             self._seen[evaluation.identity],

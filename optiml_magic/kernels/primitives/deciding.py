@@ -10,6 +10,7 @@ and branches without regard to order, and through memory to the launches behind.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from itertools import chain
 
 from optiml_magic.kernels.expressions import (
     Assign,
@@ -184,8 +185,8 @@ class _Reach:
         stored = self._stores.get(e, ())
         if (taken or stored) and (decided or self._holds(e)):
             self._mark(taken)
-            place = e.arguments[:1] if isinstance(e, Call) else taken
-            chosen = any(map(self._holds, place))
+            places = e.arguments[:1] if isinstance(e, Call) else chain(*map(_where, taken))
+            chosen = any(map(self._holds, places))
             for access in stored:
                 self._told[access] = None
                 self._placed |= {access} if chosen else set()
@@ -202,6 +203,20 @@ class _Reach:
                 self._variables.add(held)
             if held is not None and held.value is not None and not held.array:
                 self._mark(_led_to(held, held.value))
+
+
+def _where(target: Expr) -> Iterator[Expr]:
+    """What says which element a target is; what is there already does not."""
+    match target:
+        case Member(base=base):
+            yield from _where(base)
+        case Index(base=base, index=index):
+            yield index
+            yield from _where(base)
+        case Cast(operand=operand):
+            yield from _where(operand)
+        case Unary(operand=operand):
+            yield operand
 
 
 def _led_to(variable: Variable, value: Expr) -> Iterator[Expr]:
