@@ -40,6 +40,7 @@ _MOST_REASONS, _MOST_PROGRAMS, _MOST_VALUES = 12, 12, 12
 _COMMAND = "python benchmarks/rewriting/pages.py"
 _SHARES = (("verified", "tried"), ("gained", "timed"))
 _QUOTED = re.compile(r"`[^`]*`")
+_CARDS = ("h100", "h200")
 _DIGITS = re.compile(r"\d+")
 Record = dict[str, Any]
 
@@ -254,7 +255,7 @@ def _evidence(name: str, counts: Record, drawn: Record, survey: Record) -> Itera
                 for one in counts["failed"][:_MOST_PROGRAMS]
             )
     if rows := measured(name, counts):
-        yield "On an NVIDIA H200:"
+        yield "On a card:"
         heads = "| kernel | edit | times as fast | record | command |\n|---|---|---|---|---|\n"
         yield heads + "\n".join(rows)
 
@@ -274,14 +275,14 @@ def _best(name: str, survey: Record) -> list[str]:
 
 
 def measured(name: str, counts: Record) -> list[str]:
-    """What ``benchmarks/results/*.jsonl`` have of it on an H200, a line for each kernel and edit.
+    """What ``benchmarks/results/*.jsonl`` have of it on a card, a line for each kernel and edit.
 
     A row counts where it names the rule as what it applied, or where each of its edits has the
     title of a match of the survey, numbers aside, and one of them is this rule's.
     """
     titles = {*counts.get("titles", ())}
     found: dict[tuple[str, str, str], str] = {}
-    for path in sorted(RESULTS.glob("*h200*.jsonl")):
+    for path in sorted(p for card in _CARDS for p in RESULTS.glob(f"*{card}*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             kernel, edit, times = _figure(row)
