@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from itertools import chain
 
@@ -11,11 +12,12 @@ from optiml_magic.kernels.primitives.effects import Effects, is_simple
 from optiml_magic.kernels.primitives.places import axis_of, index
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Speller
-from optiml_magic.kernels.symbols import Symbol
+from optiml_magic.kernels.symbols import Condition, Symbol
 from optiml_magic.kernels.tree import Declare, Statement, Variable, walk
 from optiml_magic.kernels.types import CType, named
 
 _SIGNED = {4: "int", 8: "long long"}  # smaller ones are promoted
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def declared_type(kernel: Kernel, variable: Variable) -> str:
@@ -38,19 +40,29 @@ class LocalSpeller(Speller):
     """A name after ``@`` is a local: ``@row``; ``@x`` where a thread stands along x.
 
     Built-in variables are spelled as signed numbers: a counter that is compared with them, or what
-    is divided, may be below zero. So are unsigned names where something is taken away.
+    is divided, may be below zero. So is what is unsigned where something is taken away, and in a
+    test.
     """
 
     kernel: Kernel
     around: tuple[Axis, ...] = ()  # loops whose rounds are spelled by their counters
-    _below = False  # whether the sum that is spelled takes something away
+    _below = False  # whether the sum that is spelled may be below zero
+    _tested = False
 
     def form(self, form: Polynomial, depth: int = 0) -> str:
-        before, self._below = self._below, any(factor < 0 for _, factor in form.terms)
+        below = any(factor < 0 for _, factor in form.terms) or (self._tested and depth == 0)
+        before, self._below = self._below, below
         try:
             return super().form(form, depth)
         finally:
             self._below = before
+
+    def condition(self, condition: Condition) -> str:
+        before, self._tested = self._tested, True
+        try:
+            return super().condition(condition)
+        finally:
+            self._tested = before
 
     def address(self, form: Polynomial) -> str:
         """A place in an array, in 64 bits where the kernel itself counts so."""
@@ -62,7 +74,12 @@ class LocalSpeller(Speller):
 
     def _word(self, name: str, depth: int) -> str:
         text = super()._word(name, depth)
-        size = self.unsigned.get(text.partition("[")[0]) if self._below else None
+        if not self._below:
+            return text
+        words = [text.partition("[")[0]]
+        if self.name(name) is None and self.symbols[name].kind in ("operation", "select"):
+            words = _WORD.findall(text)
+        size = max((self.unsigned[word] for word in words if word in self.unsigned), default=0)
         return f"({_SIGNED[size]}){text}" if size else text
 
     @cached_property

@@ -62,6 +62,14 @@ def most_rounds(kernel: Kernel, axis: Axis) -> int | None:
     return None if None in found else max(n for n in found if n is not None)
 
 
+def middle(kernel: Kernel) -> dict[str, int]:
+    """The built-in variables of the thread in the middle of the launch, as ``at`` of ``value``."""
+    facts = kernel.facts
+    if facts is None:
+        return {}
+    return {n: size // 2 for n, size in zip(FIRST, (*facts.grid, *facts.block), strict=True)}
+
+
 def mean_rounds(kernel: Kernel, axis: Axis) -> int | None:
     """As many as ``rounds``; of a loop that begins where memory says, each thread's in the mean.
 

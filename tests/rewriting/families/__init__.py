@@ -8,6 +8,7 @@ from . import (
     alike,
     banks,
     blocks,
+    bounds,
     brought,
     carried,
     chains,
@@ -60,4 +61,5 @@ FAMILIES = {
     "states": states.FAMILY,
     "waits": waits.FAMILY,
     "weights": weights.FAMILY,
+    "bounds": bounds.FAMILY,
 }

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, kernels
+from optiml_magic.model.facts import Facts
 from optiml_magic.source.program import parse_program
 from tests.rewriting.offers import Offer
 from tests.rewriting.trying import Stand
 from tests.rewriting.writing import Array, Made
 
 
-def kernel_of(text: str) -> Kernel:
-    """The only kernel of a text, without facts."""
-    (found,) = kernels(parse_program(text), None)
+def kernel_of(text: str, facts: Facts | None = None) -> Kernel:
+    """The only kernel of a text."""
+    (found,) = kernels(parse_program(text), facts)
     return found
 
 

@@ -150,10 +150,9 @@ def test_divisors_and_rounds_that_are_given_become_numbers() -> None:
     one = Made("two", text, ARRAYS, {"n": 70, "m": 9, "by": 2}, {"n": 33, "m": 4, "by": 3})
     stand = Stand(one)
     found = [
-        *offers(text, text, lambda: stand.facts(text), Random(0), each=1, rules=["skip_rounds"])
+        *offers(text, text, lambda: stand.facts(text), Random(0), each=2, rules=["skip_rounds"])
     ]
-    (offer,) = found
-    assert isinstance(offer, Offer)
+    (offer,) = (one for one in found if isinstance(one, Offer) and "remainder" in one.title)
     assert offer.title.endswith(
         "over q, k that a remainder lets go on, where by is 2, where m is 9"
     )
