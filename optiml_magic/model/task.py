@@ -14,6 +14,13 @@ from optiml_magic.files import read_kernel
 _INTEGER = re.compile(
     r"\(?(-?(?:0[xX][0-9a-fA-F]+|(?P<octal>0[0-7]+)|[1-9][\d']*|0))(?:[uU]?[lL]{0,2}|[lL]{1,2}[uU])\)?"
 )
+_DICTS = {
+    "sizes": '{"n": 1000}',
+    "verify_sizes": '{"n": 100}',
+    "outputs": '{"out": "f4[n]"}, or inout=("out",) for arrays of `inputs`',
+    "headers": '{"own.cuh": "..."}',
+    "defines": '{"N": "8"}',
+}
 Inputs = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
 
 
@@ -69,6 +76,15 @@ class Task:
     def __post_init__(self) -> None:
         if isinstance(self.kernel, str) and re.fullmatch(r"[^\n]*\.cu", self.kernel):
             object.__setattr__(self, "kernel", Path(self.kernel))
+        for name, example in _DICTS.items():
+            if not isinstance(given := getattr(self, name), Mapping):
+                raise UsageError(
+                    f"`{name}` of a task is a dict, and here it is a {type(given).__name__}",
+                    fix=f"write {name}={example}",
+                )
+        alone: object = self.inout
+        if isinstance(alone, str):
+            object.__setattr__(self, "inout", (alone,))
 
     def __getstate__(self) -> dict[str, Any]:
         name = getattr(self.reference, "__qualname__", "")
