@@ -15,6 +15,9 @@ from optiml_magic.model.build import Build
 from optiml_magic.model.launch import Argument, BufferArgument, LaunchPlan
 
 _STATIC_SHARED = 48 << 10  # bytes of shared memory that a launch gets without asking for more
+#: ptxas loads the last elements of a row by a vector that ends behind them, in memory that the
+#: block has anyway, since it gets 128 bytes at a time; compute-sanitizer takes it for an error.
+_VECTOR = 16
 
 
 @dataclass(frozen=True)
@@ -83,10 +86,11 @@ class CudaModule:
             for launch in plan.launches:
                 function = self._loaded.get_function(launch.kernel)
                 self.launched.add(launch.kernel)
-                if launch.shared > _STATIC_SHARED:
-                    function.max_dynamic_shared_size_bytes = launch.shared
+                shared = -(-launch.shared // _VECTOR) * _VECTOR
+                if shared > _STATIC_SHARED:
+                    function.max_dynamic_shared_size_bytes = shared
                 arguments = tuple(_argument(a, places) for a in launch.arguments)
-                function(launch.grid, launch.block, arguments, shared_mem=launch.shared)
+                function(launch.grid, launch.block, arguments, shared_mem=shared)
 
     def _variable(self, name: str, nbytes: int) -> _Variable:
         try:

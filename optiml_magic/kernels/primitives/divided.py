@@ -146,7 +146,7 @@ class _Dividing(SharedRounds):
         if self.scans:
             raise NotLegal("its rounds hand something on")
         heads = _Heads(kernel, self.loops, self.effects)
-        heads.rounds, heads.own = found.rounds, self._fresh("own")
+        heads.rounds, heads.own = found.rounds, self.fresh("own")
         self.heads = heads
         for expr in found.elements:
             self.swaps[expr.index] = text(heads.own)

@@ -29,6 +29,7 @@ from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
 from optiml_magic.proposers.rewrites.several_rows import SeveralRows
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
+from optiml_magic.proposers.rewrites.share_sections import ShareSections
 from optiml_magic.proposers.rewrites.share_state import ShareState
 from optiml_magic.proposers.rewrites.share_table import ShareTable
 from optiml_magic.proposers.rewrites.skip_rounds import SkipRounds
@@ -75,6 +76,7 @@ REWRITES: tuple[Rewrite, ...] = (
     SkipRounds(),
     TabulateWeights(),
     Unstage(),
+    ShareSections(),
     FewerThreads(),
     PadShared(),
     RestrictReadonly(),

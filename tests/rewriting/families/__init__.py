@@ -26,6 +26,7 @@ from . import (
     planes,
     rows,
     scans,
+    sections,
     several,
     shuffled,
     states,
@@ -61,5 +62,6 @@ FAMILIES = {
     "states": states.FAMILY,
     "waits": waits.FAMILY,
     "weights": weights.FAMILY,
+    "sections": sections.FAMILY,
     "bounds": bounds.FAMILY,
 }

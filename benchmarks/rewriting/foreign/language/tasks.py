@@ -121,4 +121,17 @@ tasks = [
         verify_sizes={"rows": 23, "cols": 41},
         outputs={"loss": "f4[rows]"},
     ),
+    Task(
+        HERE / "decode_block.cu",
+        inputs=lambda rng, heads, length, dim: {
+            "q": uniform(rng, heads, dim),
+            "keys": uniform(rng, heads, length, dim),
+            "values": uniform(rng, heads, length, dim),
+            "length": length,
+            "dim": dim,
+        },
+        sizes={"heads": 512, "length": 1024, "dim": 64},
+        verify_sizes={"heads": 2, "length": 45, "dim": 33},
+        outputs={"out": "f4[heads, dim]"},
+    ),
 ]

@@ -80,4 +80,16 @@ tasks = [
         verify_sizes={"events": 90, "hits": 31},
         outputs={"counts": "i4[32, events]"},
     ),
+    Task(
+        HERE / "band_product.cu",
+        inputs=lambda rng, n, band: {
+            "diagonals": uniform(rng, n, 2 * band + 1),
+            "x": uniform(rng, n),
+            "n": n,
+            "band": band,
+        },
+        sizes={"n": 30000, "band": 16},
+        verify_sizes={"n": 203, "band": 7},
+        outputs={"y": "f4[n]"},
+    ),
 ]

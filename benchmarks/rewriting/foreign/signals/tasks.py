@@ -155,4 +155,16 @@ tasks = [
         verify_sizes={"neurons": 7, "steps": 31},
         outputs={"potential": "f4[neurons, steps]"},
     ),
+    Task(
+        HERE / "multiply_out.cu",
+        inputs=lambda rng, n, m: {
+            "a": uniform(rng, n),
+            "b": uniform(rng, m),
+            "n": n,
+            "m": m,
+        },
+        sizes={"n": 20000, "m": 300},
+        verify_sizes={"n": 203, "m": 31},
+        outputs={"c": "f4[n + m - 1]"},
+    ),
 ]

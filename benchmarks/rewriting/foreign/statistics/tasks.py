@@ -122,4 +122,14 @@ tasks = [
         verify_sizes={"n": 203, "across": 29},
         outputs={"density": "f4[n]"},
     ),
+    Task(
+        HERE / "loudest_cell.cu",
+        inputs=lambda rng, records, length: {
+            "samples": uniform(rng, records, 256, length),
+            "length": length,
+        },
+        sizes={"records": 2048, "length": 32},
+        verify_sizes={"records": 3, "length": 7},
+        outputs={"where": "i4[records]", "energy": "f4[records]"},
+    ),
 ]

@@ -1,0 +1,391 @@
+"""P4, blocks that wait: what one thread does alone all do together, and a warp what each did.
+
+Between two barriers, ``if (threadIdx.x == 0) for (...) sum += x[j];`` leaves a block waiting for
+one of its threads: the block shares the rounds. Where each thread walks along a row of its own,
+``for (t = threadIdx.x; t < n; t += blockDim.x)``, the lanes of a warp share the row, and rounds are
+as many apart as the block has such groups. Where it walks down a column, and there are fewer of
+these than threads, the threads that had none take a part of the column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from optiml_magic.kernels.editing import Node, edited, lines
+from optiml_magic.kernels.expressions import Binary, Call, Expr, Name, builtin, every
+from optiml_magic.kernels.functions import LANES
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, once, primitive
+from optiml_magic.kernels.primitives.combine import Group
+from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
+from optiml_magic.kernels.primitives.lane_rounds import LaneRounds
+from optiml_magic.kernels.primitives.lone import held_alone
+from optiml_magic.kernels.primitives.places import code, reached
+from optiml_magic.kernels.primitives.rows import along
+from optiml_magic.kernels.primitives.sizes import rounds, value
+from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.spelling import Unspelled
+from optiml_magic.kernels.symbols import Compare
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    Declare,
+    Evaluate,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    Variable,
+    walk,
+)
+from optiml_magic.source.directives import TuneDirective
+
+WARP = 32
+FEW = 32  # rounds below which one thread is as good as all of them: ours
+_THREAD = Polynomial.symbol("threadIdx.x")
+_LANES = (8, 16, 32)
+Kind = Literal["alone", "rows", "columns"]
+_GROUPS: dict[Kind, Group] = {"alone": "block", "rows": "warp", "columns": "stacked"}
+_WAIT = "__syncthreads();"
+_MEETS = re.compile(rf"sync|{LANES.pattern}")
+
+
+@dataclass(frozen=True, eq=False)
+class Section:
+    """Statements of a block that waits beside them, for one of its threads or for rounds of each.
+
+    ``whole`` is what becomes another statement, ``scope`` what is done once, or once a round;
+    ``before`` and ``after`` say whether a barrier is missing there.
+    """
+
+    whole: If | Loop
+    scope: Block
+    before: bool
+    after: bool
+    kind: Kind = "alone"
+    axis: Axis | None = None  # of the rounds that threads have, None where one is alone
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A kernel whose sections are shared, the counters of the loops in them, and what was not.
+
+    ``exact`` where nothing is rounded otherwise.
+    """
+
+    kernel: Kernel
+    counters: tuple[str, ...] = ()
+    refused: tuple[NotLegal, ...] = ()
+    exact: bool = True
+
+
+@primitive
+def sectioned(kernel: Kernel, kind: Kind) -> Kernel:
+    """The kernel with all of its sections of a kind shared; there must be one."""
+    found = shared_sections(kernel, kind)
+    if not found.counters:
+        raise next(iter(found.refused), NotLegal("no thread works while its block waits"))
+    return found.kernel
+
+
+@once
+def shared_sections(kernel: Kernel, kind: Kind) -> Shared:
+    """A kernel with each of its sections of a kind shared that may be."""
+    made, found = kernel.settled(), Shared(kernel)
+    made = _held(made) if kind == "alone" else made
+    for _ in range(len(loops_in(kernel.function.body))):
+        refused = list[NotLegal]()
+        for section in _sections(made, kind):
+            try:
+                sharing = _SectionRounds(made, section)
+                made = sharing.kernel()
+            except (NotLegal, Unspelled) as reason:
+                refused += [reason] if isinstance(reason, NotLegal) else []
+                continue
+            names = found.counters + tuple(dict.fromkeys(a.name for a in sharing.counters()))
+            found = Shared(made, names, exact=found.exact and sharing.exact())
+            break
+        else:
+            return replace(found, refused=tuple(refused))
+    return found
+
+
+def _held(kernel: Kernel) -> Kernel:
+    """The kernel where threads that work alone add to locals."""
+    changes: dict[Node, Node] = {}
+    for section in _sections(kernel, "alone"):
+        made = held_alone(kernel, section.scope, [*_outermost(section.scope)])
+        if made is not section.scope:
+            assert isinstance(section.whole, If)
+            changes[section.whole] = replace(section.whole, span=None, then=made)
+    return kernel.rewritten(edited(kernel.function.body, changes)) if changes else kernel
+
+
+def _sections(kernel: Kernel, kind: Kind) -> Iterator[Section]:
+    """What threads of a block do beside a barrier, in the order of the text."""
+    width = kernel.block[0]
+    if not kernel.reading.barriers or width is None or width % WARP or kernel.block[1:] != (1, 1):
+        return
+    axes = kernel.axes()
+    first = {g.test for g in kernel.reading.guards if [*g.condition.conjuncts()] == [
+        c for c in g.condition.conjuncts() if isinstance(c, Compare) and c.op == "=="
+        and c.form in (_THREAD, -_THREAD)]}  # fmt: skip
+    for block in (s for s in walk(kernel.function.body) if isinstance(s, Block)):
+        body = [s for s in block.body if not isinstance(s, Blank)]
+        top = block is kernel.function.body
+        for at, statement in enumerate(body):
+            before = not (at and _waits(body[at - 1])) and not (top and _declares(body[:at]))
+            after = not (at + 1 < len(body) and _waits(body[at + 1]))
+            if (before and after) or not loops_in(statement):
+                continue
+            after = after and not (top and at == len(body) - 1)
+            match statement:
+                case If(test=test, before=None, other=None) if kind == "alone" and test in first:
+                    yield Section(statement, _block(statement.then), before, after)
+                case Loop(kind="for", body=inner) if kind != "alone":
+                    axis = axes.get(statement)
+                    own = axis is not None and axis.start == _THREAD
+                    if own and axis is not None and axis.step == Polynomial.constant(width):
+                        yield Section(statement, _block(inner), before, after, kind, axis)
+
+
+def _block(statement: Statement) -> Block:
+    return statement if isinstance(statement, Block) else Block(None, statement.line, (statement,))
+
+
+def _waits(statement: Statement) -> bool:
+    match statement:
+        case Evaluate(expression=Call(function="__syncthreads", arguments=())):
+            return True
+    return False
+
+
+def _declares(statements: Sequence[Statement]) -> bool:
+    return all(isinstance(s, Declare) for s in statements)
+
+
+class _Meeting(Effects):
+    """Effects in which threads of a block meet in the memory that they share as well."""
+
+    def accesses(self, statement: Statement) -> list[Access]:
+        inside = self.inside(statement)
+        return [a for a in self.reading.accesses if a.own in inside and a.space in SPACES]
+
+
+SPACES = ("global", "shared")
+
+
+class _SectionRounds(LaneRounds):
+    spaces = SPACES
+
+    def __init__(self, kernel: Kernel, section: Section) -> None:
+        self.section = section
+        effects = _Meeting(kernel)
+        loops = [*_outermost(section.scope)]
+        chosen = [loop for loop in loops if _worth(kernel, loop, effects, section)]
+        if not chosen:
+            raise NotLegal("no loop in it is worth sharing", section.whole.line)
+        super().__init__(kernel, chosen, _GROUPS[section.kind], effects, section.scope)
+        width = str(kernel.block[0])
+        self.count = width if section.kind == "alone" else kernel.fresh("LANES")
+        self.named = f"{self.count}, {width}" if section.kind == "columns" else self.count
+
+    def counters(self) -> list[Variable]:
+        return [v for loop in self.loops if (v := self.axes[loop].variable) is not None]
+
+    def exact(self) -> bool:
+        """Whether what lanes put together does not depend on its order."""
+        added = [r for loop in self.loops for r in self.reductions[loop]]
+        atomic = (a for loop in self.loops for a in self.effects.accesses(loop)
+                  if a.mode == "atomic" and a.element.floating)  # fmt: skip
+        scans = all(s.exact for s in self.scans.values())
+        return scans and all(r.exact for r in added) and not any(atomic)
+
+    def check(self) -> None:
+        kernel, effects, scope = self.old, self.effects, self.section.scope
+        effects.straightforward(lanes=True, alone=False)
+        _exchanges_nothing(kernel, scope)
+        line = self.section.whole.line
+        for loop in (*self.loops, *([self.section.whole] * (self.section.axis is not None))):
+            if loop in self.axes and not is_counted(self.axes[loop], effects):
+                raise NotLegal("more than its counter moves with the loop", loop.line)
+        changed = [v for v in effects.changed(scope) if v.storage == "local"]
+        if changed:
+            raise NotLegal(f"`{changed[0].name}` is another for each thread", line)
+        _Alike(kernel, effects, self.section).check()
+        shared = {e for loop in self.loops for e in effects.inside(loop)}
+        for loop in loops_in(scope):
+            for access in effects.accesses(loop):
+                if access.mode != "load" and access.own not in shared:
+                    raise NotLegal("it stores in a loop that is not shared", access.line)
+        if self.section.axis is not None:
+            self._apart(effects.accesses(scope))
+        direct = {*self.loops} <= {*scope.body} and not _leaves(scope)
+        if self.section.kind == "columns" and not direct:
+            raise NotLegal("not all threads of its block come to the loop", line)
+        super().check()
+
+    def _apart(self, accesses: Sequence[Access]) -> None:
+        """Raise NotLegal where a round may ask for what an earlier one has stored."""
+        for store in (a for a in accesses if a.mode != "load"):
+            if any(self.effects.same(a.array, store.array) for a in accesses if a is not store):
+                raise NotLegal(f"rounds load and store `{store.array}`", store.line)
+
+    def kernel(self) -> Kernel:
+        self.share()
+        section, whole, width = self.section, self.section.whole, self.old.block[0] or 1
+        inside = self.old.show_inside(edited(section.scope, {**self.swaps, **self.changes}))
+        tunes, lane, count = list[TuneDirective](), f"const int {self.lane}", self.count
+        if section.axis is None:
+            made = f"{{\n{lane} = threadIdx.x;\n{inside}\n}}"
+        else:
+            assert isinstance(whole, Loop)
+            assert section.axis.variable is not None
+            words, _ = self.heads.start(whole, {})
+            name = section.axis.variable.name
+            if section.kind == "rows":
+                head = f"{words}{name} = threadIdx.x / {count}; {self._test(whole, name)}"
+                made = (
+                    f"for ({head}; {name} += {width} / {count}) {{\n"
+                    f"{lane} = threadIdx.x % {count};\n{inside}\n}}"
+                )
+                tunes = [TuneDirective(count, _LANES, WARP)]
+            else:
+                first, beside = self.fresh("first"), f"({width} / {count})"
+                end = self._test(whole, "").removeprefix("< ")
+                place = f"{first} + (int)threadIdx.x % {beside}"
+                made = (
+                    f"for (int {first} = 0; {first} < {end}; {first} += {width} / {count}) {{\n"
+                    f"{lane} = {place} < {end} ? threadIdx.x / {beside} : {count};\n"
+                    f"const {words}{name} = {place} < {end} ? {place} : {first};\n{inside}\n}}"
+                )
+                if self.waits:
+                    raise NotLegal("its threads would wait in the loop", whole.line)
+                counts = tuple(n for n in (2, 4, 8) if width // n >= WARP)
+                tunes = [TuneDirective(count, counts, counts[0])]
+        waits = [[lines(_WAIT)] * missing for missing in (section.before, section.after)]
+        changes: dict[Node, tuple[Statement, ...]] = {
+            whole: (*waits[0], lines(made), *waits[1]),
+        }
+        return self.old.rewritten(
+            edited(self.old.function.body, changes), directives=tunes, helpers=self.helpers()
+        )
+
+    def _test(self, loop: Loop, name: str) -> str:
+        """The test of a loop, of whose counter it says that it is less, with another name."""
+        match loop.test:
+            case Binary(op="<", left=Name(variable=own), right=right):
+                if own is self.axes[loop].variable:
+                    return f"{name} < {self.heads.written(right, {})}".strip()
+        raise NotLegal("where the loop ends is not in its test", loop.line)
+
+
+def _leaves(scope: Statement) -> bool:
+    """Whether some rounds leave out what stands behind."""
+    inner = {s for loop in loops_in(scope) for s in walk(loop)}
+    return any(isinstance(s, Leave) for s in walk(scope) if s not in inner)
+
+
+def _outermost(scope: Statement) -> Iterator[Loop]:
+    inner = {o for loop in loops_in(scope) for o in loops_in(loop.body)}
+    return (loop for loop in loops_in(scope) if loop not in inner)
+
+
+def _worth(kernel: Kernel, loop: Loop, effects: Effects, section: Section) -> bool:
+    axis = kernel.axes().get(loop)
+    if axis is None:
+        return False
+    count = rounds(kernel, axis)
+    loads = [a for a in effects.accesses(loop) if a.space == "global"]
+    if section.kind == "rows":
+        return any(along(kernel, axis, access) for access in loads)
+    if section.kind == "columns":
+        around, width = section.axis, kernel.block[0] or 1
+        own = value(kernel, around.stop) if around is not None and around.stop is not None else None
+        if width < 2 * WARP or (kernel.facts is not None and (own is None or 2 * own > width)):
+            return False
+        if any(along(kernel, axis, access) for access in loads):
+            return False
+    return count is None or count >= FEW
+
+
+def _exchanges_nothing(kernel: Kernel, scope: Statement) -> None:
+    """Raise NotLegal where a scope has a barrier, a way out of the kernel, or asks other lanes."""
+    for statement in walk(scope):
+        if _returns(statement):
+            raise NotLegal("its threads may leave", statement.line)
+        for expr in (e for top in statement.expressions for e in every(top)):
+            if isinstance(expr, Call) and any(map(_MEETS.search, _texts(kernel, expr))):
+                raise NotLegal(f"`{expr.function}` is not for one thread", statement.line)
+
+
+def _texts(kernel: Kernel, call: Call) -> list[str]:
+    """What a call says, and what the functions of the text say that it comes to."""
+    called = kernel.unit.called(call.function, len(call.arguments))
+    return [call.function, *(
+        code(kernel.unit, function.span)
+        for one in called for function in (one, *reached(kernel.unit, one))
+    )]  # fmt: skip
+
+
+def _returns(statement: Statement) -> bool:
+    return isinstance(statement, Leave) and statement.kind == "return"
+
+
+class _Alike:
+    """Whether all threads of a block have the same values in the place of those that one had."""
+
+    def __init__(self, kernel: Kernel, effects: Effects, section: Section) -> None:
+        self.kernel, self.effects, self.section = kernel, effects, section
+        scope, body = section.scope, kernel.function.body
+        own = {v for s in walk(scope) if isinstance(s, Declare) for v in s.variables}
+        around = [loop for loop in loops_in(body) if section.whole in set(walk(loop.body))]
+        self.known = own | {v for loop in around if (v := self._counts(loop)) is not None}
+        if section.axis is not None and section.axis.variable is not None:
+            self.known.add(section.axis.variable)
+        self.given = {*kernel.function.parameters} - {*effects.changed(body)}
+
+    def _counts(self, loop: Loop) -> Variable | None:
+        """The counter of a loop around that is the same for all threads of a block."""
+        axis = self.kernel.axes().get(loop)
+        if axis is None or None in (axis.start, axis.step, axis.stop) or not axis.exact:
+            return None
+        inside = self.kernel.reading.symbols.inside
+        forms = [f for f in (axis.start, axis.step, axis.stop) if f is not None]
+        if any("threadIdx" in name or self._loaded(name) for f in forms for name in inside(f)):
+            return None
+        return axis.variable
+
+    def _loaded(self, name: str) -> bool:
+        symbol = self.kernel.reading.symbols.table.get(name)
+        return symbol is not None and symbol.kind == "load"
+
+    def check(self) -> None:
+        section = self.section
+        self._all(self.effects.inside(section.scope), section.whole.line)
+        if isinstance(section.whole, Loop):
+            heads = [e for e in (section.whole.test,) if e is not None]
+            self._all([e for top in heads for e in every(top)], section.whole.line)
+        for statement in walk(self.kernel.function.body):
+            if isinstance(statement, If) and any(map(_returns, walk(statement))):
+                self._all([*every(statement.test)], statement.line)
+
+    def _all(self, exprs: Iterable[Expr], line: int) -> None:
+        for expr in exprs:
+            called = _texts(self.kernel, expr) if isinstance(expr, Call) else ()
+            if builtin(expr).startswith("threadIdx") or any("threadIdx" in t for t in called):
+                raise NotLegal("it asks which thread it is", line)
+            if isinstance(expr, Name) and expr.variable is not None:
+                self._alike(expr.variable, line)
+
+    def _alike(self, variable: Variable, line: int) -> None:
+        if variable in self.known or variable in self.given or variable.storage != "local":
+            return
+        value = variable.value
+        if value is None or variable not in self.effects.lasting or variable.array:
+            raise NotLegal(f"`{variable.name}` may be another for each thread", line)
+        self.known.add(variable)
+        self._all([*every(value)], line)

@@ -1,0 +1,52 @@
+"""Blocks that wait for one of their threads, or whose threads walk along rows between barriers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.sections import Kind, sectioned, shared_sections
+from optiml_magic.model.hypothesis import TIME, Hypothesis
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_KINDS: tuple[tuple[Kind, str, float], ...] = (
+    ("alone", "a block shares what one of its threads did", 0.86),
+    ("columns", "threads that would have none share the columns of others", 0.8),
+    ("rows", "lanes share the rows of a waiting block's threads", 0.6),
+)
+
+
+class ShareSections(KernelRule):
+    """``if (threadIdx.x == 0) for ...`` beside a barrier, and a dot product for each thread."""
+
+    name = "share_sections"
+    before = (*PLAIN, in_full, direct)
+    teaches = (
+        "Between two barriers one thread of the block had a loop, and all others waited for it: a "
+        "load, its latency and an addition after the other. The whole block shares the rounds, and "
+        "puts together through shared memory what each thread has. Where each thread walked along "
+        "a row of its own, the lanes of a warp read elements that lie a row apart; a warp that "
+        "shares a row reads neighbouring ones, and the block's warps share the rows. Where there "
+        "are fewer columns than threads, those that had none take a part of each."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        if not kernel.reading.barriers:
+            return
+        refused = list[Refused]()
+        for kind, does, prior in _KINDS:
+            found = shared_sections(kernel, kind)
+            if not found.counters:
+                refused += [Refused(r.reason, r.line) for r in found.refused]
+                continue
+            names = ", ".join(dict.fromkeys(found.counters))
+            yield Site(
+                kind, f"{does} over {names}", partial(sectioned, kernel, kind), prior,
+                Hypothesis(TIME, "lower", "no thread waits for one that works alone", (1.1, 32.0)),
+                ({"LANES": 8}, {}) if kind == "rows" else ({},),
+                () if found.exact else ("the order of additions",),
+            )  # fmt: skip
+        yield from refused[:1]

@@ -1,0 +1,150 @@
+"""Blocks that wait for one thread, or whose threads walk along rows: shared, or left as they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.sections import sectioned, shared_sections
+from optiml_magic.proposers.rewrites.share_sections import ShareSections
+from tests.ideas import asked, made
+from tests.rewriting.writing import Array
+
+from .alike import end_of, kernel_of, refused, written
+
+TEXT = """\
+#pragma optiml launch k grid(n) block(64)
+__device__ float twice(float x) { return 2 * x; }
+__device__ int own() { return threadIdx.x; }
+__global__ void k(const float* a, const int* c, float* out, int n, int m) {
+    __shared__ float part[64];
+    __shared__ float total, most;
+    __shared__ int at;
+    const int i = blockIdx.x, t = threadIdx.x;
+    part[t] = a[i * 64 + t];
+    if (t == 0) { total = 0; most = 0; at = 0; }
+    __syncthreads();
+    %s
+    __syncthreads();
+    out[i * 64 + t] = total + part[t] + at + most;
+}
+"""
+ARRAYS = {
+    "a": Array("f4", ("n", "64")), "c": Array("i4", ("n",)), "out": Array("f4", ("n", "64"), "zeros"),
+}  # fmt: skip
+SIZES = {"n": 5, "m": 64}, {"n": 3, "m": 40}
+ALONE = "if (threadIdx.x == 0) { %s }"
+EACH = "for (int j = threadIdx.x; j < 64; j += blockDim.x) { %s }"
+DOWN = "for (int j = t; j < 20; j += 64) { %s }"
+COLUMN = "float s = 0; for (int k = 0; k < m; ++k) s += part[k] * a[k % n * 64 + j]; "
+ROW = "float s = 0; for (int k = 0; k < m; ++k) s += a[j % n * 64 + k]; "
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        ALONE % "float s = 0; for (int j = 0; j < m; ++j) s += part[j]; total = s;",
+        ALONE % "for (int j = 0; j < m; ++j) total += part[j];",
+        ALONE % "float s = part[0]; for (int j = 1; j < m; ++j) s = fmaxf(s, part[j]); most = s;",
+        ALONE % "float s = 0; for (int j = 0; j < m; ++j) { part[j] *= 2; s += part[j]; } total = s;",
+        ALONE % "float s = 0; for (int j = 0; j < m; ++j) s += part[j]; total = s; "
+                "float q = 0; for (int j = 0; j < m; ++j) { float d = part[j] - s; q += d * d; } most = q;",
+        ALONE % "total = 0; float s = 0; for (int j = 0; j < m; ++j) s += twice(part[j]); "
+                "if (s > 1) total = s; else total = 1;",
+        ALONE % "float b = 0; int w = 0; for (int j = 0; j < m; ++j) if (part[j] > b) "
+                "{ b = part[j]; w = j; } most = b; at = w;",
+        ALONE % "float r = 0; for (int j = 0; j < m; ++j) { r += part[j]; part[j] = r; } total = r;",
+        "if (t == 0) for (int j = 0; j < m; ++j) total += part[j];",
+        "if (t == 0) for (int j = 1; j < m; ++j) part[0] += part[j];",
+        ALONE % "for (int j = 0; j < m; ++j) { total += part[j]; most = fmaxf(most, part[j]); }",
+        "if (!t) { float s = 1; for (int j = 0; j < m; ++j) s += a[i * 64 + j]; total = s; }",
+        "for (int r = 0; r < 3; ++r) { " + ALONE % "float s = 0; for (int j = 0; j < m; ++j) "
+        "s += part[j] * r; total = s;" + " __syncthreads(); part[t] += total; __syncthreads(); }",
+        EACH % (ROW + "part[j] = s;"),
+        DOWN % (COLUMN + "out[i * 64 + j] = s;"),
+        DOWN % (COLUMN + "if (s > 1) out[i * 64 + j] = s - c[j % n];"),
+        "for (int j = t; j < m; j += 64) { " + COLUMN + "out[i * 64 + j] = s; }",
+        DOWN % "float s = 1; for (int k = 0; k < m; ++k) s = fmaxf(s, a[k % n * 64 + j]); "
+               "out[i * 64 + j] = s;",
+        EACH % (ROW + "if (j % 3) part[j] = s * c[j % n];"),
+        EACH % "if (j % 2 == 0) continue; float s = 0; for (int k = 0; k < m; ++k) "
+               "s = fmaxf(s, a[j % n * 64 + k]); part[j] = s;",
+        EACH % (ROW + "part[j] = s;") + "\n__syncthreads();\n" + ALONE % "float s = 0; "
+               "for (int j = 0; j < m; ++j) s += part[j]; total = s;",
+    ],
+)  # fmt: skip
+def test_sections_are_shared(body: str) -> None:
+    ideas, _ = asked(ShareSections(), TEXT % body)
+    assert ideas
+    for one in made(ideas):
+        assert any(f"{group}_" in one.text for group in ("block", "lanes", "stacked"))
+        assert end_of(TEXT % body, one.text, ARRAYS, *SIZES, rounds=True) == "same"
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (ALONE % "for (int j = 0; j < m; ++j) if (j < 3) part[j + 1] = part[j];",
+         "a round may meet what another has stored, line 12"),
+        (ALONE % "float s = 0; for (int j = 0; j < m; ++j) { s += part[j]; if (s > 2) break; } "
+         "total = s;", "the loop has another way out: it is left early, line 12"),
+        (ALONE % "total = part[3];", "no thread works while its block waits"),
+        (ALONE % "for (int j = 0; j < 8; ++j) total += part[j];",
+         "no loop in it is worth sharing, line 12"),
+        ("float mine = part[t]; " + ALONE % "float s = 0; for (int j = 0; j < m; ++j) s += part[j] * mine; "
+         "total = s;", "it asks which thread it is, line 12"),
+        ("int mine = own(); " + ALONE % "float s = 0; for (int j = 0; j < m; ++j) s += part[j] + mine; "
+         "total = s;", "it asks which thread it is, line 12"),
+        ("float mine = 0; " + ALONE % "for (int j = 0; j < m; ++j) mine += part[j]; total = mine;",
+         "`mine` is another for each thread, line 12"),
+        ("float mine = 0; if (i > 1) mine = 3; " + ALONE % "float s = 0; for (int j = 0; j < m; ++j) "
+         "s += part[j] * mine; total = s;", "`mine` may be another for each thread, line 12"),
+        ("if (c[i] + t < -40) return; " + ALONE % "float s = 0; for (int j = 0; j < m; ++j) s += part[j]; "
+         "total = s;", "it asks which thread it is, line 12"),
+        ("const float* p = a; " + ALONE % "float s = 0; for (int j = 0; j < m; ++j, ++p) s += *p; "
+         "total = s;", "more than its counter moves with the loop, line 12"),
+        (EACH % (ROW + "part[j] += s;"), "rounds load and store `part`, line 12"),
+        (EACH % "float s = 0; for (int k = 0; k < m; ++k) s += a[k * n + j % n]; part[j] = s;",
+         "no loop in it is worth sharing, line 12"),
+    ],
+)  # fmt: skip
+def test_others_stay(body: str, why: str) -> None:
+    assert (
+        refused(sectioned(kernel_of(TEXT % body), "rows" if "j = threadIdx" in body else "alone"))
+        == why
+    )
+
+
+def test_a_barrier_stands_where_there_was_none() -> None:
+    text = TEXT.replace("    __syncthreads();\n    out[", "    out[").replace(
+        "total + part", "part"
+    )
+    body = ALONE % "float s = 0; for (int j = 0; j < m; ++j) s += a[i * 64 + j]; out[n * 64] = s;"
+    arrays = ARRAYS | {"out": Array("f4", ("n * 64 + 1",), "zeros")}
+    after = written(sectioned(kernel_of(text % body), "alone"))
+    assert "__syncthreads();\n    out[i" in after
+    assert end_of(text % body, after, arrays, {"n": 1, "m": 64}, {"n": 1, "m": 9}, rounds=True) == "same"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (DOWN % ("if (j == 3) continue; " + COLUMN + "out[i * 64 + j] = s;"),
+         "not all threads of its block come to the loop, line 12"),
+        (DOWN % ("if (j > 3) { " + COLUMN + "out[i * 64 + j] = s; }"),
+         "not all threads of its block come to the loop, line 12"),
+        (DOWN % (COLUMN + "part[j] = s;"), "rounds load and store `part`, line 12"),
+        (DOWN % (ROW + "out[i * 64 + j] = s;"), "no loop in it is worth sharing, line 12"),
+    ],
+)  # fmt: skip
+def test_such_columns_stay(body: str, why: str) -> None:
+    assert refused(sectioned(kernel_of(TEXT % body), "columns")) == why
+
+
+def test_what_was_shared_and_where() -> None:
+    both = EACH % (ROW + "part[j] = s;") + "\n__syncthreads();\n" + ALONE % (
+        "int s = 0; for (int q = 0; q < m; ++q) s += c[q % n]; at = s;")  # fmt: skip
+    kernel = kernel_of(TEXT % both)
+    assert shared_sections(kernel, "alone").counters == ("q",)
+    assert shared_sections(kernel, "alone").exact
+    assert shared_sections(kernel, "rows").counters == ("k",)
+    assert not shared_sections(kernel, "rows").exact
