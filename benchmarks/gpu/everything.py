@@ -32,7 +32,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.gpu.machine import gpu, versions  # noqa: E402  # found by the line above
 from optiml_magic.bench.suite import chosen  # noqa: E402
 
-PYTEST = "-m pytest -v -m gpu -p no:cacheprovider --timeout 200"
+PYTEST = "-m pytest -v -m gpu -p no:cacheprovider -p no:benchmark --timeout 200"
 # Few workers: they wait for one card, and tests of speed and of the card's memory want it alone.
 WORKERS = {
     "hostile": 1,
