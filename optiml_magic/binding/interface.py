@@ -363,7 +363,7 @@ def _role(
 ) -> BufferRole:
     if name in task.inout:
         return "inout"
-    if name in task.outputs:
+    if name in task.outputs and (name in set_before or not (parameter.certain and parameter.adds)):
         return "output"
     if parameter.const or (parameter.certain and not parameter.writes):
         return "input"
@@ -378,8 +378,11 @@ def _role(
     if name in values:
         return "inout"
     raise BindingError(
-        f"`{name}` is read and written, and there is no array to start from",
-        fix=f"define `{name}`, or pass --out {name}, or clear it: #pragma optiml zero({name})",
+        f"`{name}` is {'added to' if parameter.adds else 'read and written'}, "
+        "and there is no array to start from",
+        fix=f"define `{name}`, or "
+        + ("" if name in task.outputs else f"pass --out {name}, or ")
+        + f"clear it: #pragma optiml zero({name})",
         line=parameter.line,
     )
 

@@ -28,7 +28,8 @@ class Parameter:
     for a vector type; None for a struct and for a template parameter not yet instantiated.
     ``ctype`` is the element's C++ type with typedefs resolved; ``const`` is that of the pointee.
     Of a pointer, ``reads`` and ``writes`` say what was seen, and ``certain`` whether everything
-    could be seen; of a struct by value, what was seen through the pointers in it.
+    could be seen; of a struct by value, what was seen through the pointers in it. ``adds`` says
+    that it is changed by atomics alone, so that it holds something before.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Parameter:
     line: int
     lanes: int = 1
     depth: int = 0
+    adds: bool = False
 
 
 @dataclass(frozen=True)
@@ -217,6 +219,7 @@ def _parameter(variable: Variable, reading: Reading, aliases: Mapping[str, str])
         line=variable.line,
         lanes=lanes,
         depth=depth,
+        adds=pointer and "atomic" in modes and modes <= {"atomic", "load"},
     )
 
 

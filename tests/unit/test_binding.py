@@ -179,6 +179,21 @@ def test_read_and_written_with_nothing_to_start_from_is_asked_for() -> None:
     assert "--out p" in raised.value.fix
 
 
+def test_an_output_that_is_only_added_to_needs_a_first_value() -> None:
+    text = (
+        "#pragma optiml launch k grid(1) block(32)\n"
+        "__global__ void k(const float* x, float* sum) { atomicAdd(sum, x[threadIdx.x]); }"
+    )
+    task = Task(text, outputs={"sum": "f4[1]"})
+    with pytest.raises(BindingError, match="`sum` is added to") as raised:
+        interface(parse_program(text), task, {"x": F4})
+    assert raised.value.fix == "define `sum`, or clear it: #pragma optiml zero(sum)"
+    cleared = parse_program(f"#pragma optiml zero(sum)\n{text}")
+    assert interface(cleared, task, {"x": F4}).named("output")
+    both = text.replace("{ atomicAdd", "{ *sum = 0; atomicAdd")
+    assert interface(parse_program(both), task, {"x": F4}).named("output")
+
+
 def test_repeat_writes_the_rounds_out_and_swaps_the_buffers() -> None:
     text = (
         "#pragma optiml repeat(3) swap(a, b)\n#pragma optiml launch grid(1) block(1)\n"
