@@ -186,19 +186,43 @@ def test_a_check_on_a_gpu_inspects_too() -> None:
 @pytest.mark.skipif(shutil.which("compute-sanitizer") is None, reason="no compute-sanitizer here")
 def test_vectors_that_the_compiler_makes_end_within_shared_memory() -> None:
     """Of a row of 61 elements ptxas loads the last by 16 bytes, which is no fault of the kernel."""
-    kernel = (
-        "#pragma optiml launch k grid(n) block(64) shared(length * 4)\n"
-        "__global__ void k(const float* __restrict__ x, float* __restrict__ out, int n, int length) {\n"
-        "    extern __shared__ float row[];\n"
-        "    for (int i = threadIdx.x; i < length; i += 64) row[i] = x[blockIdx.x * length + i];\n"
-        "    __syncthreads();\n    float most = row[0];\n"
-        "    if (threadIdx.x == 0) {\n        #pragma unroll 16\n"
-        "        for (int i = 1; i < length; ++i) most = fmaxf(most, row[i]);\n"
-        "        out[blockIdx.x] = most;\n    }\n}\n"
-    )
-    x = np.random.default_rng(0).random((3, 61), np.float32)
-    task = Task(
-        kernel, lambda x: x.max(1), {"x": x, "n": 3, "length": 61}, outputs={"out": "f4[n]"}
-    )
+    kernel = """
+#pragma optiml launch attend grid(heads) block(128) shared(length * 4)
+__global__ void attend(const float* __restrict__ q, const float* __restrict__ k,
+                       float* __restrict__ out, int length, int d) {
+    extern __shared__ float score[];
+    for (int t = threadIdx.x; t < length; t += blockDim.x) {
+        float s = 0.0f;
+        #pragma unroll 16
+        for (int i = 0; i < d; i++)
+            s += q[blockIdx.x * d + i] * k[(blockIdx.x * length + t) * d + i];
+        score[t] = s;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        float most = score[0];
+        for (int t = 1; t < length; t++) most = fmaxf(most, score[t]);
+        for (int t = 0; t < length; t++) score[t] = expf(score[t] - most);
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < d; i += blockDim.x) {
+        float s = 0.0f;
+        #pragma unroll 16
+        for (int t = 0; t < length; t++) s += score[t] * k[(blockIdx.x * length + t) * d + i];
+        out[blockIdx.x * d + i] = s;
+    }
+}
+"""
+    rng = np.random.default_rng(0)
+    arrays = {"q": rng.random((3, 2), np.float32), "k": rng.random((3, 61, 2), np.float32)}
+
+    def attended(q: np.ndarray, k: np.ndarray) -> np.ndarray:
+        scores = np.einsum("hd,hld->hl", q.astype(float), k)
+        weights = np.exp(scores - scores.max(1, keepdims=True))
+        out: np.ndarray = np.einsum("hl,hld->hd", weights, k)
+        return out
+
+    task = Task(kernel, attended, {**arrays, "heads": 3, "length": 61, "d": 2},
+                outputs={"out": "f4[heads, d]"})  # fmt: skip
     verdict = evaluate_once(task, resolve({"device": "cuda"}), hazards=True).evaluation.verdict
     assert verdict.passed, verdict
