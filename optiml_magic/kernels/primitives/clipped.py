@@ -43,7 +43,6 @@ from optiml_magic.kernels.tree import (
     Declare,
     Evaluate,
     If,
-    Loop,
     Statement,
     only_leaves,
     walk,
@@ -288,7 +287,7 @@ def _written(kernel: Kernel, effects: Effects, clip: _Clip) -> Block:
         if len(words) > 1:
             each = [f"({kind})({word})" if cast else word for word in dict.fromkeys(words)]
             words[:] = [reduce(f"{function}({{}}, {{}})".format, each)]
-    if not _stays(effects, loop, end[0]):
+    if not effects.stays(loop, end[0]):
         head.append(f"const {kind} {(last := kernel.fresh(f'{name}_end'))} = {end[0]};")
         end = [last]
     hints = hints_of(kernel, loop)
@@ -301,12 +300,6 @@ def _written(kernel: Kernel, effects: Effects, clip: _Clip) -> Block:
     changes: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(hints)
     changes[loop] = tuple(map(lines, made))
     return edited(kernel.function.body, changes)
-
-
-def _stays(effects: Effects, loop: Loop, words: str) -> bool:
-    """Whether a bound may be asked for in each round: nothing in it changes, nothing is loaded."""
-    changed = {variable.name for variable in effects.changed(loop.body)}
-    return "[" not in words and not changed & set(_WORD.findall(words))
 
 
 def _bounds(kernel: Kernel, axis: Axis, speller: LocalSpeller) -> tuple[str, str]:

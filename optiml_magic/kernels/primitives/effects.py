@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
@@ -25,6 +26,8 @@ from optiml_magic.kernels.tree import (
     expressions,
     walk,
 )
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 class Effects:
@@ -133,6 +136,11 @@ class Effects:
     def changed(self, *statements: Statement) -> dict[Variable, list[Change]]:
         """The locals of outside that these change."""
         return changes(statements, self._may_change)
+
+    def stays(self, loop: Loop, words: str) -> bool:
+        """Whether each round may ask for this: nothing in it changes, and nothing is loaded."""
+        changed = {variable.name for variable in self.changed(loop.body)}
+        return "[" not in words and not changed & set(_WORD.findall(words))
 
     def given(self, statement: Statement) -> set[Variable]:
         """The locals that a statement declares, and those of outside that it changes."""

@@ -3,8 +3,8 @@
 What the threads of a block add up together one thread does in loops, tiles in shared memory become
 direct loads, a launch of whole blocks has a guard, counters that trail others are computed,
 functions that combine stand where they are called, bits are counted at once, the element at a place
-that a loop keeps is kept with it, flags that rounds set are what these combine, and a loop that
-leaves the kernel ends before.
+that a loop keeps is kept with it, flags that rounds set are what these combine, a loop that leaves
+the kernel ends before, and a counter stands alone in its test.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.remembered import remembered
 from optiml_magic.kernels.primitives.signalled import signalled
+from optiml_magic.kernels.primitives.solved import solved
 from optiml_magic.kernels.primitives.stopped import stopped
 from optiml_magic.kernels.primitives.trailing import trailing
 from optiml_magic.kernels.primitives.unstaged import unstaged
 
-PLAIN = (raised, unstaged, bounded, trailing, bits_at_once, remembered, signalled, stopped)
+PLAIN = (raised, unstaged, bounded, trailing, bits_at_once, remembered, signalled, stopped, solved)
