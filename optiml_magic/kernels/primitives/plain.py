@@ -1,16 +1,18 @@
 """What rules do first to kernels that are half tuned already, where it applies.
 
-What the threads of a block add up together one thread does in loops, tiles in shared memory become
-direct loads, a launch of whole blocks has a guard, counters that trail others are computed,
-functions that combine stand where they are called, bits are counted at once, the element at a place
-that a loop keeps is kept with it, flags that rounds set are what these combine, a loop that leaves
-the kernel ends before, and a counter stands alone in its test.
+Local vectors become a local for each member, what the threads of a block add up together one thread
+does in loops, tiles in shared memory become direct loads, a launch of whole blocks has a guard,
+counters that trail others are computed, functions that combine stand where they are called, bits
+are counted at once, the element at a place that a loop keeps is kept with it, flags that rounds set
+are what these combine, a loop that leaves the kernel ends before, and a counter stands alone in its
+test.
 """
 
 from __future__ import annotations
 
 from optiml_magic.kernels.primitives.bits import bits_at_once
 from optiml_magic.kernels.primitives.bounded import bounded
+from optiml_magic.kernels.primitives.fields import fields
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.remembered import remembered
 from optiml_magic.kernels.primitives.signalled import signalled
@@ -19,4 +21,15 @@ from optiml_magic.kernels.primitives.stopped import stopped
 from optiml_magic.kernels.primitives.trailing import trailing
 from optiml_magic.kernels.primitives.unstaged import unstaged
 
-PLAIN = (raised, unstaged, bounded, trailing, bits_at_once, remembered, signalled, stopped, solved)
+PLAIN = (
+    fields,
+    raised,
+    unstaged,
+    bounded,
+    trailing,
+    bits_at_once,
+    remembered,
+    signalled,
+    stopped,
+    solved,
+)

@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction, O
 from optiml_magic.kernels.primitives.places import placed
 from optiml_magic.kernels.primitives.tile_guards import guards, is_bound
 from optiml_magic.kernels.primitives.tile_layout import Layout, Side
+from optiml_magic.kernels.primitives.zeros import nothing
 from optiml_magic.kernels.tree import Declare, Statement, Variable, expressions, walk
 
 
@@ -71,13 +72,13 @@ class Outside:
             if not operand.side:
                 test, there = self._there(operand, "")
                 made.append(f"const {kind} {name} = {test + ' ? ' if test else ''}{there}"
-                            f"{f' : ({kind})0' if test else ''};")  # fmt: skip
+                            f"{f' : {nothing(kind)}' if test else ''};")  # fmt: skip
                 continue
             side = self.layout.sides[operand.side]
             test, there = self._there(operand, self.layout.at)
             made += [
                 f"{kind} {name}[{side.own}];", *self._each(side),
-                f"{name}[{side.at}] = {test} ? {there} : ({kind})0;", "}",
+                f"{name}[{side.at}] = {test} ? {there} : {nothing(kind)};", "}",
             ]  # fmt: skip
         for one in self.locals:
             made += self._begun(one)
@@ -91,7 +92,7 @@ class Outside:
                 test, there = self._there(operand, "")
                 made.append(
                     f"const {operand.kind} {self.names[operand]} = {test} ? {there} "
-                    f": ({operand.kind})0;"
+                    f": {nothing(operand.kind)};"
                 )
         counter = self.parts.axis.variable
         if counter is not None and self._counts:

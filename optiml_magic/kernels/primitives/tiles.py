@@ -14,6 +14,7 @@ from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Operand, symbo
 from optiml_magic.kernels.primitives.tile_guards import guards
 from optiml_magic.kernels.primitives.tile_layout import Layout
 from optiml_magic.kernels.primitives.tile_steps import Steps
+from optiml_magic.kernels.primitives.zeros import nothing
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Compare, Condition
 
@@ -270,15 +271,16 @@ class Tiles:
         test, there = self._loaded(one, self.layout.round, side.at)
         there = f"*reinterpret_cast<const {one.vector}*>(&{there})"
         here = f"*reinterpret_cast<{one.vector}*>({following} + {self.turn} * {one.width})"
-        nothing = f"({one.vector})0" if " " in one.vector else f"{one.vector}{{}}"
-        return f"{self._first(one)}{here} = {test} ? {there} : {nothing};"
+        return f"{self._first(one)}{here} = {test} ? {there} : {nothing(one.vector)};"
 
     def _single(self, one: Brought) -> str:
         _, following, *_ = self.layout.names[one.operand]
         side, kind = self.layout.side(one.operand), one.operand.kind
         if one.width == 1:
             test, there = self._loaded(one, self.layout.round, side.at)
-            return f"{self._first(one)}{following}[{self.turn}] = {test} ? {there} : ({kind})0;"
+            return (
+                f"{self._first(one)}{following}[{self.turn}] = {test} ? {there} : {nothing(kind)};"
+            )
         deep, own = self._placing(one)
         along = one.along == self.parts.axis.name
         k, i = self.layout.round, side.at
@@ -289,4 +291,4 @@ class Tiles:
         )
         test, there = self._loaded(one, k, i)
         place = f"{following}[{self.turn} * {one.width} + {self.element}]"
-        return f"{self._elements(one)}{{\n{first}{place} = {test} ? {there} : ({kind})0;\n}}"
+        return f"{self._elements(one)}{{\n{first}{place} = {test} ? {there} : {nothing(kind)};\n}}"

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from optiml_magic.kernels.expressions import Binary, Call, Cast, Expr, Literal, Name, Unary
+from optiml_magic.kernels.expressions import (
+    Binary,
+    Call,
+    Cast,
+    Expr,
+    Literal,
+    Member,
+    Name,
+    Unary,
+)
 from optiml_magic.kernels.tree import Variable
+from optiml_magic.kernels.types import named
 
 _KEEPING_ZERO = frozenset({"fabsf", "fabs", "abs", "sqrtf", "sqrt", "__half2float", "__float2half",
                            "__int2float_rn", "float", "double"})  # fmt: skip
+
+
+def nothing(kind: str) -> str:
+    """A value of a type whose bits are all zero; types of two words have no braces."""
+    return f"({kind})0" if " " in kind or named(kind, {}).lanes == 1 else f"{kind}{{}}"
 
 
 def is_zero(expr: Expr, loads: set[Expr], lets: dict[Variable, Expr | None]) -> bool:
@@ -19,6 +34,8 @@ def is_zero(expr: Expr, loads: set[Expr], lets: dict[Variable, Expr | None]) -> 
         case Name(variable=variable) if variable in lets:
             held = lets[variable]
             return held is not None and is_zero(held, loads, lets)
+        case Member(base=operand, arrow=False):
+            return is_zero(operand, loads, lets)
         case Cast(operand=operand) | Unary(op="-" | "+", operand=operand):
             return is_zero(operand, loads, lets)
         case Binary(op="*", left=left, right=right):
