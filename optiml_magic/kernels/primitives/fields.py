@@ -1,4 +1,4 @@
-"""Normal form: a local vector whose members change becomes a local for each of its members.
+"""Normal form: a local vector or structure that changes becomes a local for each of its members.
 
 ``float3 a = make_float3(0, 0, 0); ... a.x += d.x * w;`` becomes ``float a_x = 0, ...; a_x += ...``,
 so that each sum is seen to be one. What only holds what it was given stays as it is.
@@ -6,8 +6,10 @@ so that each sum is seen to be one. What only holds what it was given stays as i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
@@ -26,33 +28,59 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, Statement, Variable, walk
-from optiml_magic.kernels.types import CType, named
+from optiml_magic.kernels.types import CType
 
-_FIELDS = "xyzw"
+_LANES = "xyzw"
+#: What a structure may not have: functions, constructors, bases, bits, values to begin with.
+_MORE = re.compile(r"[(:=~]")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class _Vector:
-    """A local that is taken apart, and the names of what it becomes."""
+class _Local:
+    """A local that is taken apart: its members, their types, and the names of what they become."""
 
     variable: Variable
     type: CType
+    members: tuple[str, ...]
+    kinds: tuple[str, ...]
     names: tuple[str, ...]
 
-    def name(self, field: str) -> str:
-        return self.names[_FIELDS.index(field)]
+    def name(self, member: str) -> str:
+        return self.names[self.members.index(member)]
 
     @property
     def whole(self) -> str:
-        return f"make_{self.type.name}({', '.join(self.names)})"
+        own = ", ".join(self.names)
+        return (
+            f"make_{self.type.name}({own})"
+            if self.type.kind == "vector"
+            else f"{self.type.name}{{{own}}}"
+        )
+
+    def begun(self, values: Iterable[str]) -> str:
+        """Declarations of the members, those of one type together."""
+        each = [f"{name} = {value}" for name, value in zip(self.names, values, strict=True)]
+        return self._declared(each)
+
+    def open(self) -> str:
+        """Declarations of members that have no value yet."""
+        return self._declared(self.names)
+
+    def _declared(self, each: Sequence[str]) -> str:
+        made = [
+            (kind, [*(w for _, w in own)])
+            for kind, own in groupby(zip(self.kinds, each, strict=True), key=lambda one: one[0])
+        ]
+        return "\n".join(f"{kind} {', '.join(words)};" for kind, words in made)
 
 
 @primitive
 def fields(kernel: Kernel) -> Kernel:
     """The kernel with such locals taken apart; there must be one."""
-    found = {vector.variable: vector for vector in _vectors(kernel)}
+    found = {local.variable: local for local in _locals(kernel)}
     if not found:
-        raise NotLegal("no member of a local vector changes")
+        raise NotLegal("no member of a local changes")
     swaps: dict[Node, Node] = {}
     bases = set[Expr]()
     body = kernel.function.body
@@ -73,83 +101,76 @@ def fields(kernel: Kernel) -> Kernel:
 
 
 def _written(
-    kernel: Kernel, statement: Statement, found: dict[Variable, _Vector], swaps: dict[Node, Node]
+    kernel: Kernel, statement: Statement, found: dict[Variable, _Local], swaps: dict[Node, Node]
 ) -> list[str]:
-    """The statements that one becomes which declares or gives whole vectors; else none."""
+    """The statements that one becomes which declares or gives whole values; else none."""
 
     def shown(expr: Expr) -> str:
         return kernel.show(Evaluate(None, 0, expr), swaps).strip().removesuffix(";")
 
     match statement:
         case Declare(variables=(variable,)) if variable in found:
-            vector = found[variable]
-            kind, given = vector.type.lane.name, _parts(kernel, variable, vector.type)
+            local = found[variable]
+            given = _parts(kernel, variable, local)
             if given is not None:
-                pairs = zip(vector.names, map(shown, given), strict=True)
-                return [f"{kind} {', '.join(f'{name} = {value}' for name, value in pairs)};"]
+                return [local.begun(map(shown, given))]
             if variable.value is None:
-                return [f"{kind} {', '.join(vector.names)};"]
+                return [local.open()]
             whole = kernel.fresh(f"{variable.name}_whole")
-            begun = f"const {vector.type.name} {whole} = {shown(variable.value)};"
-            each = ", ".join(
-                f"{n} = {whole}.{f}" for n, f in zip(vector.names, _FIELDS, strict=False)
-            )
-            return [begun, f"{kind} {each};"]
+            begun = f"const {local.type.name} {whole} = {shown(variable.value)};"
+            return [begun, local.begun(f"{whole}.{member}" for member in local.members)]
         case Evaluate(expression=Assign(op="=", target=Name(variable=own), value=value)):
             if own is None or own not in found:
                 return []
-            vector = found[own]
-            made = _made(kernel, value, vector.type)
-            if made is not None and _in_turn(own, made):
-                pairs = zip(vector.names, map(shown, made), strict=True)
+            local = found[own]
+            made = _made(kernel, value, local)
+            if made is not None and _in_turn(local, made):
+                pairs = zip(local.names, map(shown, made), strict=True)
                 return [f"{name} = {value};" for name, value in pairs]
             whole = kernel.fresh(f"{own.name}_next")
-            begun = f"const {vector.type.name} {whole} = {shown(value)};"
-            parts = [f"{n} = {whole}.{f};" for n, f in zip(vector.names, _FIELDS, strict=False)]
-            return ["\n".join(["{", begun, *parts, "}"])]
+            begun = f"const {local.type.name} {whole} = {shown(value)};"
+            pairs = zip(local.names, local.members, strict=True)
+            return ["\n".join(["{", begun, *(f"{n} = {whole}.{m};" for n, m in pairs), "}"])]
     return []
 
 
-def _parts(kernel: Kernel, variable: Variable, kind: CType) -> Sequence[Expr] | None:
+def _parts(kernel: Kernel, variable: Variable, local: _Local) -> Sequence[Expr] | None:
     """What the members of a local begin with, where its declaration says so one by one."""
     if variable.value is not None:
-        return _made(kernel, variable.value, kind)
-    return variable.initial if len(variable.initial) == kind.lanes else None
+        return _made(kernel, variable.value, local)
+    return variable.initial if len(variable.initial) == len(local.members) else None
 
 
-def _made(kernel: Kernel, value: Expr, kind: CType) -> Sequence[Expr] | None:
-    """The members of a vector that is made of them."""
+def _made(kernel: Kernel, value: Expr, local: _Local) -> Sequence[Expr] | None:
+    """The members of a value that is made of them."""
     match value:
-        case Call(function=function, arguments=given) if function == f"make_{kind.name}":
+        case Call(function=function, arguments=given) if function == f"make_{local.type.name}":
             members = () if kernel.unit.called(function, len(given)) else given
         case Braces(members=members):
             pass
         case _:
             return None
-    return members if len(members) == kind.lanes else None
+    return members if len(members) == len(local.members) else None
 
 
-def _in_turn(variable: Variable, members: Sequence[Expr]) -> bool:
+def _in_turn(local: _Local, values: Sequence[Expr]) -> bool:
     """Whether no member is made of those that are given a value before it."""
     before = set[str]()
-    for field, member in zip(_FIELDS, members, strict=False):
-        for expr in every(member):
+    for member, value in zip(local.members, values, strict=True):
+        bases = {e.base for e in every(value) if isinstance(e, Member)}
+        for expr in every(value):
             match expr:
-                case Member(base=Name(variable=own), field=other) if own is variable:
+                case Member(base=Name(variable=own), field=other) if own is local.variable:
                     if other in before:
                         return False
-                case Name(variable=own) if own is variable and expr not in _bases(member):
+                case Name(variable=own) if own is local.variable and expr not in bases:
                     return False
-        before.add(field)
+        before.add(member)
     return True
 
 
-def _bases(expr: Expr) -> set[Expr]:
-    return {e.base for e in every(expr) if isinstance(e, Member)}
-
-
-def _vectors(kernel: Kernel) -> Iterator[_Vector]:
-    """Locals of built-in vector types that change in a loop, and that nobody else may reach."""
+def _locals(kernel: Kernel) -> Iterator[_Local]:
+    """Locals that change in a loop, and that nobody else may reach."""
     body, taken = kernel.function.body, list[str]()
     exprs = [e for s in walk(body) for top in s.expressions for e in every(top)]
     looped = {e for loop in loops_in(body) for s in walk(loop) for top in s.expressions
@@ -159,17 +180,38 @@ def _vectors(kernel: Kernel) -> Iterator[_Vector]:
     inside = [s for block in walk(body) if isinstance(block, Block) for s in block.body]
     for statement in (s for s in inside if isinstance(s, Declare) and len(s.variables) == 1):
         (variable,) = statement.variables
-        if variable not in changed or variable in reached or variable.type.reference:
-            continue
-        kind = named(variable.type.base, kernel.unit.aliases)
+        kind = kernel.unit.structs.type(variable.type.base, kernel.unit.aliases)
         plain = variable.storage == "local" and not variable.array and not variable.type.depth
-        if not plain or kind.kind != "vector" or kind.lane.name not in _MADE:
+        members = _members(kernel, kind) if plain and not variable.type.reference else ()
+        if not members or variable not in changed or variable in reached:
             continue
-        if variable.initial and _parts(kernel, variable, kind) is None:
+        if any(e.field not in dict(members) for e in exprs if isinstance(e, Member)
+               and isinstance(e.base, Name) and e.base.variable is variable):  # fmt: skip
             continue
-        names = [kernel.fresh(f"{variable.name}_{f}", *taken) for f in _FIELDS[: kind.lanes]]
+        names = [kernel.fresh(f"{variable.name}_{member}", *taken) for member, _ in members]
         taken += names
-        yield _Vector(variable, kind, tuple(names))
+        own, kinds = zip(*members, strict=True)
+        local = _Local(variable, kind, own, kinds, tuple(names))
+        if not variable.initial or _parts(kernel, variable, local) is not None:
+            yield local
+
+
+def _members(kernel: Kernel, kind: CType) -> tuple[tuple[str, str], ...]:
+    """The members of a type and the types of these; none of a type that has more to it."""
+    if kind.kind == "vector":
+        return (
+            tuple((m, kind.lane.name) for m in _LANES[: kind.lanes])
+            if kind.lane.name in _MADE
+            else ()
+        )
+    structs = kernel.unit.structs
+    body, known = structs.body(kind.name), structs.of(kind.name)
+    if kind.kind != "record" or body is None or known is None or known.size is None:
+        return ()
+    if body.text is None or _MORE.search(_COMMENT.sub("", body.text.decode())):
+        return ()
+    plain = all(f.rank == 0 and f.type.name in _MADE and not f.type.depth for f in known.fields)
+    return tuple((f.name, f.type.name) for f in known.fields) if plain else ()
 
 
 def _target(expr: Expr) -> Variable | None:
@@ -180,7 +222,7 @@ def _target(expr: Expr) -> Variable | None:
     return target.variable if isinstance(target, Name) else None
 
 
-_MADE = frozenset({"float", "double", "int", "unsigned int", "long", "unsigned long"})
+_MADE = frozenset({"float", "double", "int", "unsigned int", "long", "unsigned long", "bool"})
 
 
 def _reached(kernel: Kernel, exprs: Sequence[Expr]) -> set[Variable | None]:
@@ -196,14 +238,16 @@ def _reached(kernel: Kernel, exprs: Sequence[Expr]) -> set[Variable | None]:
                 found |= {e.variable for e in every(operand) if isinstance(e, Name)}
             case Lambda() | Unread():
                 found |= {e.variable for e in every(expr) if isinstance(e, Name)}
-            case Member(base=Name(variable=own), field=field, arrow=arrow):
-                if arrow or field not in _FIELDS or len(field) != 1:
+            case Member(base=Name(variable=own), arrow=arrow):
+                if arrow:
                     found.add(own)
             case Step(target=Name(variable=own)):
                 found.add(own)
             case Assign(op=op, target=Name(variable=own)) if op != "=":
                 found.add(own)
-            case Call(function=function, arguments=arguments):
+            case Call(function=function, arguments=arguments, receiver=receiver):
+                if receiver is not None:
+                    found |= {e.variable for e in every(receiver) if isinstance(e, Name)}
                 for called in kernel.unit.called(function, len(arguments)):
                     pairs = zip(called.parameters, arguments, strict=False)
                     found |= {

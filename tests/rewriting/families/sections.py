@@ -64,8 +64,7 @@ def _all(rng: Random) -> str:
 
 
 def waiting(rng: Random) -> Made:
-    """A block for each row, with two or three phases between barriers, perhaps again and again."""
-    width = rng.choice(_WIDTHS)
+    """Two or three phases between barriers, perhaps again and again."""
     phases = [
         _alone(rng, rng.choice(["m", "W"]))
         if rng.choice([0, 1])
@@ -73,6 +72,22 @@ def waiting(rng: Random) -> Made:
         for _ in range(rng.choice([1, 2, 2]))
     ]
     phases.insert(rng.randrange(len(phases) + 1), _all(rng))
+    return _made(rng, phases)
+
+
+def alone(rng: Random) -> Made:
+    """One thread works for its block."""
+    return _made(rng, [_alone(rng, rng.choice(["m", "W"]))])
+
+
+def each(rng: Random) -> Made:
+    """Threads walk along rows, or down columns."""
+    return _made(rng, [rng.choice([_each, _down])(rng)])
+
+
+def _made(rng: Random, phases: list[str]) -> Made:
+    """A block for each row."""
+    width = rng.choice(_WIDTHS)
     body = "\n__syncthreads();\n".join(phases)
     if rng.choice([0, 0, 1]):
         body = f"for (int r = 0; r < 2; ++r) {{\n{body}\n__syncthreads();\n}}"
@@ -93,4 +108,4 @@ def waiting(rng: Random) -> Made:
     return Made("waiting", text, arrays, first, second, {"scale": 0.5})
 
 
-FAMILY = (waiting,)
+FAMILY = (waiting, alone, each)

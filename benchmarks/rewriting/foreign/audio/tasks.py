@@ -104,4 +104,11 @@ tasks = [
         verify_sizes={"lines": 7, "length": 45},
         outputs={"clean": "f4[lines, length]"},
     ),
+    Task(
+        HERE / "lag_sums.cu",
+        inputs=lambda rng, n, lags: {"x": uniform(rng, n), "n": n, "lags": lags},
+        sizes={"n": 100000, "lags": 1024},
+        verify_sizes={"n": 300, "lags": 50},
+        outputs={"r": "f4[lags]"},
+    ),
 ]

@@ -134,4 +134,22 @@ tasks = [
         verify_sizes={"heads": 2, "length": 45, "dim": 33},
         outputs={"out": "f4[heads, dim]"},
     ),
+    Task(
+        HERE / "block_softmax.cu",
+        inputs=lambda rng, rows, cols: {"x": uniform(rng, rows, cols), "cols": cols},
+        sizes={"rows": 4096, "cols": 1000},
+        verify_sizes={"rows": 3, "cols": 133},
+        outputs={"y": "f4[rows, cols]"},
+    ),
+    Task(
+        HERE / "block_norm.cu",
+        inputs=lambda rng, rows, cols: {
+            "x": uniform(rng, rows, cols),
+            "gain": uniform(rng, cols),
+            "cols": cols,
+        },
+        sizes={"rows": 8192, "cols": 1024},
+        verify_sizes={"rows": 3, "cols": 133},
+        outputs={"y": "f4[rows, cols]"},
+    ),
 ]

@@ -92,4 +92,11 @@ tasks = [
         verify_sizes={"n": 203, "band": 7},
         outputs={"y": "f4[n]"},
     ),
+    Task(
+        HERE / "attract.cu",
+        inputs=lambda rng, n: {"body": uniform(rng, n, 4, low=0), "n": n, "softening": 0.01},
+        sizes={"n": 8192},
+        verify_sizes={"n": 203},
+        outputs={"pull": "f4[n, 3]"},
+    ),
 ]
