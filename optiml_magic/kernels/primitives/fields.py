@@ -14,6 +14,7 @@ from itertools import groupby
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
     Assign,
+    Binary,
     Braces,
     Call,
     Expr,
@@ -27,8 +28,8 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import loops_in
-from optiml_magic.kernels.tree import Block, Declare, Evaluate, Statement, Variable, walk
-from optiml_magic.kernels.types import CType
+from optiml_magic.kernels.tree import Block, Declare, Evaluate, Leave, Statement, Variable, walk
+from optiml_magic.kernels.types import CType, named
 
 _LANES = "xyzw"
 #: What a structure may not have: functions, constructors, bases, bits, values to begin with.
@@ -123,6 +124,9 @@ def _written(
             if own is None or own not in found:
                 return []
             local = found[own]
+            more = _added(kernel, value, own)
+            if more is not None:
+                return _grown(kernel, local, more[0], shown(more[1]))
             made = _made(kernel, value, local)
             if made is not None and _in_turn(local, made):
                 pairs = zip(local.names, map(shown, made), strict=True)
@@ -131,7 +135,63 @@ def _written(
             begun = f"const {local.type.name} {whole} = {shown(value)};"
             pairs = zip(local.names, local.members, strict=True)
             return ["\n".join(["{", begun, *(f"{n} = {whole}.{m};" for n, m in pairs), "}"])]
+        case Evaluate(expression=Assign(op=op, target=Name(variable=own), value=value)):
+            if own is not None and own in found:
+                return _grown(kernel, found[own], op[0], shown(value))
     return []
+
+
+def _grown(kernel: Kernel, local: _Local, op: str, value: str) -> list[str]:
+    """Each member and the same one of a value put together."""
+    whole = kernel.fresh(f"{local.variable.name}_more")
+    pairs = zip(local.names, local.members, strict=True)
+    parts = [f"{name} {op}= {whole}.{member};" for name, member in pairs]
+    return ["\n".join(["{", f"const {local.type.name} {whole} = {value};", *parts, "}"])]
+
+
+def _added(kernel: Kernel, value: Expr, own: Variable) -> tuple[str, Expr] | None:
+    """What is put together with a local, member by member, by an operator of the program."""
+    match value:
+        case Binary(op="+" | "-" as op, left=Name(variable=left), right=right) if left is own:
+            mentioned = any(isinstance(e, Name) and e.variable is own for e in every(right))
+            if not mentioned and _by_members(kernel, op, own):
+                return op, right
+    return None
+
+
+def _by_members(kernel: Kernel, op: str, variable: Variable) -> bool:
+    """Whether the program's own operator does the same to each member of both sides."""
+    kind = kernel.unit.structs.type(variable.type.base, kernel.unit.aliases)
+    members = [member for member, _ in _members(kernel, kind)]
+    called = [
+        f for f in kernel.unit.called(f"operator{op}", 2)
+        if all(named(p.type.base, kernel.unit.aliases).name == kind.name for p in f.parameters)
+    ]  # fmt: skip
+    if len(called) != 1 or not members:
+        return False
+    one, other = called[0].parameters
+    done = list[tuple[Expr, Expr]]()
+    match called[0].body.body:
+        case (Leave(kind="return", value=Call(function=make, arguments=given)),) if (
+            make == f"make_{kind.name}" and len(given) == len(members)
+        ):
+            parts = [e for e in given if isinstance(e, Binary) and e.op == op]
+            done = [(part.left, part.right) for part in parts]
+        case body if op.endswith("="):
+            whole = [s.expression for s in body if isinstance(s, Evaluate)]
+            sums = [e for e in whole if isinstance(e, Assign) and e.op == op]
+            done = [(e.target, e.value) for e in sums] if len(sums) == len(body) else []
+    return len(done) == len(members) and all(
+        _is_member(left, one, member) and _is_member(right, other, member)
+        for member, (left, right) in zip(members, done, strict=True)
+    )
+
+
+def _is_member(expr: Expr, of: Variable, member: str) -> bool:
+    match expr:
+        case Member(base=Name(variable=own), field=field, arrow=False):
+            return own is of and field == member
+    return False
 
 
 def _parts(kernel: Kernel, variable: Variable, local: _Local) -> Sequence[Expr] | None:
@@ -243,8 +303,9 @@ def _reached(kernel: Kernel, exprs: Sequence[Expr]) -> set[Variable | None]:
                     found.add(own)
             case Step(target=Name(variable=own)):
                 found.add(own)
-            case Assign(op=op, target=Name(variable=own)) if op != "=":
-                found.add(own)
+            case Assign(op=op, target=Name(variable=own)) if op != "=" and own is not None:
+                if op not in ("+=", "-=") or not _by_members(kernel, op, own):
+                    found.add(own)
             case Call(function=function, arguments=arguments, receiver=receiver):
                 if receiver is not None:
                     found |= {e.variable for e in every(receiver) if isinstance(e, Name)}

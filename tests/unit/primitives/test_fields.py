@@ -17,6 +17,11 @@ TEXT = """\
 struct Hit { float t; int id; };  // nearest (so far)
 struct Sum { float s; void add(float x) { s += x; } };
 __device__ Hit none() { Hit h; h.t = 9; h.id = -1; return h; }
+__device__ float3 operator+(float3 a, float3 b) { return make_float3(a.x + b.x, a.y + b.y, a.z + b.z); }
+__device__ float3 operator*(float3 a, float s) { return make_float3(a.x * s, a.y * s, a.z * s); }
+__device__ void operator+=(float3& a, float3 b) { a.x += b.x; a.y += b.y; a.z += b.z; }
+__device__ void operator-=(float3& a, float3 b) { a.x -= b.x; a.y -= b.z; a.z -= b.y; }
+__device__ float3 from(float4 v) { return make_float3(v.x, v.y, v.z); }
 __device__ void bump(float3& v) { v.x += 1; }
 __device__ float length2(float3 v) { return v.x * v.x + v.y; }
 __global__ void k(const float4* p, float3* o, float2* c, int n) {
@@ -55,6 +60,8 @@ ROUNDS = "for (int j = 0; j < n; j++)"
         ),
         f"Hit h = {{9, -1}}; {ROUNDS} if (p[j].x < h.t) h = Hit{{p[j].x, j}}; c[i].x = h.t + h.id;",
         f"Hit h = none(); {ROUNDS} {{ if (j == 3) h = none(); h.id += j; }} Hit g = h; c[i].x = g.id;",
+        f"float3 a = make_float3(0, 0, 1); {ROUNDS} a += from(p[j]) * p[j].w; o[i] = a;",
+        f"float3 a = from(p[i]); {ROUNDS} {{ float3 d = from(p[j]); a = a + d * 0.5f; }} o[i] = a;",
         f"int2 s = make_int2(0, 7); {ROUNDS} {{ s.x += j; s.y = max(s.y, s.x); }} c[i].x = s.y;",
         (
             f"float3 d; float t = 0; {ROUNDS} {{ d.x = p[j].x; d.y = d.z = p[j].y; t += length2(d); }} "
@@ -78,6 +85,7 @@ def test_members_become_locals(body: str) -> None:
         f"float4 a[2]; {ROUNDS} a[j % 2].x += 1; c[i].x = a[0].x;",
         f"float2 a = c[i], b = a; {ROUNDS} a.x += 1; c[i] = a;",
         f"{ROUNDS} c[i].x += p[j].x;",
+        f"float3 a = make_float3(0, 0, 1); {ROUNDS} a -= from(p[j]); o[i] = a;",
         f"Sum s; s.s = 0; {ROUNDS} s.add(p[j].x); c[i].x = s.s;",
     ],
 )
