@@ -6,12 +6,14 @@ and blocks that are counted like those of any other launch, the rules need not k
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import lines
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.grids import needed, said_alike
+from optiml_magic.kernels.primitives.narrowed import narrowed
 from optiml_magic.source.expressions import Binary, Expression, Name, Node, Number, parse_expression
 
 _SUMS = "+-*/"
@@ -19,9 +21,14 @@ _SUMS = "+-*/"
 
 @primitive
 def bounded(kernel: Kernel) -> Kernel:
-    """The kernel with a guard along each axis whose launch has whole blocks of items."""
+    """The kernel with a guard along each axis whose launch has whole blocks of items.
+
+    Where guards let fewer through than there are threads, it is launched for these.
+    """
     if kernel.reading.barriers or kernel.launch.shared is not None:
         raise NotLegal("its threads wait for each other")
+    with suppress(NotLegal):
+        return narrowed(kernel)
     grid, tests = list(kernel.launch.grid), list[str]()
     for at, (axis, size) in enumerate(zip("xyz", kernel.launch.grid, strict=False)):
         width = kernel.block[at]

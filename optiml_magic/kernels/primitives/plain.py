@@ -1,11 +1,11 @@
 """What rules do first to kernels that are half tuned already, where it applies.
 
 Local vectors become a local for each member, what the threads of a block add up together one thread
-does in loops, tiles in shared memory become direct loads, a launch of whole blocks has a guard,
-counters that trail others are computed, functions that combine stand where they are called, bits
-are counted at once, the element at a place that a loop keeps is kept with it, flags that rounds set
-are what these combine, a loop that leaves the kernel ends before, and a counter stands alone in its
-test.
+does in loops, tiles in shared memory become direct loads, a launch of whole blocks has a guard, one
+of more threads than work has as many, counters that trail others are computed, functions that
+combine stand where they are called, bits are counted at once, the element at a place that a loop
+keeps is kept with it, flags that rounds set are what these combine, a loop that leaves the kernel
+ends before, and a counter stands alone in its test.
 """
 
 from __future__ import annotations

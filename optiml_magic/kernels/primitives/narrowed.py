@@ -1,0 +1,74 @@
+"""P17, as many threads as work: ``if (i + window > n) return;`` in a launch of ``cdiv(n, 256)``.
+
+The launch is made for the ``n - window + 1`` items that the guard lets through, so that rules find
+in it how many there are. Where these are no fewer than the threads were, it stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.grids import form_of, needed, rounded_up, said_alike
+from optiml_magic.kernels.primitives.places import index
+from optiml_magic.kernels.primitives.sizes import with_grid
+from optiml_magic.kernels.spelling import Speller
+from optiml_magic.kernels.symbols import Compare, Condition
+from optiml_magic.source.directives import RequireDirective
+from optiml_magic.source.expressions import Expression, parse_expression
+
+_ONE, _ITEM = Polynomial.constant(1), "@x"
+
+
+def narrowed(kernel: Kernel) -> Kernel:
+    """The kernel launched along x for the items that its guard lets through; else NotLegal."""
+    if kernel.reading.barriers or kernel.launch.shared is not None:
+        raise NotLegal("its threads wait for each other")
+    width, size = kernel.block[0], kernel.launch.grid[0]
+    if width is None or width == 1 or size.tree is None or needed(kernel, "x") is not None:
+        raise NotLegal("its launch has as many threads as work")
+    tree = rounded_up(size.tree, kernel.launch.block[0].tree, width)
+    launched = form_of(tree, kernel.reading.symbols) if tree is not None else None
+    if tree is None or launched is None or not said_alike(kernel, Expression(tree, "").names):
+        raise NotLegal("its launch does not say how many threads it has")
+    guards = {a.guard for a in kernel.reading.accesses if a.mode != "load"}
+    bounds = [_bounds(kernel, guard, width) for guard in guards]
+    items = [bound for bound in (bounds[0] if bounds else ()) if all(bound in b for b in bounds)]
+    items = [bound for bound in items if bound != launched]
+    if len(items) != 1:
+        raise NotLegal("its guards do not say how many threads work")
+    without_warps(kernel)
+    every_place_read(kernel)
+    speller = Speller(kernel.reading.symbols, {})
+    words, whole = speller.form(items[0]), speller.form(launched)
+    if not said_alike(kernel, parse_expression(words).names):
+        raise NotLegal("its launch and its guards have other names")
+    grid = (parse_expression(f"cdiv({words}, {kernel.launch.block[0]})"), *kernel.launch.grid[1:])
+    asked = [f"{words} >= 1", f"{words} <= {whole}"]
+    return with_grid(
+        kernel.rewritten(
+            kernel.function.body,
+            launch=replace(kernel.launch, grid=grid),
+            directives=[RequireDirective(parse_expression(one)) for one in asked],
+        )
+    )
+
+
+def _bounds(kernel: Kernel, guard: tuple[Condition, ...], width: int) -> list[Polynomial]:
+    """What a guard keeps the index of a thread along x below, in the kernel's own numbers."""
+    moved, table = Effects(kernel).moved, kernel.reading.symbols.table
+    found = list[Polynomial]()
+    for part in (p for condition in guard for p in condition.conjuncts()):
+        if not isinstance(part, Compare) or part.op != ">=":
+            continue
+        form = index(part.form, "x", width)
+        if form is None or form.coefficient(_ITEM) != -_ONE:
+            continue
+        rest = form.without([_ITEM])
+        known = [table.get(name) for name in rest.symbols - moved]
+        if known and len(known) == len(rest.symbols):
+            found += [rest + _ONE] * all(s is not None and s.kind == "scalar" for s in known)
+    return found
