@@ -109,7 +109,8 @@ def prepare(
     values = sizes.with_sizes(program, inputs.draw(task, 0))
     found = binding.interface(program, task, values)
     binding.check_values(found, values)
-    references, smaller, why = None, task.verify_sizes, ""
+    smaller: Mapping[str, int] = sizes.kept(task.sizes, task.verify_sizes)
+    references, why = None, ""
     if task.reference is not None:
         written = [buffer.name for buffer in found.named("output", "inout")]
         references = References(task.reference, written, homes, cupy_on(device))
@@ -202,12 +203,6 @@ def _drawn(
 
 def _demand_sizes(task: Task) -> None:
     """Whether inputs can be drawn at the sizes where the task is verified; else a UsageError."""
-    for name in ("sizes", "verify_sizes"):
-        if not isinstance(getattr(task, name), Mapping):
-            raise UsageError(
-                f"`{name}` of the task is a {type(getattr(task, name)).__name__}",
-                fix=f'give a dict of numbers by name: {name}={{"n": 1024}}',
-            )
     unknown = sorted(set(task.verify_sizes) - set(task.sizes))
     if task.verify_sizes and (not callable(task.inputs) or unknown):
         what = (

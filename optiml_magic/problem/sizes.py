@@ -34,6 +34,8 @@ _FEW = 1 << 18  # elements of an array that has every size as an axis
 _MOST_AROUND = 24  # sets of sizes for the numbers of a condition
 _MOST_NEAR = 12  # these cost as much as a verification
 _LARGEST_DIVISOR = 64
+_KEPT = 64  # a size that is as small where it is measured may be verified as it is
+_GROWN = 16  # times the work of a verification that this may take: ours
 _SEED = 1000  # of the first set of inputs; those of the given sizes count from 0
 
 
@@ -150,6 +152,19 @@ def small(given: Sizes) -> Iterator[tuple[dict[str, int], int]]:
         yield _rotated(given, _BEYOND, at, step=1), _SEED + 50 + at
     for at in range(len(_EVEN)):
         yield _rotated(given, _EVEN, at, step=1), _SEED + 60 + at
+
+
+def kept(given: Sizes, smaller: Sizes) -> dict[str, int]:
+    """Sizes to verify at, in which small ones are those that are measured: the nearest first.
+
+    A program may be made for them: ``require dim == 16`` is then verified, and not refused.
+    """
+    found, work = {**smaller}, 1.0
+    for name in sorted(smaller, key=lambda name: given[name] / max(smaller[name], 1)):
+        times = given[name] / max(smaller[name], 1)
+        if times > 1 and given[name] <= _KEPT and work * times <= _GROWN:
+            found[name], work = given[name], work * times
+    return found
 
 
 def _is_sized(task: Task) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from optiml_magic.model.task import Task
 from optiml_magic.problem import prepare
-from optiml_magic.problem.sizes import around, large, near, small
+from optiml_magic.problem.sizes import around, kept, large, near, small
 from optiml_magic.testing.kernels import known_task
 
 HEAD = "#pragma optiml launch k grid(cdiv(n, 64)) block(64)\n"
@@ -133,3 +133,34 @@ def test_near_the_given_sizes_one_or_all_give_way() -> None:
     assert {"rows": 1001, "cols": 63} in drawn
     assert all(sizes["rows"] <= 1001 and sizes["cols"] <= 64 for sizes in drawn)
     assert {"rows": 1001, "cols": 64} not in drawn
+
+
+@pytest.mark.parametrize(
+    ("given", "smaller", "wanted"),
+    [
+        ({"n": 4096, "dim": 16}, {"n": 77, "dim": 5}, {"n": 77, "dim": 16}),
+        ({"n": 4096, "dim": 128}, {"n": 77, "dim": 5}, {"n": 77, "dim": 5}),
+        ({"n": 4096, "dim": 64}, {"n": 77, "dim": 3}, {"n": 77, "dim": 3}),
+        ({"a": 32, "b": 32, "c": 32}, {"a": 8, "b": 16, "c": 8}, {"a": 32, "b": 32, "c": 8}),
+        ({"n": 9}, {"n": 9}, {"n": 9}),
+    ],
+)
+def test_small_sizes_are_verified_as_they_are_measured(
+    given: dict[str, int], smaller: dict[str, int], wanted: dict[str, int]
+) -> None:
+    assert kept(given, smaller) == wanted
+
+
+def test_a_program_for_one_small_size_is_verified_at_it() -> None:
+    text = HEAD + (
+        "__global__ void k(const float* x, float* out, int n, int d) {\n"
+        "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "    if (i < n) out[i] = x[i * d];\n}\n"
+    )
+    task = Task(
+        text, lambda x: x[:, 0],
+        lambda rng, n, d: {"x": rng.random((n, d), np.float32), "n": n, "d": d},
+        sizes={"n": 5000, "d": 8}, verify_sizes={"n": 70, "d": 3}, outputs={"out": "f4[n]"},
+    )  # fmt: skip
+    notes = prepare(task, seeds=1).notes
+    assert any("verified at n = 70, d = 8 and below" in note for note in notes)
