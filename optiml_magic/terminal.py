@@ -300,7 +300,7 @@ def _status(verdicts: Iterable[Verdict]) -> int:
     return _UNSUPPORTED if outcomes == {Outcome.UNSUPPORTED} else _FAILED
 
 
-_DEMO_BUDGET = 16  # enough for these three
+_DEMO_BUDGET = 12  # enough for these three, and within a minute on two cores
 _FAILED, _USAGE, _UNSUPPORTED = 1, 2, 3
 _UNREAD = 141  # what a shell says of a program that SIGPIPE ended
 
