@@ -79,7 +79,7 @@ class Task:
         for name, example in _DICTS.items():
             if not isinstance(given := getattr(self, name), Mapping):
                 raise UsageError(
-                    f"`{name}` of a task is a dict, and here it is a {type(given).__name__}",
+                    f"`{name}` of a task is a {type(given).__name__}, not a dict",
                     fix=f"write {name}={example}",
                 )
         alone: object = self.inout

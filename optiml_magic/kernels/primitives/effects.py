@@ -234,6 +234,15 @@ def loops_in(statement: Statement) -> list[Loop]:
     return [s for s in walk(statement) if isinstance(s, Loop)]
 
 
+def outermost(statement: Statement) -> Iterator[Loop]:
+    """The loops of a statement, it included, that are in no other of it."""
+    if isinstance(statement, Loop):
+        yield statement
+        return
+    for inner in statement.statements:
+        yield from outermost(inner)
+
+
 def is_counted(axis: Axis, effects: Effects) -> bool:
     """Whether a loop counts in its head alone, by one variable of its own."""
     loop = axis.node

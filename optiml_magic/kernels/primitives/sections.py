@@ -10,22 +10,22 @@ these than threads, the threads that had none take a part of the column.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from optiml_magic.kernels.editing import Node, edited, lines
-from optiml_magic.kernels.expressions import Binary, Call, Expr, Name, builtin, every
+from optiml_magic.kernels.expressions import Binary, Call, Name, every
 from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, once, primitive
 from optiml_magic.kernels.primitives.combine import Group
-from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in, outermost
 from optiml_magic.kernels.primitives.lane_rounds import LaneRounds
 from optiml_magic.kernels.primitives.lone import held_alone
-from optiml_magic.kernels.primitives.places import code, reached
 from optiml_magic.kernels.primitives.rows import along
 from optiml_magic.kernels.primitives.sizes import rounds, value
+from optiml_magic.kernels.primitives.uniform import Uniform, returns, texts
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import Compare
@@ -49,6 +49,7 @@ _THREAD = Polynomial.symbol("threadIdx.x")
 _LANES = (8, 16, 32)
 Kind = Literal["alone", "rows", "columns"]
 _GROUPS: dict[Kind, Group] = {"alone": "block", "rows": "warp", "columns": "stacked"}
+_SPACES = ("global", "shared")
 _WAIT = "__syncthreads();"
 _MEETS = re.compile(rf"sync|{LANES.pattern}")
 
@@ -117,7 +118,7 @@ def _held(kernel: Kernel) -> Kernel:
     """The kernel where threads that work alone add to locals."""
     changes: dict[Node, Node] = {}
     for section in _sections(kernel, "alone"):
-        made = held_alone(kernel, section.scope, [*_outermost(section.scope)])
+        made = held_alone(kernel, section.scope, [*outermost(section.scope)])
         if made is not section.scope:
             assert isinstance(section.whole, If)
             changes[section.whole] = replace(section.whole, span=None, then=made)
@@ -172,19 +173,16 @@ class _Meeting(Effects):
 
     def accesses(self, statement: Statement) -> list[Access]:
         inside = self.inside(statement)
-        return [a for a in self.reading.accesses if a.own in inside and a.space in SPACES]
-
-
-SPACES = ("global", "shared")
+        return [a for a in self.reading.accesses if a.own in inside and a.space in _SPACES]
 
 
 class _SectionRounds(LaneRounds):
-    spaces = SPACES
+    spaces = _SPACES
 
     def __init__(self, kernel: Kernel, section: Section) -> None:
         self.section = section
         effects = _Meeting(kernel)
-        loops = [*_outermost(section.scope)]
+        loops = [*outermost(section.scope)]
         chosen = [loop for loop in loops if _worth(kernel, loop, effects, section)]
         if not chosen:
             raise NotLegal("no loop in it is worth sharing", section.whole.line)
@@ -214,8 +212,8 @@ class _SectionRounds(LaneRounds):
                 raise NotLegal("more than its counter moves with the loop", loop.line)
         changed = [v for v in effects.changed(scope) if v.storage == "local"]
         if changed:
-            raise NotLegal(f"`{changed[0].name}` is another for each thread", line)
-        _Alike(kernel, effects, self.section).check()
+            raise NotLegal(f"`{changed[0].name}` differs from thread to thread", line)
+        Uniform(kernel, effects, self.section.whole, self.section.axis).check(scope)
         shared = {e for loop in self.loops for e in effects.inside(loop)}
         for loop in loops_in(scope):
             for access in effects.accesses(loop):
@@ -236,50 +234,50 @@ class _SectionRounds(LaneRounds):
 
     def kernel(self) -> Kernel:
         self.share()
-        section, whole, width = self.section, self.section.whole, self.old.block[0] or 1
+        section = self.section
         inside = self.old.show_inside(edited(section.scope, {**self.swaps, **self.changes}))
-        tunes, lane, count = list[TuneDirective](), f"const int {self.lane}", self.count
-        if section.axis is None:
-            made = f"{{\n{lane} = threadIdx.x;\n{inside}\n}}"
-        else:
-            assert isinstance(whole, Loop)
-            assert section.axis.variable is not None
-            words, _ = self.heads.start(whole, {})
-            name = section.axis.variable.name
-            if section.kind == "rows":
-                head = f"{words}{name} = threadIdx.x / {count}; {self._test(whole, name)}"
-                made = (
-                    f"for ({head}; {name} += {width} / {count}) {{\n"
-                    f"{lane} = threadIdx.x % {count};\n{inside}\n}}"
-                )
-                tunes = [TuneDirective(count, _LANES, WARP)]
-            else:
-                first, beside = self.fresh("first"), f"({width} / {count})"
-                end = self._test(whole, "").removeprefix("< ")
-                place = f"{first} + (int)threadIdx.x % {beside}"
-                made = (
-                    f"for (int {first} = 0; {first} < {end}; {first} += {width} / {count}) {{\n"
-                    f"{lane} = {place} < {end} ? threadIdx.x / {beside} : {count};\n"
-                    f"const {words}{name} = {place} < {end} ? {place} : {first};\n{inside}\n}}"
-                )
-                if self.waits:
-                    raise NotLegal("its threads would wait in the loop", whole.line)
-                counts = tuple(n for n in (2, 4, 8) if width // n >= WARP)
-                tunes = [TuneDirective(count, counts, counts[0])]
+        made, counts = self._spelled(inside)
+        begin = WARP if WARP in counts else min(counts, default=0)
+        tunes = [TuneDirective(self.count, counts, begin)] if counts else []
         waits = [[lines(_WAIT)] * missing for missing in (section.before, section.after)]
         changes: dict[Node, tuple[Statement, ...]] = {
-            whole: (*waits[0], lines(made), *waits[1]),
+            section.whole: (*waits[0], lines(made), *waits[1]),
         }
         return self.old.rewritten(
             edited(self.old.function.body, changes), directives=tunes, helpers=self.helpers()
         )
 
-    def _test(self, loop: Loop, name: str) -> str:
-        """The test of a loop, of whose counter it says that it is less, with another name."""
+    def _spelled(self, inside: str) -> tuple[str, tuple[int, ...]]:
+        """A section around what it does, and how many lanes may share it."""
+        lane, whole, axis = f"const int {self.lane}", self.section.whole, self.section.axis
+        if axis is None:
+            return f"{{\n{lane} = threadIdx.x;\n{inside}\n}}", ()
+        assert isinstance(whole, Loop)
+        assert axis.variable is not None
+        words, name = self.heads.start(whole, {})[0], axis.variable.name
+        width, count, end = self.old.block[0] or 1, self.count, self._end(whole)
+        if self.section.kind == "rows":
+            return (
+                f"for ({words}{name} = threadIdx.x / {count}; {name} < {end}; "
+                f"{name} += {width} / {count}) {{\n"
+                f"{lane} = threadIdx.x % {count};\n{inside}\n}}"
+            ), _LANES
+        if self.waits:
+            raise NotLegal("its threads would wait in the loop", whole.line)
+        first, beside = self.fresh("first"), f"({width} / {count})"
+        place = f"{first} + (int)threadIdx.x % {beside}"
+        return (
+            f"for (int {first} = 0; {first} < {end}; {first} += {width} / {count}) {{\n"
+            f"{lane} = {place} < {end} ? threadIdx.x / {beside} : {count};\n"
+            f"const {words}{name} = {place} < {end} ? {place} : {first};\n{inside}\n}}"
+        ), tuple(n for n in (2, 4, 8) if width // n >= WARP)
+
+    def _end(self, loop: Loop) -> str:
+        """What the counter of a loop stays below, in the words of its test."""
         match loop.test:
             case Binary(op="<", left=Name(variable=own), right=right):
                 if own is self.axes[loop].variable:
-                    return f"{name} < {self.heads.written(right, {})}".strip()
+                    return self.heads.written(right, {})
         raise NotLegal("where the loop ends is not in its test", loop.line)
 
 
@@ -287,11 +285,6 @@ def _leaves(scope: Statement) -> bool:
     """Whether some rounds leave out what stands behind."""
     inner = {s for loop in loops_in(scope) for s in walk(loop)}
     return any(isinstance(s, Leave) for s in walk(scope) if s not in inner)
-
-
-def _outermost(scope: Statement) -> Iterator[Loop]:
-    inner = {o for loop in loops_in(scope) for o in loops_in(loop.body)}
-    return (loop for loop in loops_in(scope) if loop not in inner)
 
 
 def _worth(kernel: Kernel, loop: Loop, effects: Effects, section: Section) -> bool:
@@ -315,77 +308,8 @@ def _worth(kernel: Kernel, loop: Loop, effects: Effects, section: Section) -> bo
 def _exchanges_nothing(kernel: Kernel, scope: Statement) -> None:
     """Raise NotLegal where a scope has a barrier, a way out of the kernel, or asks other lanes."""
     for statement in walk(scope):
-        if _returns(statement):
+        if returns(statement):
             raise NotLegal("its threads may leave", statement.line)
         for expr in (e for top in statement.expressions for e in every(top)):
-            if isinstance(expr, Call) and any(map(_MEETS.search, _texts(kernel, expr))):
+            if isinstance(expr, Call) and any(map(_MEETS.search, texts(kernel, expr))):
                 raise NotLegal(f"`{expr.function}` is not for one thread", statement.line)
-
-
-def _texts(kernel: Kernel, call: Call) -> list[str]:
-    """What a call says, and what the functions of the text say that it comes to."""
-    called = kernel.unit.called(call.function, len(call.arguments))
-    return [call.function, *(
-        code(kernel.unit, function.span)
-        for one in called for function in (one, *reached(kernel.unit, one))
-    )]  # fmt: skip
-
-
-def _returns(statement: Statement) -> bool:
-    return isinstance(statement, Leave) and statement.kind == "return"
-
-
-class _Alike:
-    """Whether all threads of a block have the same values in the place of those that one had."""
-
-    def __init__(self, kernel: Kernel, effects: Effects, section: Section) -> None:
-        self.kernel, self.effects, self.section = kernel, effects, section
-        scope, body = section.scope, kernel.function.body
-        own = {v for s in walk(scope) if isinstance(s, Declare) for v in s.variables}
-        around = [loop for loop in loops_in(body) if section.whole in set(walk(loop.body))]
-        self.known = own | {v for loop in around if (v := self._counts(loop)) is not None}
-        if section.axis is not None and section.axis.variable is not None:
-            self.known.add(section.axis.variable)
-        self.given = {*kernel.function.parameters} - {*effects.changed(body)}
-
-    def _counts(self, loop: Loop) -> Variable | None:
-        """The counter of a loop around that is the same for all threads of a block."""
-        axis = self.kernel.axes().get(loop)
-        if axis is None or None in (axis.start, axis.step, axis.stop) or not axis.exact:
-            return None
-        inside = self.kernel.reading.symbols.inside
-        forms = [f for f in (axis.start, axis.step, axis.stop) if f is not None]
-        if any("threadIdx" in name or self._loaded(name) for f in forms for name in inside(f)):
-            return None
-        return axis.variable
-
-    def _loaded(self, name: str) -> bool:
-        symbol = self.kernel.reading.symbols.table.get(name)
-        return symbol is not None and symbol.kind == "load"
-
-    def check(self) -> None:
-        section = self.section
-        self._all(self.effects.inside(section.scope), section.whole.line)
-        if isinstance(section.whole, Loop):
-            heads = [e for e in (section.whole.test,) if e is not None]
-            self._all([e for top in heads for e in every(top)], section.whole.line)
-        for statement in walk(self.kernel.function.body):
-            if isinstance(statement, If) and any(map(_returns, walk(statement))):
-                self._all([*every(statement.test)], statement.line)
-
-    def _all(self, exprs: Iterable[Expr], line: int) -> None:
-        for expr in exprs:
-            called = _texts(self.kernel, expr) if isinstance(expr, Call) else ()
-            if builtin(expr).startswith("threadIdx") or any("threadIdx" in t for t in called):
-                raise NotLegal("it asks which thread it is", line)
-            if isinstance(expr, Name) and expr.variable is not None:
-                self._alike(expr.variable, line)
-
-    def _alike(self, variable: Variable, line: int) -> None:
-        if variable in self.known or variable in self.given or variable.storage != "local":
-            return
-        value = variable.value
-        if value is None or variable not in self.effects.lasting or variable.array:
-            raise NotLegal(f"`{variable.name}` may be another for each thread", line)
-        self.known.add(variable)
-        self._all([*every(value)], line)

@@ -7,10 +7,9 @@ needs the loop to end like others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import outermost
 from optiml_magic.kernels.tree import Blank, Block, Leave, Loop, Statement, walk
 
 
@@ -27,7 +26,7 @@ def stopped(kernel: Kernel) -> Kernel:
         if isinstance(hint, Blank)
     }
     swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
-    for loop in _outermost(body):
+    for loop in outermost(body):
         if _returns(loop):
             declared, hint = lines(f"bool {left} = false;"), hints.get(loop)
             first = (declared,) if hint is None else (declared, hint)
@@ -44,22 +43,14 @@ def stopped(kernel: Kernel) -> Kernel:
 def _ending(loop: Loop, left: str) -> Statement:
     """A loop that notes that the kernel is to be left, and ends."""
     swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
-    for inner in _outermost(loop.body):
+    for inner in outermost(loop.body):
         if _returns(inner):
             swaps[inner] = (_ending(inner, left), lines(f"if ({left}) break;"))
-    apart = {s for inner in _outermost(loop.body) for s in walk(inner)}
+    apart = {s for inner in outermost(loop.body) for s in walk(inner)}
     for way in _returns(loop):
         if way not in apart:
             swaps[way] = (lines(f"{left} = true;"), lines("break;"))
     return edited(loop, swaps)
-
-
-def _outermost(statement: Statement) -> Iterator[Loop]:
-    if isinstance(statement, Loop):
-        yield statement
-        return
-    for inner in statement.statements:
-        yield from _outermost(inner)
 
 
 def _returns(statement: Statement) -> list[Leave]:

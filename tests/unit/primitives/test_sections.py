@@ -95,9 +95,9 @@ def test_sections_are_shared(body: str) -> None:
         ("int mine = own(); " + ALONE % "float s = 0; for (int j = 0; j < m; ++j) s += part[j] + mine; "
          "total = s;", "it asks which thread it is, line 12"),
         ("float mine = 0; " + ALONE % "for (int j = 0; j < m; ++j) mine += part[j]; total = mine;",
-         "`mine` is another for each thread, line 12"),
+         "`mine` differs from thread to thread, line 12"),
         ("float mine = 0; if (i > 1) mine = 3; " + ALONE % "float s = 0; for (int j = 0; j < m; ++j) "
-         "s += part[j] * mine; total = s;", "`mine` may be another for each thread, line 12"),
+         "s += part[j] * mine; total = s;", "`mine` may differ from thread to thread, line 12"),
         ("if (c[i] + t < -40) return; " + ALONE % "float s = 0; for (int j = 0; j < m; ++j) s += part[j]; "
          "total = s;", "it asks which thread it is, line 12"),
         ("const float* p = a; " + ALONE % "float s = 0; for (int j = 0; j < m; ++j, ++p) s += *p; "

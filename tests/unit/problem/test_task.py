@@ -13,9 +13,9 @@ from optiml_magic.model.task import Task
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"outputs": ("v",)}, "`outputs` of a task is a dict, and here it is a tuple"),
-        ({"sizes": [3]}, "`sizes` of a task is a dict, and here it is a list"),
-        ({"defines": "N=8"}, "`defines` of a task is a dict, and here it is a str"),
+        ({"outputs": ("v",)}, "`outputs` of a task is a tuple, not a dict"),
+        ({"sizes": [3]}, "`sizes` of a task is a list, not a dict"),
+        ({"defines": "N=8"}, "`defines` of a task is a str, not a dict"),
     ],
 )
 def test_what_is_no_dict_is_said_with_an_example(given: Any, message: str) -> None:
