@@ -8,6 +8,7 @@ from functools import partial
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.block_rounds import block_rounds
 from optiml_magic.kernels.primitives.own_elements import Held
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.thread_loops import (
@@ -20,6 +21,7 @@ from optiml_magic.kernels.primitives.thread_loops import (
 )
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.waits import Waits
+from optiml_magic.kernels.primitives.widened import widened
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -37,7 +39,7 @@ class FewerThreads(KernelRule):
     """Trees, scans, sorts, lattices and small problems of a block each."""
 
     name = "fewer_threads"
-    before = (raised, unstaged)
+    before = (raised, unstaged, widened, block_rounds)
     teaches = (
         "A block did little between two barriers, at which all of its warps waited for the "
         "slowest; and where half of its threads had nothing to do any more, they still came to "
