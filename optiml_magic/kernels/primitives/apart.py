@@ -67,15 +67,16 @@ def _copied(program: Program, own: str) -> Program:
     for launch in others:
         taken.append(kernel.fresh(f"{bare}_{len(taken) + 2}", *taken))
         spelled = launch.kernel or bare
-        new = replace(launch, kernel=re.sub(rf"\b{re.escape(bare)}\b", taken[-1], spelled, count=1))
-        edits.append(_named(program, launch, new))
+        new = re.sub(rf"\b{re.escape(bare)}\b", taken[-1], spelled, count=1)
+        edits.append(renamed(program, launch, new))
         copies.append(f"\n\n{named.sub(taken[-1], source)}")
     edits.append(Edit(end, end, "".join(copies)))
     if first.kernel is None:
-        edits.append(_named(program, first, replace(first, kernel=bare)))
+        edits.append(renamed(program, first, bare))
     return parse_program(apply(program.text, edits))
 
 
-def _named(program: Program, launch: LaunchDirective, new: LaunchDirective) -> Edit:
+def renamed(program: Program, launch: LaunchDirective, kernel: str) -> Edit:
+    """The edit by which a launch names another kernel."""
     start, end = (len(program.text[:at].encode()) for at in (launch.start, launch.end))
-    return Edit(start, end, str(new))
+    return Edit(start, end, str(replace(launch, kernel=kernel)))

@@ -74,6 +74,8 @@ _SHAPES = (
     (Tile(128, 128, 8, 8, 8), 0.8),
     (Tile(128, 16, 32, 8, 2), 0.4),
     (Tile(16, 128, 32, 4, 4), 0.4),
+    (Tile(64, 64, 8, 4, 4), 0.65),
+    (Tile(32, 32, 16, 4, 4), 0.5),
 )
 
 
@@ -109,18 +111,19 @@ class BlockedProduct(KernelRule):
                 continue
             parts, at = found
             try:
-                points = _points(Blocking(parts))
+                product = Blocking(parts)
+                points, first = _points(product), _first(product)
             except NotLegal as reason:
                 yield Refused(reason.reason, reason.line)
                 continue
             counter = parts.axis.variable.name if parts.axis.variable is not None else "its loop"
             split = _split_points(parts)
             where = "".join(f", where {n} is {v}" for n, v in known.items())
-            yield from _split(parts, at, f"{counter}{where}", split)
+            yield from _split(parts, at, f"{counter}{where}", split, first)
             yield Site(
                 f"loop {number}",
                 f"tiles in shared memory and registers for the loop over {counter}{where}",
-                partial(block_outputs, parts.kernel, at, Tile()),
+                partial(block_outputs, parts.kernel, at, first),
                 0.6 if split else 0.94,
                 Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
                 points,
@@ -143,7 +146,9 @@ def _numbers(kernel: Kernel, loop: Loop) -> dict[str, int]:
     return {name: int(given[name]) for name in sorted(names)} if short else {}
 
 
-def _split(parts: Contraction, at: int, counter: str, points: tuple[Point, ...]) -> Iterator[Site]:
+def _split(
+    parts: Contraction, at: int, counter: str, points: tuple[Point, ...], first: Tile
+) -> Iterator[Site]:
     """Blocks that share the rounds as well, where there are too few tiles; and a sum of theirs."""
     made = chunk(parts.kernel, at, 1, PARTS) if points else Refused("")
     if isinstance(made, Refused):
@@ -152,7 +157,7 @@ def _split(parts: Contraction, at: int, counter: str, points: tuple[Point, ...])
     yield Site(
         f"loop {at} split",
         f"tiles in shared memory and registers, whose blocks share the loop over {counter}",
-        partial(block_outputs, front(made), at, Tile()),
+        partial(block_outputs, front(made), at, first),
         0.95,
         Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
         points,
@@ -238,7 +243,7 @@ def _points(product: Blocking) -> tuple[Point, ...]:
     rows, columns = (value(kernel, f) for f in (parts.outputs.rows, parts.outputs.columns))
     chip = CHIPS.get(kernel.chip)
     if rows is None or columns is None or chip is None or not rows or not columns:
-        chosen = (_SHAPES[0][0], Tile(64, 64, 16, 4, 4), Tile(32, 32, 32, 2, 2))
+        chosen = (_SHAPES[0][0], Tile(), Tile(32, 32, 32, 2, 2), _first(product))
         return tuple(p for tile in chosen if (p := _point(product, tile, 1024)))[:2]
     others = math.prod(kernel.facts.grid[2:]) if kernel.facts is not None else 1
 
@@ -253,7 +258,15 @@ def _points(product: Blocking) -> tuple[Point, ...]:
 
     best = [tile for tile, _ in sorted(_SHAPES, key=rate, reverse=True)]
     found = [p for tile in best if (p := _point(product, tile, -(-blocks(tile) // chip.sms)))]
-    return tuple(found[:_MOST_POINTS])
+    return tuple(found[:_MOST_POINTS]) or (_point(product, _first(product), 1),)
+
+
+def _first(product: Blocking) -> Tile:
+    """The tile that a program begins with: one that a multiprocessor has room for."""
+    for tile in (Tile(), *(tile for tile, _ in _SHAPES)):
+        if _point(product, tile, 1):
+            return tile
+    raise NotLegal("a multiprocessor has no room for its tiles")
 
 
 def _point(product: Blocking, tile: Tile, most: int) -> Point:
