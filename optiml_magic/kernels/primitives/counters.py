@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines
-from optiml_magic.kernels.expressions import Assign, Binary, Cast, Choice
+from optiml_magic.kernels.expressions import Assign, Binary, Cast, Choice, Literal
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects
@@ -36,6 +36,7 @@ from optiml_magic.kernels.primitives.updates import (
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Evaluate, Statement
+from optiml_magic.kernels.types import CType
 from optiml_magic.source.directives import TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
@@ -241,9 +242,8 @@ class _Keeping:
     def _updating(self, own: Counters, update: Update, name: str) -> str:
         whole, function = own.whole, own.whole.function
         added = converted(self.old, whole, update)
-        kind = self.old.reading.types.get(update.index)
         wide, first = self._is_wide(update), self.first.get(own)
-        signed = wide or kind is None or kind.signed or (kind.size or 0) < 4
+        signed = wide or any(k is None or k.signed or (k.size or 0) < 4 for k in self._kinds(update))
         word = ("long long" if wide else "int") if signed else "unsigned"
         index = self.old.show(Evaluate(None, 0, update.index)).removesuffix(";")
         loose = isinstance(update.index, Binary | Choice | Assign | Cast)
@@ -260,8 +260,15 @@ class _Keeping:
         return f"{{\n{declared}\nif ({test}) {shared}\nelse {beyond}\n}}"
 
     def _is_wide(self, update: Update) -> bool:
-        kind = self.old.reading.types.get(update.index)
-        return kind is None or not kind.integral or kind.size == 8
+        return any(k is None or not k.integral or k.size == 8 for k in self._kinds(update))
+
+    def _kinds(self, update: Update) -> list[CType | None]:
+        """The types of an index, or of those whose sum it is."""
+        parts, types = [update.index], self.old.reading.types
+        while any(isinstance(e, Binary) and e not in types for e in parts):
+            parts = [p for e in parts for p in (
+                (e.left, e.right) if isinstance(e, Binary) and e not in types else (e,))]  # fmt: skip
+        return [types.get(e) for e in parts if not isinstance(e, Literal) or e in types]
 
     def _element(self, own: Counters) -> str:
         """The element of the array that a copy is of."""

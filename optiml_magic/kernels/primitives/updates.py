@@ -7,16 +7,17 @@ be done in any order and in parts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from optiml_magic.kernels.expressions import Binary, Call, Cast, Expr, Index, Literal, Name, Unary
 from optiml_magic.kernels.functions import ATOMICS
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.reading import Access, Reduction
 from optiml_magic.kernels.symbols import THREADS, Compare
-from optiml_magic.kernels.tree import Evaluate, Leave, Statement, walk
+from optiml_magic.kernels.tree import Evaluate, Leave, Statement, Variable, walk
 from optiml_magic.kernels.types import CType, named
 
 _ORDER = ("+", "min", "max", "&", "|", "^")
@@ -159,7 +160,9 @@ def _update(effects: Effects, access: Access, kind: CType, by_call: dict[Call, E
     others = [a for a in effects.accesses(statement) if a is not access and a.mode != "load"]
     if others or effects.changed(statement):
         raise NotLegal("an update changes something else, too", access.line)
-    index = _index(call.arguments[0], access.array)
+    given = effects.kernel.function.parameters
+    steady = effects.lasting | {p for p in given if p.name not in effects.moved}
+    index = _index(call.arguments[0], access.array, steady)
     if index is None:
         raise NotLegal(f"which element of `{access.array}` is updated is not read", access.line)
     return Update(access, statement, index, call.arguments[1], access.op == "-")
@@ -170,19 +173,34 @@ def _bare(expr: Expr) -> Expr:
     return expr.operand if isinstance(expr, Cast) and expr.type == "void" else expr
 
 
-def _index(address: Expr, array: str) -> Expr | None:
+def _index(address: Expr, array: str, steady: AbstractSet[Variable]) -> Expr | None:
+    """Which element an address is of; pointers that keep what they begin with are followed."""
+
+    def of(pointer: Expr) -> Expr | None:
+        return _index(pointer, array, steady)
+
     match address:
+        case Name(name=name, variable=Variable(value=value) as own) if own in steady and value:
+            return of(value) if own.type.depth == 1 and names([value]) <= steady else None
         case Name(name=name) if name == array:
             return Literal(None, "0", 0)
-        case Unary(op="&", operand=Index(base=Name(name=name), index=index)) if name == array:
-            return index
+        case Unary(op="&", operand=Index(base=base, index=index)):
+            return _plus(of(base), index)
         case Unary(op="&", operand=Unary(op="*", operand=inner)):
-            return _index(inner, array)
-        case Binary(op="+", left=Name(name=name), right=index) if name == array:
-            return index
-        case Binary(op="+", left=index, right=Name(name=name)) if name == array:
-            return index
+            return of(inner)
+        case Binary(op="+", left=left, right=right):
+            first = of(left)
+            return _plus(first, right) if first is not None else _plus(of(right), left)
     return None
+
+
+def _plus(first: Expr | None, then: Expr) -> Expr | None:
+    match first:
+        case None:
+            return None
+        case Literal(value=0):
+            return then
+    return Binary(None, "+", first, then)
 
 
 def fixed(kernel: Kernel, form: Polynomial | None) -> bool:
