@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines
-from optiml_magic.kernels.expressions import Assign, Binary, Cast, Choice, Literal
+from optiml_magic.kernels.expressions import Assign, Binary, Cast, Choice, Expr, Literal
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects
@@ -243,7 +243,9 @@ class _Keeping:
         whole, function = own.whole, own.whole.function
         added = converted(self.old, whole, update)
         wide, first = self._is_wide(update), self.first.get(own)
-        signed = wide or any(k is None or k.signed or (k.size or 0) < 4 for k in self._kinds(update))
+        signed = wide or any(
+            k is None or k.signed or (k.size or 0) < 4 for k in self._kinds(update)
+        )
         word = ("long long" if wide else "int") if signed else "unsigned"
         index = self.old.show(Evaluate(None, 0, update.index)).removesuffix(";")
         loose = isinstance(update.index, Binary | Choice | Assign | Cast)
@@ -264,11 +266,14 @@ class _Keeping:
 
     def _kinds(self, update: Update) -> list[CType | None]:
         """The types of an index, or of those whose sum it is."""
-        parts, types = [update.index], self.old.reading.types
-        while any(isinstance(e, Binary) and e not in types for e in parts):
-            parts = [p for e in parts for p in (
-                (e.left, e.right) if isinstance(e, Binary) and e not in types else (e,))]  # fmt: skip
-        return [types.get(e) for e in parts if not isinstance(e, Literal) or e in types]
+        types, left, parts = self.old.reading.types, [update.index], list[Expr]()
+        while left:
+            part = left.pop()
+            if isinstance(part, Binary) and part not in types:
+                left += [part.left, part.right]
+            elif part in types or not isinstance(part, Literal):
+                parts.append(part)
+        return [types.get(part) for part in parts]
 
     def _element(self, own: Counters) -> str:
         """The element of the array that a copy is of."""

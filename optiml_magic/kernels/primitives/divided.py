@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, lines, text
 from optiml_magic.kernels.expressions import Expr, Index, Literal, Name
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, once, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.heads import Heads
@@ -19,21 +20,25 @@ from optiml_magic.kernels.primitives.lanes import Lanes, SharedRounds
 from optiml_magic.kernels.primitives.places import bare
 from optiml_magic.kernels.primitives.restricted import shared_by_threads
 from optiml_magic.kernels.primitives.rounds import shareable
-from optiml_magic.kernels.reading import Reduction
+from optiml_magic.kernels.reading import Axis, Reduction
 from optiml_magic.kernels.tree import Declare, Loop, Statement, Variable, expressions, walk
+
+_ONE = Polynomial.constant(1)
 
 
 @dataclass(frozen=True, eq=False)
 class Divided:
     """Arrays whose elements belong to the rounds of loops, all of ``rounds``.
 
-    ``at`` are the numbers of these loops, ``elements`` what they index, with its loop.
+    ``at`` are the numbers of these loops, ``elements`` what they index, with its loop; ``beside``
+    are those of loops with as many rounds that only load what lies in a row.
     """
 
     arrays: tuple[Variable, ...]
     at: tuple[int, ...]
     rounds: int
     elements: dict[Index, Loop]
+    beside: tuple[int, ...] = ()
 
 
 @primitive
@@ -48,8 +53,15 @@ def divide(kernel: Kernel, lanes: Lanes) -> Kernel:
     if not counts:
         raise NotLegal("its elements cannot be dealt out evenly")
     count = lanes.count if lanes.count in counts else counts[-1]
-    sharing = _Dividing(kernel, found, replace(lanes, counts=counts, count=count))
-    made = sharing.kernel()
+    given = replace(lanes, counts=counts, count=count)
+    try:
+        sharing = _Dividing(kernel, found, given)
+        made = sharing.kernel()
+    except NotLegal:
+        if not found.beside:
+            raise
+        sharing = _Dividing(kernel, replace(found, beside=()), given)
+        made = sharing.kernel()
     return shared_by_threads(made, sharing.exchanged) if sharing.exchanged else made
 
 
@@ -66,7 +78,7 @@ def divisible(kernel: Kernel) -> Divided:
     }
     named = [_named(e) for e in expressions(body)]
     elements: dict[Variable, dict[Index, Loop]] = {}
-    for array in _arrays(kernel):
+    for array in plain_arrays(kernel):
         found: dict[Index, Loop] = {}
         for expr in expressions(body):
             if isinstance(expr, Index) and _named(expr.base) is array:
@@ -82,24 +94,36 @@ def divisible(kernel: Kernel) -> Divided:
     (count,) = rounds
     assert count is not None
     for array in elements:
-        if (_extent(kernel, array) or 0) < count:
+        if (extent_of(kernel, array) or 0) < count:
             raise NotLegal(f"`{array.name}` has fewer elements than rounds", array.line)
     at = tuple(n for n, loop in enumerate(loops) if loop in mine)
     every = {e: loop for found in elements.values() for e, loop in found.items()}
-    return Divided((*elements,), at, count, every)
+    beside = tuple(
+        n for n, loop in enumerate(loops)
+        if n not in at and loop in counters.values() and axes[loop].trips == count
+        and not {*loops_in(loop.body)} and _walks(effects, axes[loop])
+    )  # fmt: skip
+    return Divided((*elements,), at, count, every, beside)
 
 
-def _arrays(kernel: Kernel) -> list[Variable]:
+def _walks(effects: Effects, axis: Axis) -> bool:
+    """Whether a loop loads an element after the other, and stores nothing."""
+    found = effects.accesses(axis.node)
+    steps = [a.index.coefficient(axis.name) for a in found if a.index is not None]
+    return all(a.mode == "load" for a in found) and any(by == _ONE for by in steps)
+
+
+def plain_arrays(kernel: Kernel) -> list[Variable]:
     """Plain arrays of one axis; what they begin with is nothing, or zeros."""
     return [
         v for s in walk(kernel.function.body) if isinstance(s, Declare) for v in s.variables
         if v.storage == "local" and len(v.extents) == 1 and not v.type.volatile
-        and _extent(kernel, v) is not None and not v.initial
+        and extent_of(kernel, v) is not None and not v.initial
         and (v.value is None or (isinstance(v.value, Literal) and v.value.value == 0))
     ]  # fmt: skip
 
 
-def _extent(kernel: Kernel, array: Variable) -> int | None:
+def extent_of(kernel: Kernel, array: Variable) -> int | None:
     """How many elements there are, where that is a number or the name of one."""
     (extent,) = array.extents
     if isinstance(extent, Literal):
@@ -142,7 +166,7 @@ class _Heads(Heads):
 class _Dividing(SharedRounds):
     def __init__(self, kernel: Kernel, found: Divided, lanes: Lanes) -> None:
         self.found = found
-        super().__init__(kernel, found.at, lanes, far=False)
+        super().__init__(kernel, sorted((*found.at, *found.beside)), lanes, far=False)
         if self.scans:
             raise NotLegal("its rounds hand something on")
         heads = _Heads(kernel, self.loops, self.effects)

@@ -63,26 +63,22 @@ class _Flagging:
         made: list[Statement] = []
         hint: list[Statement] = []
         for at, statement in enumerate(statements):
-            if (
-                isinstance(statement, Blank)
-                and statements[at + 1 : at + 2] != ()
-                and (statements[at + 1] in self.targets)
-            ):
+            if isinstance(statement, Blank) and isinstance(_next(statements, at), Loop):
                 hint = [statement]  # to the compiler: it stays in front of its loop
                 continue
             later = any(self._leads(s) for s in statements[at + 1 :])
             if self._leads(statement):
                 may = returns and not later, rounds and not later
                 made += self._toward(statement, flag, *may, hint)
-                hint = []
             elif later and isinstance(statement, If) and self._leaves(statement):
                 found, flag = self._left(statement, flag)
                 made += found
             elif later:
-                made += self._guarded(statement, flag)
+                made += self._guarded(statement, flag, hint)
             else:
-                made += self._after(statements[at:], flag, returns, rounds)
+                made += self._after([*hint, *statements[at:]], flag, returns, rounds)
                 break
+            hint = []
         return made
 
     def _leads(self, statement: Statement) -> bool:
@@ -109,7 +105,7 @@ class _Flagging:
                 if flag and self._loads(*statement.expressions):
                     raise NotLegal("what a loop around it loads may not be there", statement.line)
                 inner = _block(self.block(_list(body), flag, False, True))
-                return [replace(statement, body=inner, span=None)]
+                return [*hint, replace(statement, body=inner, span=None)]
             case If():
                 return self._branch(statement, flag, returns, rounds)
         raise NotLegal("how it comes to the loop is not followed", statement.line)
@@ -176,16 +172,18 @@ class _Flagging:
 
     # -- beside it
 
-    def _guarded(self, statement: Statement, flag: str) -> list[Statement]:
+    def _guarded(
+        self, statement: Statement, flag: str, hint: Sequence[Statement]
+    ) -> list[Statement]:
         """A statement between the start and a loop, for those whose flag is up."""
         self._no_way_out(statement, False, False, alone=bool(flag))
         if not flag or isinstance(statement, Blank):
-            return [statement]
+            return [*hint, statement]
         if isinstance(statement, Declare):
             variables = tuple(self._value(v, flag) for v in statement.variables)
             same = variables == statement.variables
             return [statement if same else replace(statement, variables=variables, span=None)]
-        return [_when(flag, [statement])]
+        return [_when(flag, [*hint, statement])]
 
     def _value(self, variable: Variable, flag: str) -> Variable:
         given = [e for e in (variable.value, *variable.initial) if e is not None]
@@ -251,6 +249,10 @@ class _Flagging:
 
     def _shown(self, expr: Expr) -> str:
         return self.kernel.show(Evaluate(None, 0, expr)).removesuffix(";")
+
+
+def _next(statements: Sequence[Statement], at: int) -> Statement | None:
+    return statements[at + 1] if at + 1 < len(statements) else None
 
 
 def _list(statement: Statement) -> tuple[Statement, ...]:

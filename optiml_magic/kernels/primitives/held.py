@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Assign, Call, Expr, Name, Step, every
@@ -19,7 +18,6 @@ from optiml_magic.kernels.primitives.base import (
     Kernel,
     NotLegal,
     Refused,
-    in_turn,
     primitive,
     where_legal,
 )
@@ -164,10 +162,12 @@ def holding(kernel: Kernel) -> Holding:
     sizes = sizes if made is not kernel else {}
     for at, loop in enumerate(loops_in(made.function.body)):
         inner = len(loops_in(loop)) - 1
-        steps = [partial(as_counted, at=at + n + 1, ready=is_simple) for n in range(inner)]
-        ready = in_turn(made, steps)
-        if not inner or isinstance(ready, Refused):
+        if not inner:
             continue
+        ready = made
+        for number in range(at + 1, at + 1 + inner):
+            if Effects(ready).accesses(loops_in(ready.function.body)[number].body):
+                ready = where_legal(as_counted, ready, number, is_simple)
         outer = as_counted(ready, at, is_simple)
         if isinstance(outer, Refused):
             continue

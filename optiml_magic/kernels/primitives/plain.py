@@ -5,7 +5,7 @@ does in loops, tiles in shared memory become direct loads, a launch of whole blo
 of more threads than work has as many, counters that trail others are computed, functions that
 combine stand where they are called, bits are counted at once, the element at a place that a loop
 keeps is kept with it, flags that rounds set are what these combine, a loop that leaves the kernel
-ends before, and a counter stands alone in its test.
+ends before, a counter stands alone in its test, and items a grid apart have a thread each.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.solved import solved
 from optiml_magic.kernels.primitives.stopped import stopped
 from optiml_magic.kernels.primitives.trailing import trailing
 from optiml_magic.kernels.primitives.unstaged import unstaged
+from optiml_magic.kernels.primitives.unstrided import unstrided
 
 PLAIN = (
     fields,
@@ -32,4 +33,5 @@ PLAIN = (
     signalled,
     stopped,
     solved,
+    unstrided,
 )

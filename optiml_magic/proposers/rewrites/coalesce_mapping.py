@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.order import pairs, reordered
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.shaped import planar
+from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -26,7 +27,7 @@ class CoalesceMapping(KernelRule):
     """Swaps x with another axis, or the quotient with the rest of an index that is taken apart."""
 
     name = "coalesce_mapping"
-    before = (raised, planar, in_full)
+    before = (raised, unstrided, planar, in_full)
     teaches = (
         "The lanes of a warp differ in threadIdx.x. Where that index is multiplied by a row's "
         "length, each lane touches a sector of its own; mapped to the unit stride, a warp's "

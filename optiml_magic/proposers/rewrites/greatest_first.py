@@ -15,6 +15,7 @@ from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unscaled import unscaled
+from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.one_pass import sites_of
@@ -30,7 +31,7 @@ class GreatestFirst(KernelRule):
     """Online softmax: the greatest value so far, and sums of exponentials around it."""
 
     name = "greatest_first"
-    before = (raised, linear, planar, in_full, direct, in_register, opened, unnested)
+    before = (raised, unstrided, linear, planar, in_full, direct, in_register, opened, unnested)
     teaches = (
         "Each round scaled the sum anew by how far the greatest value had grown, so that a row was "
         "read once; but then every round waits for the one before, with two exponentials in "

@@ -29,6 +29,7 @@ from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import FIRST, mean_rounds, rounds
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
+from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.keeping import BLOCK, EASY, counts, near, points
@@ -57,8 +58,8 @@ class ReadOnce(KernelRule):
 
     name = "read_once"
     before = (
-        raised, once_a_row, linear, planar, in_full, direct, branched, in_register, opened,
-        unnested,
+        raised, unstrided, once_a_row, linear, planar, in_full, direct, branched, in_register,
+        opened, unnested,
     )  # fmt: skip
     teaches = (
         "The same elements were brought from memory by several loops, one after the other. The "

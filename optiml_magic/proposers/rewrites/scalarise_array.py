@@ -21,6 +21,7 @@ from optiml_magic.kernels.primitives.searched import searched, searches
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.primitives.sizes import rounds
+from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Blank, Block, Loop, walk
 from optiml_magic.model.hypothesis import Hypothesis
@@ -44,7 +45,7 @@ class ScalariseArray(KernelRule):
     """
 
     name = "scalarise_array"
-    before = (raised, linear, in_full, direct)
+    before = (raised, unstrided, linear, in_full, direct)
     teaches = (
         "Each thread worked on a few elements of its own in memory, one access for each use. In "
         "a local array whose indices are constants, since the loops around them are unrolled, a "
@@ -106,7 +107,7 @@ def _places(kernel: Kernel) -> Iterator[Site]:
     if arrays:
         yield Site(
             "places", f"look for a place in {', '.join(arrays)} with constant indices",
-            partial(in_turn, kernel, (searched, _written_out)), 0.9, _LOCAL,
+            partial(in_turn, kernel, (searched, _held, _written_out)), 0.9, _LOCAL,
         )  # fmt: skip
 
 

@@ -24,7 +24,6 @@ from optiml_magic.kernels.primitives.slid_planes import column, slid_planes, tal
 from optiml_magic.kernels.primitives.slides import Window, may_slide, window
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unravelled import unravelled
-from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.tree import expressions
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.space import Point
@@ -41,7 +40,7 @@ class SlideWindow(KernelRule):
 
     name = "slide_window"
     before = (
-        *PLAIN, unstrided, linear, planar, in_full, direct, branched, single, unravelled,
+        *PLAIN, linear, planar, in_full, direct, branched, single, unravelled,
         partial(unclamped, most=_LONGEST), in_register,
     )  # fmt: skip
     teaches = (

@@ -16,7 +16,6 @@ from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.transposed import Tile, turn
 from optiml_magic.kernels.primitives.turns import Turn
 from optiml_magic.kernels.primitives.unravelled import unravelled
-from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -30,7 +29,7 @@ class TransposeTile(KernelRule):
     """Transposes, permuted copies and maps between such layouts."""
 
     name = "transpose_tile"
-    before = (*PLAIN, unstrided, linear, planar, in_full, single, unravelled)
+    before = (*PLAIN, linear, planar, in_full, single, unravelled)
     teaches = (
         "Neighbouring elements of what is loaded were not neighbours in what is stored, so one of "
         "the two sides touched a sector for each lane. A block that loads a tile along one side "
