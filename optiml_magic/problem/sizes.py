@@ -35,7 +35,7 @@ _MOST_AROUND = 24  # sets of sizes for the numbers of a condition
 _MOST_NEAR = 12  # these cost as much as a verification
 _LARGEST_DIVISOR = 64
 _KEPT = 64  # a size that is as small where it is measured may be verified as it is
-_GROWN = 16  # times the work of a verification that this may take: ours
+GROWN = 16  # times the work of a verification that this, or larger sizes, may take: ours
 _SEED = 1000  # of the first set of inputs; those of the given sizes count from 0
 
 
@@ -162,7 +162,7 @@ def kept(given: Sizes, smaller: Sizes) -> dict[str, int]:
     found, work = {**smaller}, 1.0
     for name in sorted(smaller, key=lambda name: given[name] / max(smaller[name], 1)):
         times = given[name] / max(smaller[name], 1)
-        if times > 1 and given[name] <= _KEPT and work * times <= _GROWN:
+        if times > 1 and given[name] <= _KEPT and work * times <= GROWN:
             found[name], work = given[name], work * times
     return found
 
@@ -177,6 +177,19 @@ def large(given: Sizes) -> Iterator[tuple[dict[str, int], int]]:
     yield {name: _prime(size) for name, size in given.items()}, _SEED + 100
     yield {name: max(1, size // 2) for name, size in given.items()}, _SEED + 101
     yield {n: max(1, size - 1 - (size - 3) % 4) for n, size in given.items()}, _SEED + 102
+
+
+def grown(given: Sizes, own: Sizes) -> Iterator[tuple[dict[str, int], int]]:
+    """Up to four times the given sizes where the task is measured at larger ones.
+
+    The inside of a tile that is larger than the given sizes shows there. At most 16 times the work
+    where sizes multiply.
+    """
+    larger = [name for name, size in given.items() if own.get(name, size) > size]
+    by = 4 if len(larger) <= 2 else 2
+    if larger:
+        more = {name: min(own[name], by * given[name] + 1) for name in larger}
+        yield {**given, **more}, _SEED + 103
 
 
 def around(

@@ -64,6 +64,7 @@ class Condition:
     place: int = 0
     maps: Maps | None = None
     orders: Sequence[Order] = ("forward",)
+    work: int = 1
 
 
 class Conditions:
@@ -97,19 +98,23 @@ class Conditions:
     def large(self) -> list[Condition]:
         """What costs as much as a verification itself: the scales at the given sizes, and others.
 
-        A size comes second.
+        A size comes second; larger ones, where the task is measured at such, come third.
         """
         first = self._problem.first
         scales = _ordered(list(self._scaled("", lambda: first.values)))
         others: list[Condition] = []
+        grown: list[Condition] = []
         if self.sizing is not None:
+            for given, seed in sizes.grown(self.sizing.given, self.sizing.own):
+                draw = partial(self.sizing.draw, given, seed)
+                grown.append(Condition(sizes.spelled(given), draw, work=sizes.GROWN))
             seen = [dict(self.sizing.given)]
             for given, seed in sizes.large(self.sizing.given):
                 if given not in seen:
                     seen.append(given)
                     draw = partial(self.sizing.draw, given, seed)
                     others.append(Condition(sizes.spelled(given), draw))
-        return [*scales[:1], *others[:1], *scales[1:], *others[1:]]
+        return [*scales[:1], *others[:1], *grown, *scales[1:], *others[1:]]
 
     def side(self, chosen: sizes.Sizes, seed: int) -> Condition:
         """One side of a dispatch."""

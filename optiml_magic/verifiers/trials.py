@@ -116,8 +116,9 @@ class Trials:
             scales = self._conditions.at_small(largest)
             scaled = self._tried(scales, FLOOR_SCALES, lambda c: f"small-{c.name}")
         self.small = (*(i for _, i in found), *(i for _, i in scaled if i is not None))
-        large = self._conditions.large()
-        self._large = large[: self._affordable(seconds)]
+        fit = self._affordable(seconds)
+        large = [c for c in self._conditions.large() if c.work == 1 or c.work <= fit / 4]
+        self._large = large[:fit]
         tried, every = len(sized) + len(scaled), len(small) + len(scales)
         if tried < every or len(self._large) < len(large):
             made = f"{tried + len(self._large)} of {every + len(large)}"

@@ -13,11 +13,13 @@ from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
 from optiml_magic.kernels.primitives.rowed import rowed
 from optiml_magic.kernels.primitives.unshadowed import unshadowed
 from optiml_magic.kernels.spelling import Unspelled
+from optiml_magic.model.facts import Facts
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.idea import Idea
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.space import Point
 from optiml_magic.model.view import View
+from optiml_magic.proposers.rewrites.all_values import for_all_values
 from optiml_magic.source.program import Program, parse_program
 
 
@@ -62,7 +64,7 @@ class KernelRule(ABC):
                     if isinstance(found, Refused):
                         yield Refusal(self.name, found.reason, found.line)
                     else:
-                        yield self._idea(kernel, found, view, place)
+                        yield self._idea(written, kernel, found, view, place)
             except NotLegal as reason:
                 yield Refusal(self.name, reason.reason, reason.line)
             except Unspelled as reason:
@@ -72,14 +74,14 @@ class KernelRule(ABC):
         """A kernel after the steps that come before, of which two are always the first."""
         return kernel.shaped((unshadowed, rowed, *self.before) if self.before else ())
 
-    def _idea(self, kernel: Kernel, site: Site, view: View, place: int) -> Idea:
+    def _idea(self, written: Kernel, kernel: Kernel, site: Site, view: View, place: int) -> Idea:
         points = tuple(_spelled(kernel, point) for point in site.points)
         first = points[0]
         numbers = ", ".join(f"{name} = {value}" for name, value in first.items())
         return Idea(
             title=f"{site.title}: {numbers}" if numbers else site.title,
             proposer=self.name,
-            make=partial(self._make, site, first, view),
+            make=partial(self._make, written, site, first, view, place),
             key=f"{self.name} {kernel.launch.kernel or ''} {site.key}",
             rationale=self.teaches,
             hypothesis=site.hypothesis,
@@ -90,8 +92,11 @@ class KernelRule(ABC):
             launches=(kernel.launch.kernel or kernel.function.name, *site.joined),
         )
 
-    def _make(self, site: Site, point: Point, view: View) -> str | Refusal:
-        made = site.apply()
+    def _make(
+        self, written: Kernel, site: Site, point: Point, view: View, place: int
+    ) -> str | Refusal:
+        again = partial(self._again, site.key, place)
+        made = for_all_values(site.apply(), written, view.facts, again)
         if isinstance(made, Refused):
             return Refusal(self.name, made.reason, made.line)
         before, root = (parse_program(s.candidate.text) for s in (view.step, view.begun))
@@ -103,6 +108,17 @@ class KernelRule(ABC):
         if beyond is not None:
             return Refusal(self.name, f"`{beyond.condition}` does not hold for the given sizes")
         return dispatched(chosen, before, root).text
+
+    def _again(
+        self, key: str, place: int, program: Program, facts: Facts | None
+    ) -> Kernel | Refused:
+        """What the site with this key makes of the kernel at a place of another program."""
+        try:
+            sites = self.sites(self.shaped(kernels(program, facts)[place]))
+            found = next((s for s in sites if isinstance(s, Site) and s.key == key), None)
+        except NotLegal as reason:
+            return Refused(reason.reason, reason.line)
+        return found.apply() if found is not None else Refused("its block's numbers decide on it")
 
 
 def _spelled(kernel: Kernel, point: Point) -> Point:

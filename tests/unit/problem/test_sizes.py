@@ -7,7 +7,7 @@ import pytest
 
 from optiml_magic.model.task import Task
 from optiml_magic.problem import prepare
-from optiml_magic.problem.sizes import around, kept, large, near, small
+from optiml_magic.problem.sizes import around, grown, kept, large, near, small
 from optiml_magic.testing.kernels import known_task
 
 HEAD = "#pragma optiml launch k grid(cdiv(n, 64)) block(64)\n"
@@ -76,6 +76,15 @@ def test_a_count_of_elements_follows_the_extents() -> None:
 def test_without_integers_there_are_no_other_sizes() -> None:
     text = COPY.replace(", int n", "").replace("cdiv(n, 64)", "4")
     assert prepare(Task(text, reference=lambda x: x, inputs={"x": X}), seeds=1).sizing is None
+
+
+def test_sizes_grow_as_far_as_they_are_measured() -> None:
+    assert [s for s, _ in grown({"n": 11}, {"n": 1024})] == [{"n": 45}]
+    assert [s for s, _ in grown({"h": 9, "w": 7}, {"h": 4096, "w": 20})] == [{"h": 37, "w": 20}]
+    assert [s for s, _ in grown({"a": 5, "b": 5, "c": 5}, {"a": 99, "b": 99, "c": 99})] == [
+        {"a": 11, "b": 11, "c": 11}
+    ]
+    assert not [*grown({"n": 11}, {"n": 11})]
 
 
 @pytest.mark.parametrize("given", [1, 2, 30, 1000])

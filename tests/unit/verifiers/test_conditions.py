@@ -42,6 +42,17 @@ def test_what_catches_the_most_comes_first() -> None:
     assert len(set(large)) == len(large) == 12
 
 
+def test_larger_sizes_come_third_where_the_task_is_measured_at_such() -> None:
+    def inputs(rng: np.random.Generator, n: int) -> dict[str, Any]:
+        return {"x": rng.uniform(1, 2, n).astype(np.float32), "a": np.float32(3), "n": n}
+
+    task = Task(TEXT, lambda x, a: a * x, inputs, sizes={"n": 5000}, verify_sizes={"n": 100})
+    large = Conditions(prepare(task, seeds=1), "emulated:h200").large()
+    assert [(c.name, c.work) for c in large[:4]] == [
+        ("inputs of mixed signs", 1), ("n = 97", 1), ("n = 401", 16), ("inputs x 3", 1),
+    ]  # fmt: skip
+
+
 def test_large_arrays_are_left_to_the_device_and_small_ones_are_not() -> None:
     for n, shared in ((5000, False), (300_000, True)):
         of = problem(n)
