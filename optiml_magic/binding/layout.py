@@ -22,22 +22,23 @@ from optiml_magic.model.build import CompileFailure
 from optiml_magic.model.dtypes import DType, numbers, title
 from optiml_magic.source.program import Program
 
+# A cell may have macros of one letter, so no name here is one.
 # NVRTC 13.0 has no __builtin_offsetof; what its front end makes of one, __INTADDR__, it has.
 _FIRST_LINE = 1_000_001  # beyond every line of a cell
 _HEAD = """
 #line 1000001
-template <int I, class F> struct optiml_parameter;
-template <class R, class A, class... B> struct optiml_parameter<0, R (*)(A, B...)> { using type = A; };
-template <int I, class R, class A, class... B> struct optiml_parameter<I, R (*)(A, B...)> : optiml_parameter<I - 1, R (*)(B...)> {};
-template <class T> struct optiml_bare { using type = T; };
-template <class T> struct optiml_bare<const T> : optiml_bare<T> {};
-template <class T> struct optiml_bare<T*> : optiml_bare<T> {};
-template <class T, decltype(sizeof(0)) N> struct optiml_bare<T[N]> : optiml_bare<T> {};
+template <int optiml_at, class optiml_function> struct optiml_parameter;
+template <class optiml_result, class optiml_first, class... optiml_others> struct optiml_parameter<0, optiml_result (*)(optiml_first, optiml_others...)> { using type = optiml_first; };
+template <int optiml_at, class optiml_result, class optiml_first, class... optiml_others> struct optiml_parameter<optiml_at, optiml_result (*)(optiml_first, optiml_others...)> : optiml_parameter<optiml_at - 1, optiml_result (*)(optiml_others...)> {};
+template <class optiml_type> struct optiml_bare { using type = optiml_type; };
+template <class optiml_type> struct optiml_bare<const optiml_type> : optiml_bare<optiml_type> {};
+template <class optiml_type> struct optiml_bare<optiml_type*> : optiml_bare<optiml_type> {};
+template <class optiml_type, decltype(sizeof(0)) optiml_count> struct optiml_bare<optiml_type[optiml_count]> : optiml_bare<optiml_type> {};
 template <int line, unsigned long long compiler, unsigned long long array> struct optiml_layout { static_assert(compiler == array, "layout"); };
 #ifdef __CUDACC_RTC__
-#define OPTIML_OFFSET(S, member) __INTADDR__(&((S*)0)->member)
+#define OPTIML_OFFSET(optiml_struct, member) __INTADDR__(&((optiml_struct*)0)->member)
 #else
-#define OPTIML_OFFSET(S, member) __builtin_offsetof(S, member)
+#define OPTIML_OFFSET(optiml_struct, member) __builtin_offsetof(optiml_struct, member)
 #endif
 """  # noqa: E501
 _ERROR = re.compile(r"\((?P<line>\d+)\): error[^:\n]*: (?P<text>.*)")

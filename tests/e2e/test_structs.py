@@ -54,9 +54,10 @@ def task(text: str = MOVE, **inputs: object) -> Task:
     return Task(text, reference=moved, inputs=given)
 
 
-def test_structs_by_value_and_in_arrays() -> None:
+@pytest.mark.parametrize("macros", ["", "".join(f"#define {c} 8\n" for c in "ABCFIJKLMNRST")])
+def test_structs_by_value_and_in_arrays(macros: str) -> None:
     verdict = evaluate_once(
-        task(), resolve({"device": "emulated"}), counters=False
+        task(macros + MOVE), resolve({"device": "emulated"}), counters=False
     ).evaluation.verdict
     assert verdict.passed, verdict
     assert verdict.checks[0].elements == 200
