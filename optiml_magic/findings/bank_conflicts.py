@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from optiml_magic.findings.base import WORTH, by_line, saved, severity
-from optiml_magic.findings.followed import padded
+from optiml_magic.findings.followed import padded, without_rows
 from optiml_magic.findings.subject import Subject, counted, of_name
 from optiml_magic.model.counters import MemoryCounters
 from optiml_magic.model.finding import Action, Evidence, Finding, RooflineClass
@@ -77,13 +77,14 @@ def _finding(subject: Subject, access: MemoryCounters, gain: float) -> Finding:
         actions=_actions(
             access.wavefronts / access.ideal,
             padded=padded(access.line, access.access, subject),
+            flat=without_rows(access.line, access.access, subject),
         ),
         gain=(1.0, gain),
         reason="each conflict is one more pass of the load-store unit",
     )
 
 
-def _actions(most: float, *, padded: bool = False) -> tuple[Action, ...]:
+def _actions(most: float, *, padded: bool = False, flat: bool = False) -> tuple[Action, ...]:
     pad = Action(
         "Pad the inner dimension of the array by one element.",
         "pad_shared",
@@ -95,4 +96,12 @@ def _actions(most: float, *, padded: bool = False) -> tuple[Action, ...]:
         metric=_METRIC,
         factor=(2.0, most * 10),
     )
+    spread = Action(
+        "Lay what the lanes of a warp ask for at a time in different banks: rotate the index of "
+        "each by its lane, or keep a copy for every few lanes.",
+        metric=_METRIC,
+        factor=(2.0, most * 10),
+    )
+    if flat:
+        return (spread,)
     return (swap,) if padded else (pad, swap)

@@ -82,10 +82,19 @@ def waits_alone(line: int, subject: Subject) -> bool:
 
 def padded(line: int, access: Access, subject: Subject) -> bool:
     """Whether the rows of all shared arrays of a line lie an odd number of words apart."""
-    names = subject.lines.arrays(line, access, "shared") if line else ()
-    readings = _at(line, subject)
-    arrays = [r.arrays[name] for r in readings for name in names if name in r.arrays]
+    arrays = _shared(line, access, subject)
     return bool(arrays) and all(_odd(array) for array in arrays)
+
+
+def without_rows(line: int, access: Access, subject: Subject) -> bool:
+    """Whether all shared arrays of a line have one axis alone, so that no row can be padded."""
+    arrays = _shared(line, access, subject)
+    return bool(arrays) and all(len(array.extents) == 1 for array in arrays)
+
+
+def _shared(line: int, access: Access, subject: Subject) -> list[Array]:
+    names = subject.lines.arrays(line, access, "shared") if line else ()
+    return [r.arrays[name] for r in _at(line, subject) for name in names if name in r.arrays]
 
 
 def _odd(array: Array) -> bool:

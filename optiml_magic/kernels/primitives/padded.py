@@ -24,6 +24,7 @@ from optiml_magic.kernels.tree import Declare, Variable, expressions, walk
 
 _BANKS, _WORD, _WARP = 32, 4, 32
 _SIZES = (4, 8, 16)
+_IN_A_LOOP = 8  # times that an access counts for each loop that it is in; ours
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,7 @@ def pad(kernel: Kernel) -> Kernel:
 
 
 def tiles(kernel: Kernel) -> list[Tile]:
-    """The tiles that a pad makes better, and no access to them worse."""
+    """The tiles that a pad makes better, all accesses to them together."""
     hidden = any(isinstance(e, Lambda) for e in expressions(kernel.function.body))
     if None in kernel.block or kernel.launch.shared is not None or hidden:
         return []
@@ -70,15 +71,15 @@ def tiles(kernel: Kernel) -> list[Tile]:
         accesses = [a for a in kernel.reading.of(variable.name) if a.space == "shared"]
         wide = [*known[:-1], known[-1] + 1]
         words = array.element.size // _WORD
-        both = [(_passes(kernel, a, known, words), _passes(kernel, a, wide, words))
-                for a in accesses]  # fmt: skip
-        if not both or any(a is None or b is None or b > a for a, b in both):
+        asked = [(_passes(kernel, a, known, words), _passes(kernel, a, wide, words), a)
+                 for a in accesses]  # fmt: skip
+        both = [(a, b, _IN_A_LOOP ** len(access.loops)) for a, b, access in asked if a and b]
+        if not both or len(both) < len(asked):
             continue
-        before, after = (max(p[i] or 0 for p in both) for i in (0, 1))
-        if after < before:
+        if sum(b * often for _, b, often in both) < sum(a * often for a, _, often in both):
+            worst, after, access = max(asked, key=lambda p: p[0] or 0)
             room += array.element.size * prod(known[:-1])
-            line = max(zip(both, accesses, strict=True), key=lambda p: p[0][0] or 0)[1].line
-            found.append(Tile(variable, before, after, line))
+            found.append(Tile(variable, worst or 1, after or 1, access.line))
     return found if room <= SHARED else []
 
 

@@ -51,6 +51,34 @@ def test_by_the_shape_of_a_warp(old: str, new: str, passes: tuple[int, int]) -> 
     assert (tile.before, tile.after) == passes
 
 
+DIAGONAL = """\
+#pragma optiml launch walk grid(n) block(64)
+__global__ void walk(const float* a, float* b, int n) {
+    __shared__ float h[65][65];
+    int t = threadIdx.x;
+    h[0][t + 1] = a[blockIdx.x];
+    h[t + 1][0] = 2.0f * t;
+    if (t == 0) h[0][0] = 0.0f;
+    __syncthreads();
+    for (int d = 0; d < 127; d++) {
+        int j = d - t;
+        if (j >= 0 && j < 64) h[t + 1][j + 1] = fmaxf(h[t][j] + 1.0f, fmaxf(h[t][j + 1], h[t + 1][j]));
+        __syncthreads();
+    }
+    b[blockIdx.x * 64 + t] = h[64][t + 1];
+}
+"""
+
+
+def test_a_diagonal_is_walked_more_often_than_a_column() -> None:
+    (tile,) = tiles(kernel_of(DIAGONAL))
+    assert (tile.before, tile.after) == (32, 1)
+    arrays = {"a": Array("f4", ("n",)), "b": Array("f4", ("n", "64"), "zeros")}
+    after = written(pad(kernel_of(DIAGONAL)))
+    assert "h[65][65 + 1];" in after
+    assert end_of(DIAGONAL, after, arrays, {"n": 3}, {"n": 1}) == "same"
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
