@@ -27,6 +27,7 @@ from optiml_magic.kernels.expressions import (
     Literal,
     Member,
     Name,
+    Step,
     Unary,
     every,
 )
@@ -53,7 +54,18 @@ __device__ __forceinline__ float fast_{root}(float x) {{
 __device__ __forceinline__ float fast_pow(float x, float y) {
     return x > 0.0f ? __powf(x, y) : powf(x, y);
 }
-"""
+""",
+    "whole_power": """\
+template <int POWER, class T> __device__ __forceinline__ T whole_power(T x) {
+    T whole = POWER % 2 ? x : T(1);
+    #pragma unroll
+    for (int left = POWER / 2; left > 0; left /= 2) {
+        x *= x;
+        if (left % 2) whole *= x;
+    }
+    return whole;
+}
+""",
 }
 _FAST = {
     "expf": "__expf", "exp": "__expf", "exp10f": "__exp10f", "exp10": "__exp10f",
@@ -63,7 +75,7 @@ _FAST = {
 _ANGLES = frozenset({"sinf", "cosf", "tanf", "sin", "cos", "tan"})
 _TURNS = {"sinf": "sinpif", "sin": "sinpif", "cosf": "cospif", "cos": "cospif"}
 _NEAR = 1e-6  # of itself, by which a constant that stands for half turns may be off: ours
-_MOST = 4  # the greatest power that becomes products
+_MOST, _SHORT = 16, 3  # the greatest power that becomes products, and that is written out: ours
 _ONE, _TWO = Literal(None, "1.0f", 1.0), Literal(None, "2.0f", 2.0)
 
 
@@ -189,7 +201,9 @@ def _kind(kernel: Kernel, e: Expr) -> Kind | None:
                 return None
             value = power.value if isinstance(power, Literal) else None
             if value is not None and _power(value):
-                return "powers" if _plain(base) and _same_type(kernel, e, base) else None
+                moves = any(isinstance(part, Assign | Step) for part in every(base))
+                plain = _plain(base) or (value > _SHORT and not moves)
+                return "powers" if plain and _same_type(kernel, e, base) else None
             whole = bare(name) == "powf" and _float_sides(kernel, power)
             return (
                 "functions" if _single(kernel, base) and (whole or _single(kernel, power)) else None
@@ -304,6 +318,8 @@ class _Forms:
 
     def _raised(self, call: Call, base: Expr, value: float) -> Expr:
         """A power as products of its base, and of its square root for a half."""
+        if value > _SHORT:
+            return replace(_called("whole_power", base), template=(str(int(value)),))
         parts = [base] * int(value)
         if value % 1:
             single = _single(self.kernel, call)

@@ -30,6 +30,7 @@ __global__ void k(const float* a, const float* b, float* o, int n) {
         ("expf(logf(b[i]) / a[i])", "__expf(__fdividef(__logf(b[i]), a[i]))"),
         ("powf(a[i] - b[i], 2)", "(a[i] - b[i]) * (a[i] - b[i])"),
         ("powf(b[i], 3.0f)", "b[i] * b[i] * b[i]"),
+        ("pow(expf(b[i]), 6.0f)", "whole_power<6>(__expf(b[i]))"),
         ("powf(b[i], 1.5f)", "b[i] * sqrtf(b[i])"),
         ("pow((double)a[i], 2.0)", "(double)a[i] * (double)a[i]"),
         ("powf(a[i], b[i] / 3)", "fast_pow(a[i], b[i] * (1.0f / 3))"),
@@ -87,6 +88,18 @@ def test_powers_are_right_below_zero_too_and_stay_what_they_became() -> None:
     assert not kinds_in(kernel_of(TEXT.replace("a[i] / b[i]", "pow(a[i], 0.75)")))[1:]  # double
 
 
+@pytest.mark.parametrize("power", [4, 5, 7, 12, 16])
+def test_whole_powers_are_products(power: int) -> None:
+    text = TEXT.replace("a[i] / b[i]", f"powf(a[i] + b[i], {power}.0f)")
+    after = written(fast(kernel_of(text), ("powers",)))
+    assert f"whole_power<{power}>(a[i] + b[i])" in after
+    assert "powf" not in after
+    arrays = {name: Array("f4", ("n",)) for name in ("a", "b")} | {
+        "o": Array("f4", ("n",), "zeros")
+    }
+    assert end_of(text, after, arrays, {"n": 99}, {"n": 5}, rounds=True) == "same"
+
+
 def test_one_kind_alone() -> None:
     text = TEXT.replace("a[i] / b[i]", "expf(a[i]) / b[i]")
     assert "o[i] = __expf(a[i]) / b[i];" in written(fast(kernel_of(text), ("functions",)))
@@ -101,7 +114,8 @@ def test_one_kind_alone() -> None:
         "sinf(a[i])",
         "powf(a[i], b[i])",  # right for a base below zero
         "powf(a[i]++, 2)",
-        "powf(expf(a[i]), 9)",
+        "powf(expf(a[i]), 17)",
+        "powf(a[i] = 2.0f, 9)",
         "own(a[i])",
     ],
 )
