@@ -277,6 +277,11 @@ def _race(case: _Case) -> Words:
         fix = "let one thread write, use an atomic, or give each thread an element of its own"
     elif case.kind == WITHIN_WARP:
         fix = f"put __syncwarp() between {case.lines}: the lanes of a warp may run apart"
+    elif space == "global":
+        fix = (
+            f"put __syncthreads() between {case.lines}, if all threads of the block come there; "
+            "else use atomics, also for a value that all of them write alike"
+        )
     else:
         fix = f"put __syncthreads() between {case.lines}"
     return message, fix, "race"

@@ -56,7 +56,9 @@ class OccupancyLimiter:
             actions = _more_threads(blocks or 0.0, sms)
             gain = min(1.5, most / 2)
         else:
-            cause = f"No more than {known[limiter]:.0f} blocks fit on a multiprocessor"
+            fit = round(known[limiter])
+            more = "Only one block fits" if fit == 1 else f"No more than {fit} blocks fit"
+            cause = f"{more} on a multiprocessor"
             factor = (1.1, max(1.1, most))
             actions = (Action(_ADVICE[limiter], "block_size", _OCCUPANCY, "higher", factor),)
             gain = min(3.0, most if limiter == "blocks" else most / 2)
