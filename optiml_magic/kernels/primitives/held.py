@@ -145,10 +145,14 @@ def _standing(source: Expr | None, loop: Loop, axis: Axis, effects: Effects) -> 
 
 @dataclass(frozen=True)
 class Holding:
-    """A kernel whose threads hold ``words`` registers of rows; its ``sizes`` have these values."""
+    """A kernel whose threads hold ``words`` registers of rows; its ``sizes`` have these values.
+
+    ``arrays`` are those whose rows they are.
+    """
 
     kernel: Kernel
     words: int = 0
+    arrays: tuple[str, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -174,7 +178,8 @@ def holding(kernel: Kernel) -> Holding:
         found = held_rows(outer, loops_in(outer.function.body)[at], Effects(outer))
         held = where_legal(hold_rows, outer, at) if found else outer
         if held is not outer:
-            return Holding(held, sum(row.words for row in found), sizes)
+            arrays = tuple(dict.fromkeys(row.array for row in found))
+            return Holding(held, sum(row.words for row in found), arrays, sizes)
     return Holding(kernel)
 
 

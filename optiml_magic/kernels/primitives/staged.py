@@ -10,7 +10,7 @@ Source of the shape: Nyland, Harris and Prins, "Fast N-Body Simulation with CUDA
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.flow import Flow
 from optiml_magic.kernels.primitives.heads import count_of
+from optiml_magic.kernels.primitives.levelled import by_some
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.reading import Access, Axis
@@ -50,6 +51,15 @@ class Slice:
     loads: tuple[tuple[Access, Polynomial], ...]
 
 
+def most_rounds_staged(found: Iterable[Slice]) -> int:
+    """For how many rounds at a time a block has room; 0 where not even for the fewest."""
+    each = [(s.step, max(0, s.span + 1 - s.step), s.element.size or 0) for s in found]
+    return max(
+        (n for n in ROUNDS if sum((n * step + more) * size for step, more, size in each) <= SHARED),
+        default=0,
+    )
+
+
 def slices(
     kernel: Kernel, axis: Axis, effects: Effects, *, always: bool = True
 ) -> tuple[Slice, ...]:
@@ -58,7 +68,7 @@ def slices(
     Not ``always``: also what is read in some of the rounds only.
     """
     reading = kernel.reading
-    known = axis.held
+    known = axis.held | by_some(kernel, axis)
     groups: dict[tuple[str, int, Polynomial], list[_Load]] = {}
     for access in effects.accesses(axis.node.body):
         array = reading.arrays.get(access.array)

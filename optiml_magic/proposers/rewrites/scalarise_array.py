@@ -59,6 +59,7 @@ class ScalariseArray(KernelRule):
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         yield from _places(kernel)
         yield from _sized(kernel)
+        yield from _rows(kernel)
         loops, effects = loops_in(kernel.function.body), Effects(kernel)
         done, held = set[Loop](), list[set[str]]()
         for number, loop in enumerate(loops):
@@ -100,14 +101,14 @@ def _places(kernel: Kernel) -> Iterator[Site]:
         yield Site(
             "order", f"sort {', '.join(one.array for one in sorted_by)} by a network of exchanges",
             partial(in_turn, kernel, (
-                ordered, partial(where_legal, searched), _written_out,
+                ordered, partial(where_legal, searched), written_short,
             )), 0.92, _LOCAL, arithmetic=("which of two zeros comes first",) if floats else (),
         )  # fmt: skip
     arrays = sorted({array for one in searches(kernel) for array in one.arrays})
     if arrays:
         yield Site(
             "places", f"look for a place in {', '.join(arrays)} with constant indices",
-            partial(in_turn, kernel, (searched, _held, _written_out)), 0.9, _LOCAL,
+            partial(in_turn, kernel, (searched, _held, written_short)), 0.9, _LOCAL,
         )  # fmt: skip
 
 
@@ -128,8 +129,23 @@ def _sized(kernel: Kernel) -> Iterator[Site]:
         yield Site(
             "sized", f"walk through local arrays with constant indices, where {where}",
             partial(in_turn, kernel, (
-                partial(sized, values=sizes), _held, partial(where_legal, searched), _written_out,
+                partial(sized, values=sizes), _held, partial(where_legal, searched), written_short,
             )), 0.85, _LOCAL,
+        )  # fmt: skip
+
+
+def _rows(kernel: Kernel) -> Iterator[Site]:
+    """A row that a thread walks along in each round of a loop, such as its query, in registers."""
+    found = holding(kernel)
+    if found.words and not [*searches(kernel)]:
+        where = "".join(f", where {n} is {v}" for n, v in found.sizes.items())
+        yield Site(
+            "held rows", f"hold a thread's row of {', '.join(found.arrays)} in registers{where}",
+            partial(in_turn, kernel, (_held, written_short)), 0.86,
+            Hypothesis(
+                "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "lower",
+                "a row is loaded once, and not in each round", (1.2, 16.0),
+            ),
         )  # fmt: skip
 
 
@@ -138,7 +154,7 @@ def _held(kernel: Kernel) -> Kernel:
     return holding(kernel).kernel
 
 
-def _written_out(kernel: Kernel) -> Kernel | Refused:
+def written_short(kernel: Kernel) -> Kernel | Refused:
     """The kernel with its short loops unrolled, of which nothing says so yet."""
     short = [loop for loop in loops_in(kernel.function.body) if _short(kernel, loop)]
     inner = {one for loop in short for one in loops_in(loop.body)}

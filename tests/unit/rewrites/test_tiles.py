@@ -88,7 +88,7 @@ def test_what_all_threads_read_is_a_site_with_a_tile_for_a_block() -> None:
     [
         ("s +=", "if (j != i) s +=", "what all threads read alike they read in some rounds only"),
         ("++j) s", "++j) if (s > 9.0f) break; else s", "it is left early"),
-        ("j < n;", "j < i;", "threads of a block make different numbers of rounds"),
+        ("j < n;", "j < 2 * i;", "threads of a block make different numbers of rounds"),
         ("float s", "__syncthreads(); float s", "its threads wait for each other"),
     ],
 )
