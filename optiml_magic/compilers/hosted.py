@@ -105,6 +105,10 @@ class HostedCompiler:
             raise MachineError(
                 f"the compile host does not start: {self._lost()}", fix="see optiml doctor"
             ) from lost
+        if isinstance(answer, CompileFailure):  # memory ran out as the compiler was loaded
+            raise MachineError(
+                f"the compile host does not start: {answer.log}", fix="free memory, and try again"
+            )
         assert isinstance(answer, wire.Described)
         return answer
 
