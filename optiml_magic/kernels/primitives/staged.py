@@ -181,8 +181,11 @@ def _place(kernel: Kernel, access: Access) -> Expr | None:
 
 
 @primitive
-def stage(kernel: Kernel, at: int, rounds: int) -> Kernel:
-    """The loop with this number, counted from 0 by 1, reads tiles of ``rounds`` rounds."""
+def stage(kernel: Kernel, at: int, rounds: int, left: int = 0) -> Kernel:
+    """The loop with this number, counted from 0 by 1, reads tiles of ``rounds`` rounds.
+
+    It leaves room for ``left`` other loops.
+    """
     loop = loops_in(kernel.function.body)[at]
     effects, flow = Effects(kernel), Flow(kernel)
     flag = flow.flag(loop)
@@ -195,7 +198,19 @@ def stage(kernel: Kernel, at: int, rounds: int) -> Kernel:
     moved = effects.moved & {one.array for one in found}
     if moved:
         raise NotLegal(f"`{min(moved)}` is another one in the loop", loop.line)
-    return _Staging(kernel, axis, found, rounds).kernel(flag, flow)
+    return _Staging(kernel, axis, found, rounds, left).kernel(flag, flow)
+
+
+def _beside(kernel: Kernel) -> Polynomial:
+    """The bytes of the shared arrays that there are, as far as their extents are known."""
+    total = Polynomial()
+    for array in kernel.reading.arrays.values():
+        if array.space == "shared" and not array.dynamic and None not in array.extents:
+            size = Polynomial.constant(array.element.size or 0)
+            for extent in array.extents:
+                size *= extent if extent is not None else Polynomial()
+            total += size
+    return total
 
 
 def block_rounds(kernel: Kernel) -> int:
@@ -223,7 +238,9 @@ def hints_of(kernel: Kernel, loop: Loop) -> tuple[Statement, ...]:
 
 
 class _Staging:
-    def __init__(self, kernel: Kernel, axis: Axis, found: tuple[Slice, ...], rounds: int) -> None:
+    def __init__(
+        self, kernel: Kernel, axis: Axis, found: tuple[Slice, ...], rounds: int, left: int
+    ) -> None:
         self.old = kernel
         self.axis = axis
         self.found = found
@@ -238,10 +255,13 @@ class _Staging:
         self.names = [
             fresh(f"{a}_tile{at if arrays.count(a) > 1 else ''}") for at, a in enumerate(arrays)
         ]
-        self.room = parse_expression(
-            " + ".join(f"({self._length(s)}) * {s.element.size}" for s in found) + f" <= {SHARED}"
-        )
-        fit = [n for n in ROUNDS if n <= rounds and self.room.evaluate({self.tile: n})]
+        own = " + ".join(f"({self._length(s)}) * {s.element.size}" for s in found)
+        beside = _beside(kernel)
+        more = f" + {self._speller().form(beside)}" if beside.terms else ""
+        self.room = parse_expression(f"{own}{more} <= {SHARED}")
+        equal = parse_expression(f"({own}) * {left + 1}{more} <= {SHARED}")
+        values = kernel.program.values
+        fit = [n for n in ROUNDS if n <= rounds and equal.evaluate({**values, self.tile: n})]
         if not fit:
             raise NotLegal(f"a block has no room for {ROUNDS[0]} rounds", axis.node.line)
         self.rounds = fit[-1]

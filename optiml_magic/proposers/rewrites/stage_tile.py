@@ -113,6 +113,9 @@ def _apply(kernel: Kernel, at: tuple[int, ...], rounds_: int) -> Kernel | Refuse
     steps = [
         *(partial(as_counted, at=number, ready=is_simple) for number in at),
         partial(flagged, at=at),
-        *(partial(stage, at=number, rounds=rounds_) for number in reversed(at)),
+        *(
+            partial(stage, at=number, rounds=rounds_, left=left)
+            for left, number in reversed([*enumerate(at)])
+        ),
     ]
     return in_turn(kernel, steps)

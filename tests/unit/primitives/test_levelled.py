@@ -87,3 +87,28 @@ def test_what_is_read_in_some_rounds_only_is_not_brought() -> None:
     assert "keys_tile[turn]" not in applied(held.apply()).program.text
     found = list(StageTile().sites(kernel(CAUSAL.replace("j <= i", "j <= 2 * i"))))
     assert any(isinstance(s, Refused) and "different numbers of rounds" in s.reason for s in found)
+
+
+TWICE = """\
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* q, const float* keys, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float best = -1e30f, sum = 0.0f;
+    for (int j = 0; j < n; ++j) for (int c = 0; c < 64; ++c) best = fmaxf(best, keys[j * 64 + c]);
+    for (int j = 0; j < n; ++j)
+        for (int c = 0; c < 64; ++c) sum += (q[i] - best) * keys[j * 64 + c] * keys[c];
+    out[i] = sum;
+}
+"""
+
+
+def test_loops_share_the_room_of_a_block() -> None:
+    (site,) = staged(kernel(TWICE))
+    made = applied(site.apply())
+    rounds = [tune.value for tune in made.program.tunes]
+    assert [*rounds] == [64, 64]  # of 256 bytes each, of the 49,152 that there are
+    last = made.program.tunes[0]
+    assert "TILE * 64 * 4" in str(last.condition) or "64 * TILE" in str(last.condition)
+    shapes = {"q": ("n",), "keys": ("n", "64"), "out": ("n",)}
+    same(TWICE, made, shapes, {"n": 70}, rounds=True)

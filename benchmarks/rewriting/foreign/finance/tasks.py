@@ -194,4 +194,18 @@ tasks = [
         verify_sizes={"paths": 45, "steps": 41},
         outputs={"price": "f4[paths, steps]"},
     ),
+    Task(
+        HERE / "lattice.cu",
+        inputs=lambda rng, options: {
+            "spot": uniform(rng, options, low=20, high=60),
+            "strike": uniform(rng, options, low=20, high=60),
+            "up": 0.01,
+            "p": 0.5,
+            "q": 0.499,
+            "options": options,
+        },
+        sizes={"options": 4096},
+        verify_sizes={"options": 5},
+        outputs={"price": "f4[options]"},
+    ),
 ]

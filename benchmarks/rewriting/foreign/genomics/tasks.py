@@ -95,4 +95,16 @@ tasks = [
         verify_sizes={"samples": 70, "variants": 45},
         outputs={"turned": "f4[variants, samples]"},
     ),
+    Task(
+        HERE / "align_tile.cu",
+        inputs=lambda rng, pairs: {
+            "a": rng.integers(0, 4, (pairs, 64), np.uint8),
+            "b": rng.integers(0, 4, (pairs, 64), np.uint8),
+            "gap": -1,
+            "pairs": pairs,
+        },
+        sizes={"pairs": 8192},
+        verify_sizes={"pairs": 7},
+        outputs={"last": "i4[pairs, 64]"},
+    ),
 ]

@@ -152,4 +152,37 @@ tasks = [
         verify_sizes={"rows": 3, "cols": 133},
         outputs={"y": "f4[rows, cols]"},
     ),
+    Task(
+        HERE / "attend_all.cu",
+        inputs=lambda rng, n, width: {
+            **{name: uniform(rng, n, width) for name in "qkv"},
+            "n": n,
+            "width": width,
+        },
+        sizes={"n": 2048, "width": 64},
+        verify_sizes={"n": 70, "width": 64},
+        outputs={"out": "f4[n, width]"},
+    ),
+    Task(
+        HERE / "attend_before.cu",
+        inputs=lambda rng, heads, length: {
+            **{name: uniform(rng, heads, length, 64) for name in "qkv"},
+            "heads": heads,
+            "length": length,
+            "scale": 0.125,
+        },
+        sizes={"heads": 16, "length": 512},
+        verify_sizes={"heads": 2, "length": 37},
+        outputs={"out": "f4[heads, length, 64]"},
+    ),
+    Task(
+        HERE / "expert_gate.cu",
+        inputs=lambda rng, tokens: {
+            "logits": uniform(rng, tokens, 64, low=-4, high=4),
+            "tokens": tokens,
+        },
+        sizes={"tokens": 65536},
+        verify_sizes={"tokens": 77},
+        outputs={"weight": "f4[tokens, 2]", "expert": "i4[tokens, 2]", "load": "i4[64]"},
+    ),
 ]

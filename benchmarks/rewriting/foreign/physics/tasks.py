@@ -99,4 +99,17 @@ tasks = [
         verify_sizes={"n": 203},
         outputs={"pull": "f4[n, 3]"},
     ),
+    Task(
+        HERE / "spin_sweep.cu",
+        inputs=lambda rng, half: {
+            "spin": (2 * rng.integers(0, 2, (2 * half, 2 * half)) - 1).astype("i1"),
+            "colour": 0,
+            "seed": 7,
+            "often": 1 << 28,
+            "side": 2 * half,
+        },
+        sizes={"half": 512},
+        verify_sizes={"half": 6},
+        inout="spin",
+    ),
 ]
