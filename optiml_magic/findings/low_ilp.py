@@ -76,7 +76,7 @@ def _finding(subject: Subject, loop: Loop, filled: float) -> Finding:
             Evidence("dependent_cycles", chain.cycles, _RATIO * filled, "cycle", "modelled", line),
         ),
         actions=(
-            Action(_split(chain), metric=_METRIC, direction="higher", factor=(1.2, ratio)),
+            Action(*_split(chain), _METRIC, "higher", (1.2, ratio)),
             Action(*_warps(subject), _METRIC, "higher", (1.1, ratio)),
         ),
         gain=(1.0, min(4.0, saved(1 - 1 / ratio))),
@@ -84,10 +84,11 @@ def _finding(subject: Subject, loop: Loop, filled: float) -> Finding:
     )
 
 
-def _split(chain: Chain) -> str:
+def _split(chain: Chain) -> tuple[str, str]:
+    """How to have several chains, and the rule."""
     if chain.slowest.base == "ld":  # of an address that the one before has fetched
-        return "Follow several chains at once: two to four independent items for each thread."
-    return "Split the chain: two to four accumulators, combined after the loop."
+        return "Follow several chains at once: two to four independent items for each thread.", ""
+    return "Split the chain: several accumulators, combined after the loop.", "unroll_static"
 
 
 def _warps(subject: Subject) -> tuple[str, str]:

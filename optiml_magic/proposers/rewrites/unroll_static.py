@@ -8,11 +8,12 @@ from functools import partial
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
+from optiml_magic.kernels.primitives.chains import SUMS, chains, split_chains
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.restricted import held_up, restricted
 from optiml_magic.kernels.primitives.sizes import threads
 from optiml_magic.kernels.primitives.unrolling import longest, open_loops, unroll_by
-from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _RESIDENT = 1024  # threads of a multiprocessor, of which some work while others wait
@@ -27,10 +28,12 @@ class UnrollStatic(KernelRule):
         "A loop asks after each few rounds whether there is another, and its loads wait behind "
         "that question. With more rounds written out, their loads are under way together, and "
         "counters and tests are shared among them; too many need registers that other warps lack. "
+        "A sum of floats waits for each of its additions; several sums side by side do not. "
         "Where a round also stores, loads of later ones may pass only if no pointer leads there."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        yield from _chains(kernel)
         found = open_loops(kernel)
         if not found:
             return
@@ -48,6 +51,18 @@ class UnrollStatic(KernelRule):
                 "smsp__inst_executed.sum", "lower", "rounds share counters and tests", (1.02, 1.6)
             ),
             tuple({name: count} for count in _counts(longest(kernel, found), few=few)),
+        )  # fmt: skip
+
+
+def _chains(kernel: Kernel) -> Iterator[Site]:
+    """Sums whose additions wait for each other, where few warps fill the time."""
+    names = dict.fromkeys(v.name for chain in chains(kernel) for v, _ in chain.sums)
+    if names:
+        yield Site(
+            "chains", f"{SUMS} sums side by side for {', '.join(names)}",
+            partial(split_chains, kernel), 0.7 if _busy(kernel) < _RESIDENT else 0.3,
+            Hypothesis(TIME, "lower", "additions do not wait for each other", (1.0, 3.0)),
+            arithmetic=("the order of additions",),
         )  # fmt: skip
 
 
