@@ -29,7 +29,7 @@ from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.places import bare, own_text_only
 from optiml_magic.kernels.primitives.unstrided import check_rounds
 from optiml_magic.kernels.ranges import Ranges
-from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import Declare, If, Variable, expressions, walk
 from optiml_magic.source.expressions import parse_expression
 
@@ -59,12 +59,12 @@ def widened(kernel: Kernel) -> Kernel:
         if axis.name in waiting:
             raise NotLegal("threads wait within a round", axis.line)
         check_rounds(kernel, effects, axis, axis.node)
-        _check_shared(kernel, effects, axis, width)
         assert axis.node.update is not None
         assert axis.variable is not None
         counter = Name(None, axis.variable.name, axis.variable)
         swaps[axis.node.update] = Assign(None, "+=", counter, text(str(threads)))
-    _check_beside(kernel, effects, loops)
+    _check_meetings(kernel, effects, loops, width)
+    _check_beside(kernel, effects, loops, width)
     launch = replace(kernel.launch, block=(parse_expression(str(threads)),))
     bounds = str(threads) if kernel.function.launch_bounds else ""
     made = kernel.rewritten(edited(kernel.function.body, swaps), launch=launch, bounds=bounds)
@@ -81,27 +81,42 @@ def _threads(kernel: Kernel, axis: Axis, width: int) -> int:
     )  # fmt: skip
 
 
-def _check_shared(kernel: Kernel, effects: Effects, axis: Axis, width: int) -> None:
-    """Raise NotLegal where a thread's rounds may meet in shared memory.
+def _check_meetings(kernel: Kernel, effects: Effects, loops: Collection[Axis], width: int) -> None:
+    """Raise NotLegal where rounds of a thread may meet in memory, of one loop or of two.
 
     Threads do not meet from one barrier to the next, so elements are apart that are no whole
-    number of rounds from each other.
+    number of rounds from each other; what a thread alone had in several rounds, several have now.
     """
-    inside = effects.inside(axis.node)
-    accesses = [a for a in kernel.reading.accesses if a.space == "shared" and a.own in inside]
-    for store in (a for a in accesses if a.mode != "load"):
-        by = store.index and store.index.coefficient(_THREAD)
-        for other in (a for a in accesses if a.array == store.array):
-            if store.mode == other.mode == "atomic":
+    found = [(a, _place(a, axis, width)) for axis in loops for a in kernel.reading.accesses
+             if a.space != "local" and a.own in effects.inside(axis.node)]  # fmt: skip
+    for store, at in found:
+        for other, beside in found if store.mode != "load" else ():
+            if not _same(effects, store, other) or store.mode == other.mode == "atomic":
                 continue
-            if store.index is None or other.index is None or not by or not by.value:
-                raise NotLegal("its rounds may meet in shared memory", store.line)
-            apart = (other.index - store.index).value
-            if apart is None or (apart and apart % (by.value * width) == 0):
-                raise NotLegal("its rounds may meet in shared memory", store.line)
+            if at is None or beside is None or at[0] != beside[0]:
+                raise NotLegal("its rounds may meet in memory", store.line)
+            apart = (beside[1] - at[1]).value
+            if apart is None or (apart and apart % (at[0] * width) == 0):
+                raise NotLegal("its rounds may meet in memory", store.line)
 
 
-def _check_beside(kernel: Kernel, effects: Effects, loops: Collection[Axis]) -> None:
+def _place(access: Access, axis: Axis, width: int) -> tuple[int, Polynomial] | None:
+    """An element as ``by * item + rest``, the first of these a number; None where it is not."""
+    by = access.index and access.index.coefficient(_THREAD)
+    if access.index is None or by is None or not by.value:
+        return None
+    item = Polynomial.symbol(_THREAD) + Polynomial.constant(width) * Polynomial.symbol(axis.name)
+    rest = access.index - item * by
+    return None if {_THREAD, axis.name} & rest.symbols else (by.value, rest)
+
+
+def _same(effects: Effects, one: Access, other: Access) -> bool:
+    """Whether two arrays may be one."""
+    shared = "shared" in (one.space, other.space)
+    return one.array == other.array if shared else effects.same(one.array, other.array)
+
+
+def _check_beside(kernel: Kernel, effects: Effects, loops: Collection[Axis], width: int) -> None:
     """Raise NotLegal where more threads would do more, or know of it."""
     body = kernel.function.body
     places = _places(kernel, effects)
@@ -121,6 +136,21 @@ def _check_beside(kernel: Kernel, effects: Effects, loops: Collection[Axis]) -> 
     for access in kernel.reading.accesses:
         if access.space != "local" and access.mode != "load" and access.own not in inside:
             raise NotLegal("each of its threads stores to the same element", access.line)
+        at = access.index.value if access.index is not None else None
+        if access.space == "shared" and at is not None and at >= width:
+            _check_alone(kernel, effects, loops, access, at)
+
+
+def _check_alone(
+    kernel: Kernel, effects: Effects, loops: Collection[Axis], access: Access, at: int
+) -> None:
+    """Raise NotLegal where an element that one thread touches is an item that it may have had."""
+    for axis in loops:
+        known, inside = Ranges(axis.guard, kernel.reading.symbols), effects.inside(axis.node)
+        own = any(a.array == access.array and a.own in inside for a in kernel.reading.accesses)
+        assert axis.stop is not None
+        if own and not known.nonnegative(Polynomial.constant(at) - axis.stop):
+            raise NotLegal("a thread asks for an item that is another's then", access.line)
 
 
 def _places(kernel: Kernel, effects: Effects) -> set[Variable]:

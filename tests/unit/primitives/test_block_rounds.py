@@ -126,6 +126,11 @@ NO_THREADS = {
     "each adds": (FILL + "atomicAdd(&out[0], 1.0f);", "each of its threads stores"),
     "rounds meet": ("for (int i = t; i < 128; i += 64) s[i] = i < 64 ? 1.0f : s[i - 64];",
                     "its rounds may meet"),
+    "loops meet": (FILL + "for (int i = t; i < 64; i += 64) s[i] += s[i + 64];",
+                   "its rounds may meet"),
+    "a stride": ("for (int d = 64; d > 0; d /= 2) { " + FILL +
+                 "for (int i = t; i < d; i += 64) s[i] += s[i + d]; }", "its rounds may meet"),
+    "one asks": (FILL + "if (t == 0) out[0] = s[64];", "is another's then"),
     "goes on": ("float v = 0; for (int i = t; i < 128; i += 64) v += a[i]; if (!t) out[0] = v;", "goes from round to round"),
     "waits": ("for (int i = t; i < 128; i += 64) { s[i] = 0.0f; __syncthreads(); }",
               "wait within a round"),
