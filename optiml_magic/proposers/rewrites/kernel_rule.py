@@ -118,6 +118,8 @@ class KernelRule(ABC):
             found = next((s for s in sites if isinstance(s, Site) and s.key == key), None)
         except NotLegal as reason:
             return Refused(reason.reason, reason.line)
+        except Unspelled as reason:
+            return Refused(f"a part of it cannot be written anew: {reason}")
         return found.apply() if found is not None else Refused("its block's numbers decide on it")
 
 
