@@ -110,6 +110,6 @@ tasks = [
         },
         sizes={"half": 512},
         verify_sizes={"half": 6},
-        inout="spin",
+        inout=("spin",),
     ),
 ]
