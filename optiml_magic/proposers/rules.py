@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.apart import apart, facts_apart
+from optiml_magic.kernels.primitives.expanded import all_expanded
 from optiml_magic.kernels.primitives.instantiated import instantiated
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
@@ -99,7 +100,7 @@ class RuleProposer:
 def _apart(view: View) -> tuple[Program, View]:
     """The program, and the view of it, where each launch has a plain kernel of its own."""
     program = parse_program(view.step.candidate.text)
-    own = instantiated(apart(program))
+    own = all_expanded(instantiated(apart(program)))
     if own is program:
         return program, view
     origin = _with(view.origin) if view.origin is not None else None
@@ -112,7 +113,7 @@ def _apart(view: View) -> tuple[Program, View]:
 def _with(step: Step) -> Step:
     """A step as if each launch of its program had a plain kernel of its own."""
     candidate = step.candidate
-    text = instantiated(apart(parse_program(candidate.text))).text
+    text = all_expanded(instantiated(apart(parse_program(candidate.text)))).text
     proposal = replace(candidate.proposal, text=text)
     return replace(step, candidate=replace(candidate, proposal=proposal))
 

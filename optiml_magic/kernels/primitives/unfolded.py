@@ -54,7 +54,7 @@ def _written(kernel: Kernel, statement: Evaluate, taken: list[str]) -> tuple[Sta
                 return None
             if not any(isinstance(a, Name) and a.variable is own for a in call.arguments):
                 return None
-            function = _called(kernel, call)
+            function = called_alone(kernel, call)
             result = _result(function.body.body) if function is not None else None
             if function is None or result is None or not _keeps(kernel, function, own, result):
                 return None
@@ -65,7 +65,7 @@ def _written(kernel: Kernel, statement: Evaluate, taken: list[str]) -> tuple[Sta
             new = replace(statement.expression, value=edited(result, swaps), span=None)
             return (*before, Evaluate(None, statement.line, new))
         case Call() as call:
-            function = _called(kernel, call)
+            function = called_alone(kernel, call)
             if function is None or function.result.base != "void" or function.result.depth:
                 return None
             body = function.body.body
@@ -82,7 +82,7 @@ def _written(kernel: Kernel, statement: Evaluate, taken: list[str]) -> tuple[Sta
     return None
 
 
-def _called(kernel: Kernel, call: Call) -> Function | None:
+def called_alone(kernel: Kernel, call: Call) -> Function | None:
     """The one function of the text that a plain call means."""
     if call.receiver is not None or call.callee is not None or call.template:
         return None

@@ -1,0 +1,230 @@
+"""Functions of the text that have loops stand where they are called: ``s = dot(a, b, n);``.
+
+Rules look for loops in the body of a kernel, and a compiler does the same with such functions. What
+they are given, and what they declare, has names of its own. The call is in a place that is
+evaluated whatever else holds, and nothing else that stands there changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Choice,
+    Expr,
+    Index,
+    Lambda,
+    Name,
+    Step,
+    Unread,
+    every,
+)
+from optiml_magic.kernels.functions import pure
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, kernels, primitive
+from optiml_magic.kernels.primitives.unfolded import called_alone
+from optiml_magic.kernels.primitives.unshadowed import renaming
+from optiml_magic.kernels.tree import (
+    Declare,
+    Evaluate,
+    Function,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    TypeName,
+    Variable,
+    Verbatim,
+    expressions,
+    walk,
+)
+from optiml_magic.source.program import Program
+
+_MOST = 12  # calls of a kernel; ours
+_LONG = 60  # statements of a function; ours
+
+
+def all_expanded(program: Program) -> Program:
+    """The program with such functions in the bodies of its kernels; as it was where it has none."""
+    for place in range(len(kernels(program, None))):
+        made = expanded(kernels(program, None)[place])
+        program = made.program if isinstance(made, Kernel) else program
+    return program
+
+
+@primitive
+def expanded(kernel: Kernel) -> Kernel:
+    """The kernel with the bodies of such functions in the place of their calls; it has some."""
+    for count in range(_MOST):
+        site = next(_sites(kernel), None)
+        if site is None:
+            if not count:
+                raise NotLegal("it calls no function with a loop that may stand in its place")
+            break
+        kernel = _with_body(kernel, site)
+    return kernel
+
+
+@dataclass(frozen=True, eq=False)
+class _Site:
+    statement: Statement
+    call: Call
+    function: Function
+
+
+def _sites(kernel: Kernel) -> Iterator[_Site]:
+    body = kernel.function.body
+    heads = {s.before for s in walk(body) if isinstance(s, Loop | If)}
+    for statement in walk(body):
+        if statement in heads or not isinstance(statement, Declare | Evaluate | If | Leave):
+            continue
+        own = [part for top in statement.expressions for part in every(top)]
+        changing = sum(isinstance(e, Assign | Step) for e in own)
+        top = statement.expression if isinstance(statement, Evaluate) else None
+        if changing > isinstance(top, Assign) or any(isinstance(e, Lambda | Unread) for e in own):
+            continue
+        for expr in statement.expressions:
+            for call in _certain(expr):
+                function = called_alone(kernel, call)
+                if function is not None and _stands_alone(kernel, function, statement, call):
+                    yield _Site(statement, call, function)
+
+
+def _certain(expr: Expr) -> Iterator[Call]:
+    """The calls of an expression that are made whatever its parts are, arguments first."""
+    match expr:
+        case Choice(test=test):
+            yield from _certain(test)
+        case Binary(op="&&" | "||", left=left):
+            yield from _certain(left)
+        case _:
+            for part in expr.parts:
+                yield from _certain(part)
+            if isinstance(expr, Call):
+                yield expr
+
+
+def _stands_alone(kernel: Kernel, function: Function, statement: Statement, call: Call) -> bool:
+    """Whether a function's body may stand before a statement that calls it."""
+    inside = [*walk(function.body)]
+    if not any(isinstance(s, Loop) for s in inside) or len(inside) > _LONG or function.template:
+        return False
+    again = (e for e in expressions(function.body) if isinstance(e, Call))
+    if any(isinstance(s, Verbatim) for s in inside) or any(
+        function in kernel.unit.called(e.function, len(e.arguments)) for e in again
+    ):
+        return False
+    declared = {v for s in inside if isinstance(s, Declare) for v in s.variables}
+    plain = all(v.storage == "local" and not v.type.reference for v in declared)
+    given = all(not p.type.reference and p.type.depth < 2 and not p.extents
+                for p in function.parameters)  # fmt: skip
+    *_, last = function.body.body or (None,)
+    ends = [s for s in inside if isinstance(s, Leave) and s.kind == "return"]
+    void = function.result.base == "void" and not function.result.depth
+    if not plain or not given or ends != ([] if void else [last]):
+        return False
+    if void or _only(statement) is call:
+        return _only(statement) is call
+    own = _locals(function)
+    return all(_quiet(kernel, e, own, (function,)) for e in expressions(function.body))
+
+
+def _locals(function: Function) -> set[Variable]:
+    declared = {v for s in walk(function.body) if isinstance(s, Declare) for v in s.variables}
+    return declared | {*function.parameters}
+
+
+def _only(statement: Statement) -> Expr | None:
+    """What is all that a statement computes."""
+    match statement:
+        case Evaluate(expression=Assign(op="=", target=Name(), value=value)):
+            return value
+        case Evaluate(expression=whole):
+            return whole
+        case Declare(variables=(Variable(value=value),)):
+            return value
+    return None
+
+
+def _quiet(kernel: Kernel, e: Expr, own: set[Variable], within: tuple[Function, ...]) -> bool:
+    """Whether an expression of a function changes nothing but its locals."""
+    match e:
+        case Assign(target=target) | Step(target=target):
+            base = target
+            while isinstance(base, Index):
+                base = base.base
+            array = isinstance(base, Name) and base.variable is not None and base.variable.array
+            return isinstance(base, Name) and base.variable in own and (base is target or array)
+        case Call(function=name, receiver=None, callee=None):
+            called = kernel.unit.called(name, len(e.arguments))
+            return pure(name) if not called else all(
+                f not in within and all(
+                    _quiet(kernel, part, _locals(f), (*within, f)) for part in expressions(f.body)
+                )
+                for f in called
+            )  # fmt: skip
+        case Call() | Lambda() | Unread():
+            return False
+    return True
+
+
+def _with_body(kernel: Kernel, site: _Site) -> Kernel:
+    function, call = site.function, site.call
+    taken, new = list[str](), dict[Variable, str]()
+
+    def fresh(name: str) -> str:
+        taken.append(kernel.fresh(name, *taken))
+        return taken[-1]
+
+    changing = {e.target.variable for e in expressions(function.body)
+                if isinstance(e, Assign | Step) and isinstance(e.target, Name)}  # fmt: skip
+    before = list[Statement]()
+    for parameter, argument in zip(function.parameters, call.arguments, strict=True):
+        match argument:
+            case Name(name=name, variable=Variable(type=kind)) if (
+                parameter not in changing and _alike(parameter.type, kind)
+            ):
+                new[parameter] = name
+                continue
+        new[parameter] = fresh(parameter.name)
+        shown = kernel.show(Evaluate(None, 0, argument)).strip().removesuffix(";")
+        words = _words(parameter.type, changes=parameter in changing)
+        before.append(lines(f"{words}{new[parameter]} = {shown};"))
+    own = (v for s in walk(function.body) if isinstance(s, Declare) for v in s.variables)
+    new |= {variable: fresh(variable.name) for variable in own}
+    swaps = renaming(function.body, new)
+    *rest, last = function.body.body
+    void = function.result.base == "void" and not function.result.depth
+    before += [edited(statement, swaps) for statement in (function.body.body if void else rest)]
+    if void:
+        made: tuple[Statement, ...] = tuple(before)
+    else:
+        assert isinstance(last, Leave)
+        assert last.value is not None
+        value = edited(last.value, swaps)
+        result = value
+        if not isinstance(last.value, Name) or last.value.variable is None or not _alike(
+            last.value.variable.type, function.result
+        ):  # fmt: skip
+            name = fresh(f"{function.name.rpartition('::')[2]}_value")
+            shown = kernel.show(Evaluate(None, 0, value)).strip().removesuffix(";")
+            before.append(lines(f"{_words(function.result)}{name} = {shown};"))
+            result = text(name)
+        made = (*before, edited(site.statement, {call: result}))
+    exchanged = dict[Node, Node | tuple[Statement, ...] | None]({site.statement: made})
+    return kernel.rewritten(edited(kernel.function.body, exchanged))
+
+
+def _alike(one: TypeName, other: TypeName) -> bool:
+    """Whether two types are the same but for what is const."""
+    return replace(one, const=False) == replace(other, const=False)
+
+
+def _words(kind: TypeName, *, changes: bool = False) -> str:
+    """How a local of a type is declared, which stays what it is unless it ``changes``."""
+    const = "const " if kind.const or (not kind.depth and not changes) else ""
+    return f"{const}{kind.base}{'*' * kind.depth} "
