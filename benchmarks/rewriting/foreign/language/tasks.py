@@ -185,4 +185,17 @@ tasks = [
         verify_sizes={"tokens": 77},
         outputs={"weight": "f4[tokens, 2]", "expert": "i4[tokens, 2]", "load": "i4[64]"},
     ),
+    Task(
+        HERE / "similarity.cu",
+        inputs=lambda rng, questions, pages, width: {
+            "question": uniform(rng, questions, width),
+            "page": uniform(rng, pages, width),
+            "questions": questions,
+            "pages": pages,
+            "width": width,
+        },
+        sizes={"questions": 512, "pages": 2048, "width": 256},
+        verify_sizes={"questions": 19, "pages": 37, "width": 21},
+        outputs={"alike": "f4[questions, pages]"},
+    ),
 ]

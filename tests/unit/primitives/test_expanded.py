@@ -1,0 +1,99 @@
+"""Functions with loops, in the place of their calls."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.expanded import all_expanded, expanded
+from optiml_magic.source.program import parse_program
+
+from .running import same
+from .shapes import applied, kernel, refused
+
+PAIRS = """\
+__device__ float inner(const float* a, const float* b, int n) {
+    float s = 0.0f;
+    for (int i = 0; i < n; i++) s += a[i] * b[i];
+    return s;
+}
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* a, const float* b, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    const float* row = a + i * 7;
+    float s = inner(row, b, 7);
+    out[i] = s;
+}
+"""
+SHAPES = {"a": ("n", "7"), "b": ("n + 7",), "out": ("n",)}
+CALL = "float s = inner(row, b, 7);"
+ALONE = "__device__ float inner"
+FEW = "__device__ int few(int n) { int c = 0; for (int i = 0; i < n; ++i) c += i; return c; }\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (CALL, CALL),
+        (CALL, "float s = inner(row, b, 7) / (sqrtf(inner(row, row, 7)) + inner(b, b, 3) + 1.0f);"),
+        (CALL, "float s = 0.0f; if (inner(row, b, 7) > 0.0f) s = 1.0f; else if (inner(b, b, 2) > 1.0f) s = 2.0f;"),
+        (CALL, "float s = 1.0f; for (int j = 0; j < 3; ++j) s += inner(row + j, b, 7 - j);"),
+        (CALL, "float s; s = inner(row, b, n < 7 ? n : 7);"),
+        (CALL, "float s = fabsf(inner(row, b, (int)inner(b, b, 1) % 7));"),
+        ("return s;", "return s * n;"),
+        ("float s = 0.0f;\n    for", "double s = 0.0;\n    for"),
+        ("float s = 0.0f;\n    for (int i = 0; i < n; i++) s += a[i] * b[i];",
+         "float s = 0.0f;\n    while (n-- > 0) s += *a++ * b[n];"),
+        ("float s = 0.0f;\n    for (int i = 0; i < n; i++) s += a[i] * b[i];",
+         ("float kept[8], s = 0.0f;\n    for (int i = 0; i < n; i++) kept[i] = a[i];\n"
+          "    for (int i = 0; i < n; i++) { if (kept[i] < 0.0f) continue; s += kept[i] * b[i]; }")),
+        (ALONE, FEW + ALONE),
+    ],
+)  # fmt: skip
+def test_the_body_stands_where_it_is_called(old: str, new: str) -> None:
+    text = PAIRS.replace(old, new, 1)
+    text = (
+        text.replace("i < n; i++) s += a", "i < few(n) % 7; i++) s += a") if "few" in new else text
+    )
+    made = expanded(kernel(text))
+    body = applied(made).program.text.split("__global__")[1]
+    assert "inner(" not in body
+    assert "for (" in body or "while (" in body
+    same(text, made, SHAPES, {"n": 70})
+
+
+def test_a_function_that_stores_stands_alone() -> None:
+    filled = "__device__ void fill(float* to, float v, int n) { for (int j = 0; j < n; j++) to[j] = v; }\n"
+    text = filled + PAIRS.replace("out[i] = s;", "fill(out + i, s, 1);")
+    made = expanded(kernel(text))
+    assert "fill(" not in applied(made).program.text.split("__global__")[1]
+    same(text, made, SHAPES, {"n": 70})
+
+
+STAYS = {
+    "no loop": ("for (int i = 0; i < n; i++) s += a[i] * b[i];", "s = a[0] * b[n - 1];"),
+    "two ways out": ("s += a[i] * b[i];", "{ s += a[i] * b[i]; if (s > 9.0f) return s; }"),
+    "a branch": (CALL, "float s = i > 3 ? inner(row, b, 7) : 0.0f;"),
+    "and": (CALL, "bool s = i > 3 && inner(row, b, 7) > 0.0f;"),
+    "a head": (CALL, "float s = 0.0f; for (int j = 0; j < inner(b, b, 1); ++j) s += 1.0f;"),
+    "changes beside it": (CALL, "int j = 0; float s = inner(row, b, j++ + 3);"),
+    "stores": ("s += a[i] * b[i];", "{ ((float*)a)[i] = 1.0f; s += b[i]; }"),
+    "a template": (ALONE, "template <int W> __device__ float inner"),
+    "a reference": ("const float* b, int n) {\n    float s", "const float* b, const int& n) {\n    float s"),
+    "itself": ("return s;", "return n > 99 ? inner(a, b, n / 2) : s;"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("swap", STAYS.values(), ids=STAYS)
+def test_functions_that_stay(swap: tuple[str, str]) -> None:
+    old, new = swap
+    assert old in PAIRS
+    text = PAIRS.replace(old, new, 1)
+    text = (
+        text.replace(CALL, "float s = 1.0f + inner(row, b, 7);") if "1.0f; s += b" in new else text
+    )
+    text = text.replace("inner(row", "inner<3>(row") if "template" in new else text
+    reason, _ = refused(expanded(kernel(text)))
+    assert reason == "it calls no function with a loop that may stand in its place"
+    program = parse_program(text)
+    assert all_expanded(program) is program
