@@ -1,5 +1,7 @@
 """Functions of the text that have loops stand where they are called: ``s = dot(a, b, n);``.
 
+So do those that add to a vector or a structure and return it: ``sum = pulled(sum, me, body[j]);``.
+
 Rules look for loops in the body of a kernel, and a compiler does the same with such functions. What
 they are given, and what they declare, has names of its own. The call is in a place that is
 evaluated whatever else holds, and nothing else that stands there changes anything.
@@ -19,6 +21,7 @@ from optiml_magic.kernels.expressions import (
     Expr,
     Index,
     Lambda,
+    Member,
     Name,
     Step,
     Unread,
@@ -111,7 +114,8 @@ def _certain(expr: Expr) -> Iterator[Call]:
 def _stands_alone(kernel: Kernel, function: Function, statement: Statement, call: Call) -> bool:
     """Whether a function's body may stand before a statement that calls it."""
     inside = [*walk(function.body)]
-    if not any(isinstance(s, Loop) for s in inside) or len(inside) > _LONG or function.template:
+    loops = any(isinstance(s, Loop) for s in inside) or _handed_on(function, statement) is not None
+    if not loops or len(inside) > _LONG or function.template:
         return False
     again = (e for e in expressions(function.body) if isinstance(e, Call))
     if any(isinstance(s, Verbatim) for s in inside) or any(
@@ -131,6 +135,32 @@ def _stands_alone(kernel: Kernel, function: Function, statement: Statement, call
         return _only(statement) is call
     own = _locals(function)
     return all(_quiet(kernel, e, own, (function,)) for e in expressions(function.body))
+
+
+def _base(target: Expr) -> Expr:
+    """The local of which something is a member or an element."""
+    while isinstance(target, Index | Member):
+        target = target.base
+    return target
+
+
+def _handed_on(function: Function, statement: Statement) -> Variable | None:
+    """The parameter that ``sum = f(sum, x)`` changes and returns, of a structure or a vector."""
+    match statement:
+        case Evaluate(expression=Assign(op="=", target=Name(variable=own), value=Call() as call)):
+            places = [isinstance(e, Name) and e.variable is own for e in call.arguments]
+        case _:
+            return None
+    named_ = sum(isinstance(e, Name) and e.variable is own for e in every(call))
+    *_, last = function.body.body or (None,)
+    if places.count(True) != 1 or named_ != 1 or own is None or own.type.depth:
+        return None
+    parameter = function.parameters[places.index(True)]
+    match last:
+        case Leave(value=Name(variable=returned)) if returned is parameter:
+            members = any(isinstance(e, Member) for e in expressions(function.body))
+            return parameter if members and _alike(parameter.type, own.type) else None
+    return None
 
 
 def _locals(function: Function) -> set[Variable]:
@@ -154,11 +184,11 @@ def _quiet(kernel: Kernel, e: Expr, own: set[Variable], within: tuple[Function, 
     """Whether an expression of a function changes nothing but its locals."""
     match e:
         case Assign(target=target) | Step(target=target):
-            base = target
-            while isinstance(base, Index):
-                base = base.base
+            base, inside = _base(target), [e for e in every(target) if isinstance(e, Index)]
+            if any(isinstance(e, Member) and e.arrow for e in every(target)):
+                return False
             array = isinstance(base, Name) and base.variable is not None and base.variable.array
-            return isinstance(base, Name) and base.variable in own and (base is target or array)
+            return isinstance(base, Name) and base.variable in own and (not inside or bool(array))
         case Call(function=name, receiver=None, callee=None):
             called = kernel.unit.called(name, len(e.arguments))
             return pure(name) if not called else all(
@@ -180,12 +210,12 @@ def _with_body(kernel: Kernel, site: _Site) -> Kernel:
         taken.append(kernel.fresh(name, *taken))
         return taken[-1]
 
-    changing = {e.target.variable for e in expressions(function.body)
-                if isinstance(e, Assign | Step) and isinstance(e.target, Name)}  # fmt: skip
-    before = list[Statement]()
+    changing = {base.variable for e in expressions(function.body) if isinstance(e, Assign | Step)
+                if isinstance(base := _base(e.target), Name)}  # fmt: skip
+    before, handed = list[Statement](), _handed_on(function, site.statement)
     for parameter, argument in zip(function.parameters, call.arguments, strict=True):
         match argument:
-            case Name(name=name, variable=Variable(type=kind)) if (
+            case Name(name=name, variable=Variable(type=kind)) if parameter is handed or (
                 parameter not in changing and _alike(parameter.type, kind)
             ):
                 new[parameter] = name
@@ -200,7 +230,7 @@ def _with_body(kernel: Kernel, site: _Site) -> Kernel:
     *rest, last = function.body.body
     void = function.result.base == "void" and not function.result.depth
     before += [edited(statement, swaps) for statement in (function.body.body if void else rest)]
-    if void:
+    if void or handed is not None:
         made: tuple[Statement, ...] = tuple(before)
     else:
         assert isinstance(last, Leave)

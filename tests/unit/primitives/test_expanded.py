@@ -70,6 +70,51 @@ def test_a_function_that_stores_stands_alone() -> None:
     same(text, made, SHAPES, {"n": 70})
 
 
+PULL = """\
+__device__ float3 pulled(float3 sum, float4 me, float4 other) {
+    float dx = other.x - me.x, dy = other.y - me.y;
+    float w = 1.0f / sqrtf(dx * dx + dy * dy + 0.01f);
+    sum.x += dx * w;
+    sum.y += dy * w;
+    sum.z += w;
+    return sum;
+}
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float4* body, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float3 acc = make_float3(0.0f, 0.0f, 0.0f);
+    for (int j = 0; j < n; j++) acc = pulled(acc, body[i], body[j]);
+    out[i] = acc.x + acc.y + acc.z;
+}
+"""
+
+
+def test_a_sum_of_vectors_is_handed_on() -> None:
+    made = expanded(kernel(PULL))
+    body = applied(made).program.text.split("__global__")[1]
+    assert "acc.x += dx_2 * w_2;" in body
+    assert "pulled" not in body
+    same(PULL, made, {"body": ("n", "4"), "out": ("n",)}, {"n": 70})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "pulled(acc, body[i], body[j])",
+            "pulled(acc, body[i], make_float4(acc.x, 1.0f, 0.0f, 0.0f))",
+        ),
+        ("return sum;", "return make_float3(sum.x, sum.y, 0.0f);"),
+        ("acc = pulled(", "{ float3 other = pulled("),
+    ],
+)
+def test_vectors_that_are_not_handed_on(old: str, new: str) -> None:
+    text = PULL.replace(old, new)
+    text = text.replace("body[j]);", "body[j]); acc.x += other.x; }") if "other =" in new else text
+    assert refused(expanded(kernel(text)))[0].startswith("it calls no function with a loop")
+
+
 STAYS = {
     "no loop": ("for (int i = 0; i < n; i++) s += a[i] * b[i];", "s = a[0] * b[n - 1];"),
     "two ways out": ("s += a[i] * b[i];", "{ s += a[i] * b[i]; if (s > 9.0f) return s; }"),
@@ -78,6 +123,7 @@ STAYS = {
     "a head": (CALL, "float s = 0.0f; for (int j = 0; j < inner(b, b, 1); ++j) s += 1.0f;"),
     "changes beside it": (CALL, "int j = 0; float s = inner(row, b, j++ + 3);"),
     "stores": ("s += a[i] * b[i];", "{ ((float*)a)[i] = 1.0f; s += b[i]; }"),
+    "stores by an arrow": ("s += a[i] * b[i];", "{ ((float4*)a)->x = 1.0f; s += b[i]; }"),
     "a template": (ALONE, "template <int W> __device__ float inner"),
     "a reference": ("const float* b, int n) {\n    float s", "const float* b, const int& n) {\n    float s"),
     "itself": ("return s;", "return n > 99 ? inner(a, b, n / 2) : s;"),
@@ -90,7 +136,9 @@ def test_functions_that_stay(swap: tuple[str, str]) -> None:
     assert old in PAIRS
     text = PAIRS.replace(old, new, 1)
     text = (
-        text.replace(CALL, "float s = 1.0f + inner(row, b, 7);") if "1.0f; s += b" in new else text
+        text.replace(CALL, "float s = 1.0f + inner(row, b, 7);")
+        if "= 1.0f; s += b" in new
+        else text
     )
     text = text.replace("inner(row", "inner<3>(row") if "template" in new else text
     reason, _ = refused(expanded(kernel(text)))
