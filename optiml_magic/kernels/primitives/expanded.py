@@ -85,6 +85,8 @@ def _sites(kernel: Kernel) -> Iterator[_Site]:
     for statement in walk(body):
         if statement in heads or not isinstance(statement, Declare | Evaluate | If | Leave):
             continue
+        if isinstance(statement, Declare) and len(statement.variables) > 1:
+            continue  # what one of them is given may ask for those before it
         own = [part for top in statement.expressions for part in every(top)]
         changing = sum(isinstance(e, Assign | Step) for e in own)
         top = statement.expression if isinstance(statement, Evaluate) else None

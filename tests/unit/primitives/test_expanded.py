@@ -123,6 +123,7 @@ STAYS = {
     "a head": (CALL, "float s = 0.0f; for (int j = 0; j < inner(b, b, 1); ++j) s += 1.0f;"),
     "changes beside it": (CALL, "int j = 0; float s = inner(row, b, j++ + 3);"),
     "stores": ("s += a[i] * b[i];", "{ ((float*)a)[i] = 1.0f; s += b[i]; }"),
+    "several at once": (CALL, "float s = inner(row, b, 3), t = inner(row, b, (int)s % 7); s += t;"),
     "stores by an arrow": ("s += a[i] * b[i];", "{ ((float4*)a)->x = 1.0f; s += b[i]; }"),
     "a template": (ALONE, "template <int W> __device__ float inner"),
     "a reference": ("const float* b, int n) {\n    float s", "const float* b, const int& n) {\n    float s"),
