@@ -100,7 +100,7 @@ class RuleProposer:
 def _apart(view: View) -> tuple[Program, View]:
     """The program, and the view of it, where each launch has a plain kernel of its own."""
     program = parse_program(view.step.candidate.text)
-    own = all_expanded(instantiated(apart(program)))
+    own = _plain(program)
     if own is program:
         return program, view
     origin = _with(view.origin) if view.origin is not None else None
@@ -110,10 +110,15 @@ def _apart(view: View) -> tuple[Program, View]:
     )  # fmt: skip
 
 
+def _plain(program: Program) -> Program:
+    """A kernel for each launch, without template parameters and with the loops that it calls."""
+    return all_expanded(instantiated(apart(program)))
+
+
 def _with(step: Step) -> Step:
     """A step as if each launch of its program had a plain kernel of its own."""
     candidate = step.candidate
-    text = all_expanded(instantiated(apart(parse_program(candidate.text)))).text
+    text = _plain(parse_program(candidate.text)).text
     proposal = replace(candidate.proposal, text=text)
     return replace(step, candidate=replace(candidate, proposal=proposal))
 

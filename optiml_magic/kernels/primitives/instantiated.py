@@ -47,7 +47,7 @@ def _made(program: Program, launch: LaunchDirective) -> Program:
     code = lex(program.text).code
     bare = function.name.rpartition("::")[2]
     if len(re.findall(rf"\b{re.escape(bare)}\b", code)) != 1:
-        raise NotLegal("it is named elsewhere too", function.line)
+        raise NotLegal("the kernel is named elsewhere in the text", function.line)
     first, last = (len(raw[:at].decode()) for at in (own, end))
     seen = unit.syntax.text[slice(*function.span)].decode()
     edits = [Edit(start, own, "")]
@@ -75,7 +75,7 @@ def _values(kernel: Kernel) -> dict[str, str]:
         if words is None or parameter.is_pack or not parameter.name or parameter.name in taken:
             raise NotLegal("what a parameter of its template is, is not known", function.line)
         if parameter.is_type and not _TYPE.fullmatch(words):
-            raise NotLegal(f"`{words}` is no plain type", function.line)
+            raise NotLegal(f"`{words}` is not a plain type", function.line)
         plain = parameter.is_type or _PLAIN.fullmatch(words)
         found[parameter.name] = words if plain else f"({words})"
     if any(re.search(rf"\b{name}\b", words) for name in found for words in found.values()):
