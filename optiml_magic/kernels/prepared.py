@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from optiml_magic.errors import SourceError
+from optiml_magic.errors import BindingError, SourceError
+from optiml_magic.kernels.flat_rows import flat_rows
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.kernels.launches import infer_launch
 from optiml_magic.kernels.unit import lift
+from optiml_magic.kernels.unpacked import unpacked
 from optiml_magic.source.notes import Note
 from optiml_magic.source.program import Program, parse_program
 
@@ -38,6 +42,9 @@ def with_launches(text: str, defines: Mapping[str, int] | None = None) -> Prepar
     Raises SourceError where no launch is given and none is certain.
     """
     dropped, notes = drop_host_code(text, defines)
+    dropped, structs = unpacked(dropped)
+    dropped, rows = flat_rows(dropped, defines)
+    notes += structs + rows
     program = parse_program(dropped)
     if program.launches:
         return PreparedProgram(program, "given", notes)
@@ -62,3 +69,17 @@ def with_launches(text: str, defines: Mapping[str, int] | None = None) -> Prepar
         raise SourceError(reasons, fix=unclear.fix, line=unclear.line) from None
     note = Note("inferred_launch", f"launch inferred: {launch}")
     return PreparedProgram(program.with_launches([launch]), "inferred", (*notes, note))
+
+
+@contextmanager
+def explained(notes: Sequence[Note]) -> Iterator[None]:
+    """A BindingError about a member that a struct is passed by says so in its fix."""
+    try:
+        yield
+    except BindingError as error:
+        name = re.search(r"`(\w+)`", error.message)
+        for note in notes:
+            members = note.text.rpartition(" is passed as ")[2].split(", ")
+            if note.kind == "unpacked" and name is not None and name[1] in members:
+                error.fix = f"define `{name[1]}`: {note}"
+        raise

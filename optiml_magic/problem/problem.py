@@ -12,7 +12,7 @@ from typing import Any, Literal
 from optiml_magic import binding
 from optiml_magic.devices.base import Case
 from optiml_magic.errors import UsageError
-from optiml_magic.kernels.prepared import with_launches
+from optiml_magic.kernels.prepared import explained, with_launches
 from optiml_magic.model.task import Task
 from optiml_magic.problem import inputs, sizes
 from optiml_magic.problem.card import cupy_on
@@ -107,8 +107,9 @@ def prepare(
     _demand_sizes(task)
     task, homes = inputs.at_border(task)
     values = sizes.with_sizes(program, inputs.draw(task, 0))
-    found = binding.interface(program, task, values)
-    binding.check_values(found, values)
+    with explained(prepared.notes):
+        found = binding.interface(program, task, values)
+        binding.check_values(found, values)
     smaller: Mapping[str, int] = sizes.kept(task.sizes, task.verify_sizes)
     references, why = None, ""
     if task.reference is not None:

@@ -342,8 +342,8 @@ def _evaluate(node: Node, env: Mapping[str, int], shapes: Mapping[str, tuple[int
 def _lookup(name: str, env: Mapping[str, int]) -> int:
     if name in env:
         return int(env[name])
-    known = ", ".join(sorted(env)) or "nothing"
-    raise SourceError(f"unknown name `{name}`", fix=nearest(name, env) or f"use one of {known}")
+    known = f"use one of {', '.join(sorted(env))}" if env else "write a number"
+    raise SourceError(f"unknown name `{name}`", fix=nearest(name, env) or known)
 
 
 def _extent(

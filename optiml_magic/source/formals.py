@@ -46,13 +46,16 @@ class Formal:
 
 def formals(function: Node) -> tuple[Formal, ...]:
     """The parameters of a ``function_definition``; a pack or an unreadable one has no name."""
+    return tuple(_formal(node) for node in parameters(function))
+
+
+def parameters(function: Node) -> tuple[Node, ...]:
+    """The declarations of a ``function_definition``'s parameters."""
     declarator = function.child_by_field_name("declarator")
     while declarator is not None and declarator.type != "function_declarator":
         declarator = declarator.child_by_field_name("declarator")
-    parameters = declarator.child_by_field_name("parameters") if declarator else None
-    if parameters is None:
-        return ()
-    return tuple(_formal(node) for node in parameters.named_children if _is_parameter(node))
+    found = declarator.child_by_field_name("parameters") if declarator else None
+    return tuple(node for node in found.named_children if _is_parameter(node)) if found else ()
 
 
 def text_of(node: Node | None) -> str:

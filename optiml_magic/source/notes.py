@@ -11,6 +11,8 @@ NoteKind = Literal[
     "launch",  # one that became a directive, or is the same as or beside one that did
     "unread_launch",  # one that no directive can say
     "inferred_launch",
+    "unpacked",  # a struct, passed by its members; ``name`` is the parameter's
+    "flat_rows",  # a pointer to rows, passed as one to elements; ``name`` is the parameter's
 ]
 
 

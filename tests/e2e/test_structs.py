@@ -183,10 +183,12 @@ HEAD = "#pragma optiml launch k grid(1) block(1)\n"
     ("text", "message", "line"),
     [
         ("__global__ void k(float** x, float* out) { out[0] = x[0][0]; }", "pointer to pointers", 2),
-        ("__global__ void k(float x[][4], float* out) { out[0] = x[0][0]; }", "or to rows", 2),
+        ("__global__ void k(float x[][4], float* out) { float (*y)[4] = x; out[0] = y[0][0]; }", "or to rows", 2),
         ("__global__ void k(const float& x, float* out) { out[0] = x; }", "`x` is a reference", 2),
         ("__global__ void k(cudaTextureObject_t x, float* out) { out[0] = 1; }", "a texture", 2),
         ("struct View { int n;\n float* p; };\n__global__ void k(View x, float* out) { out[0] = x.p[0]; }",
+         "define `x_p`: `View x` of `k` is passed as x_n, x_p", 4),
+        ("struct View { int n[2];\n float* p; };\n__global__ void k(View x, float* out) { out[0] = x.p[0]; }",
          "the member `p` of `View` is a pointer", 3),
         ("__global__ void k(const void* x, float* out) { out[0] = 1; }", "`void`, for which there is no", 2),
         ("struct P { float x; };\n__global__ void k(const P* x, P* out) { out[0] = x[0]; }",
@@ -201,3 +203,37 @@ def test_what_is_not_supported_is_one_sentence_with_its_line(
     assert message in str(raised.value)
     assert raised.value.line == line
     assert raised.value.fix
+
+
+GUIDE = """\
+typedef struct { int width; int height; float* elements; } Matrix;
+#define BLOCK_SIZE 16
+__global__ void MatMulKernel(const Matrix, const Matrix, Matrix);
+#pragma optiml launch MatMulKernel grid(N / BLOCK_SIZE, A_height / BLOCK_SIZE) block(BLOCK_SIZE, BLOCK_SIZE)
+__global__ void MatMulKernel(Matrix A, Matrix B, Matrix C)
+{
+    float Cvalue = 0;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int e = 0; e < A.width; ++e)
+        Cvalue += A.elements[row * A.width + e] * B.elements[e * B.width + col];
+    C.elements[row * C.width + col] = Cvalue;
+}
+"""
+
+
+def test_matrices_by_value_become_tiles_though_the_launch_alone_knows_how_wide_they_are() -> None:
+    rng = np.random.default_rng(5)
+    a, b = rng.random((64, 48), np.float32), rng.random((48, 96), np.float32)
+    given = {"A_elements": a, "B_elements": b, "A_width": 48, "A_height": 64, "B_width": 96,
+             "B_height": 48, "C_width": 96, "C_height": 64, "N": 96}  # fmt: skip
+    known = Task(
+        GUIDE,
+        reference=lambda A_elements, B_elements: {"C_elements": A_elements @ B_elements},
+        inputs=given,
+        outputs={"C_elements": "f4[64, 96]"},
+    )
+    result = optimize(known, resolve({"device": "emulated", "llm": "none", "budget": 2}))
+    assert [n for n in result.summary.notes if "is passed as" in n][0].startswith("`Matrix A`")
+    assert "blocked_product" in {s.candidate.proposal.proposer for s in result.trajectory.steps}
+    assert all(s.evaluation.verdict.passed for s in result.trajectory.steps)

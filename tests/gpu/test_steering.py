@@ -30,7 +30,7 @@ TILED = known_task("transpose_tiled").text
 
 def settings(home: Path, **more: Any) -> Settings:
     given: dict[str, Any] = {
-        "device": "cuda", "llm": "none", "experience": "none", "budget": 200, "seconds": 60,
+        "device": "cuda", "llm": "none", "experience": "none", "budget": 200, "seconds": 150,
         "home": home,
     }  # fmt: skip
     return Settings(**{**given, **more})
