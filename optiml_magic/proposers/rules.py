@@ -12,6 +12,7 @@ from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.apart import apart, facts_apart
 from optiml_magic.kernels.primitives.expanded import all_expanded
 from optiml_magic.kernels.primitives.instantiated import instantiated
+from optiml_magic.kernels.primitives.told import facts_told, told
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.proposers.rewrites import REWRITES
@@ -20,7 +21,7 @@ from optiml_magic.proposers.together import together, weighed
 from optiml_magic.source.program import parse_program
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from optiml_magic.model.evaluation import Step
     from optiml_magic.model.view import View
@@ -100,25 +101,26 @@ class RuleProposer:
 def _apart(view: View) -> tuple[Program, View]:
     """The program, and the view of it, where each launch has a plain kernel of its own."""
     program = parse_program(view.step.candidate.text)
-    own = _plain(program)
+    inputs = view.facts.launches[0].inputs if view.facts and view.facts.launches else {}
+    own = _plain(program, inputs)
     if own is program:
         return program, view
-    origin = _with(view.origin) if view.origin is not None else None
+    origin = _with(view.origin, inputs) if view.origin is not None else None
     return own, replace(
-        view, step=_with(view.step), root=_with(view.root), origin=origin,
-        find_facts=lambda: facts_apart(view.facts, program, own),
+        view, step=_with(view.step, inputs), root=_with(view.root, inputs), origin=origin,
+        find_facts=lambda: facts_told(facts_apart(view.facts, program, own), own),
     )  # fmt: skip
 
 
-def _plain(program: Program) -> Program:
-    """A kernel for each launch, without template parameters and with the loops that it calls."""
-    return all_expanded(instantiated(apart(program)))
+def _plain(program: Program, inputs: Mapping[str, int]) -> Program:
+    """A kernel for each launch, told how large that is, with no template and no loops to call."""
+    return told(all_expanded(instantiated(apart(program))), inputs)
 
 
-def _with(step: Step) -> Step:
+def _with(step: Step, inputs: Mapping[str, int]) -> Step:
     """A step as if each launch of its program had a plain kernel of its own."""
     candidate = step.candidate
-    text = _plain(parse_program(candidate.text)).text
+    text = _plain(parse_program(candidate.text), inputs).text
     proposal = replace(candidate.proposal, text=text)
     return replace(step, candidate=replace(candidate, proposal=proposal))
 

@@ -2,7 +2,8 @@
 
 A launch that no inputs reach is verified by nobody. It may stand only where it is the input
 kernel's, code and extents, in a program that is the input program wherever it runs; or that is
-right when it runs all the same, beside whatever else the program launches.
+right when it runs all the same, beside whatever else the program launches. So may the last of a
+dispatch, which asks for nothing, whatever it is.
 """
 
 from __future__ import annotations

@@ -54,8 +54,8 @@ class Sides:
         Its dispatches ask, and its code where that compares a size with a number.
 
         ``root`` is the input kernel, ``verified`` are inputs that it is verified on anyway. Raises
-        BindingError where no inputs reach a launch, which then nobody can verify, unless it is the
-        input kernel's own.
+        BindingError where no inputs reach a launch with a condition, which then nobody can verify,
+        unless it is the input kernel's own. One without is run in place of those before it.
         """
         sizing, purse = self._conditions.sizing, Purse(self._seconds)
         own_sizes: sizes.Sizes = {} if sizing is None else sizing.own
@@ -95,11 +95,13 @@ class Sides:
         same = program.program, program.build, root.program, root.build, task.defines
         where = "ran at no sizes that were tried; it is the input kernel's own"
         if not own(missing, *same):
-            other = forced(missing, program.program)
-            if other is None or not own(missing, *same, whole=False):
+            other, known = forced(missing, program.program), own(missing, *same, whole=False)
+            if other is None or not (known or all(x.condition is None for x in missing)):
                 raise _unverified(missing[0])
             # What stands beside it is new there: it must not rely on the launch that ran instead.
+            # One that asks for nothing must be right at all sizes, whoever wrote it.
             found += planned(program.launching(other), verified)[0]
+            where = where if known else where.partition(";")[0]
             where += ", and was run in place of the other"
         names = " and ".join(f"the launch on line {launch.line}" for launch in missing)
         return found, (*notes, f"{names} {where}")

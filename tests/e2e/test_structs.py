@@ -209,15 +209,15 @@ GUIDE = """\
 typedef struct { int width; int height; float* elements; } Matrix;
 #define BLOCK_SIZE 16
 __global__ void MatMulKernel(const Matrix, const Matrix, Matrix);
-#pragma optiml launch MatMulKernel grid(N / BLOCK_SIZE, A_height / BLOCK_SIZE) block(BLOCK_SIZE, BLOCK_SIZE)
-__global__ void MatMulKernel(Matrix A, Matrix B, Matrix C)
+#pragma optiml launch MatMulKernel grid(N / BLOCK_SIZE, a_height / BLOCK_SIZE) block(BLOCK_SIZE, BLOCK_SIZE)
+__global__ void MatMulKernel(Matrix a, Matrix b, Matrix c)
 {
     float Cvalue = 0;
     int row = blockIdx.y * blockDim.y + threadIdx.y;
     int col = blockIdx.x * blockDim.x + threadIdx.x;
-    for (int e = 0; e < A.width; ++e)
-        Cvalue += A.elements[row * A.width + e] * B.elements[e * B.width + col];
-    C.elements[row * C.width + col] = Cvalue;
+    for (int e = 0; e < a.width; ++e)
+        Cvalue += a.elements[row * a.width + e] * b.elements[e * b.width + col];
+    c.elements[row * c.width + col] = Cvalue;
 }
 """
 
@@ -225,15 +225,15 @@ __global__ void MatMulKernel(Matrix A, Matrix B, Matrix C)
 def test_matrices_by_value_become_tiles_though_the_launch_alone_knows_how_wide_they_are() -> None:
     rng = np.random.default_rng(5)
     a, b = rng.random((64, 48), np.float32), rng.random((48, 96), np.float32)
-    given = {"A_elements": a, "B_elements": b, "A_width": 48, "A_height": 64, "B_width": 96,
-             "B_height": 48, "C_width": 96, "C_height": 64, "N": 96}  # fmt: skip
+    given = {"a_elements": a, "b_elements": b, "a_width": 48, "a_height": 64, "b_width": 96,
+             "b_height": 48, "c_width": 96, "c_height": 64, "N": 96}  # fmt: skip
     known = Task(
         GUIDE,
-        reference=lambda A_elements, B_elements: {"C_elements": A_elements @ B_elements},
+        reference=lambda a_elements, b_elements: {"c_elements": a_elements @ b_elements},
         inputs=given,
-        outputs={"C_elements": "f4[64, 96]"},
+        outputs={"c_elements": "f4[64, 96]"},
     )
     result = optimize(known, resolve({"device": "emulated", "llm": "none", "budget": 2}))
-    assert [n for n in result.summary.notes if "is passed as" in n][0].startswith("`Matrix A`")
+    assert next(n for n in result.summary.notes if "is passed as" in n).startswith("`Matrix a`")
     assert "blocked_product" in {s.candidate.proposal.proposer for s in result.trajectory.steps}
     assert all(s.evaluation.verdict.passed for s in result.trajectory.steps)

@@ -27,8 +27,8 @@ def apart(program: Program) -> Program:
     there are many.
     """
     steps = program.alternatives
-    for own, count in Counter(_name(launch) for step in steps for launch in step).items():
-        alone = all(len(step) == 1 for step in steps if own in map(_name, step))
+    for own, count in Counter(named(launch) for step in steps for launch in step).items():
+        alone = all(len(step) == 1 for step in steps if own in map(named, step))
         if 1 < count <= _MOST and alone:
             try:
                 program = _copied(program, own)
@@ -50,12 +50,13 @@ def facts_apart(facts: Facts | None, before: Program, after: Program) -> Facts |
     return replace(facts, launches=known)
 
 
-def _name(launch: LaunchDirective) -> str:
+def named(launch: LaunchDirective) -> str:
+    """The kernel that a launch names, without template arguments; nothing where it names none."""
     return split_name(launch.kernel or "")[0]
 
 
 def _copied(program: Program, own: str) -> Program:
-    first, *others = (launch for launch in program.launches if _name(launch) == own)
+    first, *others = (launch for launch in program.launches if named(launch) == own)
     kernel = Kernel(program, first)
     function, unit, raw = kernel.function, kernel.unit, program.text.encode()
     start, end = declaration(unit, function)

@@ -6,7 +6,6 @@ and blocks that are counted like those of any other launch, the rules need not k
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from dataclasses import replace
 
@@ -15,12 +14,9 @@ from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.grids import needed, said_alike
 from optiml_magic.kernels.primitives.narrowed import narrowed
-from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.expressions import Binary, Expression, Name, Node, Number, parse_expression
-from optiml_magic.source.program import parse_program
 
 _SUMS = "+-*/"
-_GREATEST = 2**31 - 1
 
 
 @primitive
@@ -33,7 +29,6 @@ def bounded(kernel: Kernel) -> Kernel:
         raise NotLegal("its threads wait for each other")
     with suppress(NotLegal):
         return narrowed(kernel)
-    kernel = _told(kernel)
     grid, tests = list(kernel.launch.grid), list[str]()
     for at, (axis, size) in enumerate(zip("xyz", kernel.launch.grid, strict=False)):
         width = kernel.block[at]
@@ -56,32 +51,6 @@ def bounded(kernel: Kernel) -> Kernel:
     return kernel.rewritten(
         replace(body, body=(guard, *body.body)), launch=replace(kernel.launch, grid=tuple(grid))
     )
-
-
-def _told(kernel: Kernel) -> Kernel:
-    """The kernel with a parameter for each size that its launch alone reads."""
-    launch, facts, function = kernel.launch, kernel.facts, kernel.function
-    last = function.parameters[-1].span if function.parameters else None
-    if facts is None or last is None:
-        return kernel
-    known = {p.name for p in function.parameters} | kernel.program.values.keys()
-    own = set(re.findall(r"\w+", kernel.show(function.body)))
-    sizes = sorted({n for extent in launch.grid for n in extent.names} - known - own)
-    if not sizes or any(not 0 < facts.inputs.get(name, 0) <= _GREATEST for name in sizes):
-        return kernel
-    _, end = kernel.unit.origin.origin(*last)
-    edits = [Edit(end, end, "".join(f", int {name}" for name in sizes))]
-    if launch.args is not None:
-        launch = replace(launch, args=(*launch.args, *map(parse_expression, sizes)))
-        start, stop = (
-            len(kernel.program.text[:at].encode())
-            for at in (kernel.launch.start, kernel.launch.end)
-        )
-        edits.append(Edit(start, stop, str(launch)))
-    program = parse_program(apply(kernel.program.text, edits))
-    found = next(d for d in program.launches if str(d) == str(launch))
-    scalars = {**facts.scalars, **{name: facts.inputs[name] for name in sizes}}
-    return replace(kernel, program=program, launch=found, facts=replace(facts, scalars=scalars))
 
 
 def _divided(tree: Node | None, kernel: Kernel, at: int) -> Node | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.cutting import freedom
+from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.reading import Access
 
 _WARP = 32
@@ -53,6 +54,7 @@ def _sectors(kernel: Kernel, access: Access, name: str) -> int:
     by = form.coefficient(name)
     if by is None or name in kernel.reading.symbols.inside(form.without([name])):
         return _WARP
-    if by.value is None:
+    bytes_apart = value(kernel, by)
+    if bytes_apart is None:
         return _WARP
-    return 0 if abs(by.value) <= size else min(_WARP, int(abs(by.value)))
+    return 0 if abs(bytes_apart) <= size else min(_WARP, abs(bytes_apart))

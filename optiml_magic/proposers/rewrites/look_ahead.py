@@ -46,7 +46,11 @@ class LookAhead(KernelRule):
             axis = kernel.axes().get(loop)
             if loop in inside or axis is None:
                 continue
-            length = rounds(kernel, axis)
+            # Where the loops around it say how long it is, as in their first rounds.
+            around = {
+                a.name: 0 for other, a in kernel.axes().items() if loop in loops_in(other.body)
+            }
+            length = rounds(kernel, axis, around)
             plain = None if length is not None and length < _SHORT else _ready(kernel, number)
             if plain is None:
                 continue

@@ -128,3 +128,16 @@ def test_a_transpose_is_a_coin_toss(propose):
 )
 def test_refused(old, new, propose):
     assert propose("coalesce_mapping", SCALE.replace(old, new)) == []
+
+
+def test_items_of_a_thread_that_come_as_one_vector_are_neighbours(propose):
+    text = """
+#pragma optiml tune ITEMS in {4, 8} = 4
+#pragma optiml launch k grid(cdiv(w, 32 * ITEMS), cdiv(h, 8)) block(32, 8)
+__global__ void k(const float* a, float* o, int w, int h) {
+    int x = (blockIdx.x * 32 + threadIdx.x) * ITEMS, y = blockIdx.y * 8 + threadIdx.y;
+    if (x >= w || y >= h) return;
+    for (int i = 0; i < ITEMS; i += 4)
+        *(float4*)&o[y * w + x + i] = *(const float4*)&a[y * w + x + i];
+}"""
+    assert propose("coalesce_mapping", text) == []

@@ -54,3 +54,20 @@ __global__ void k(const float* p, float* out, int n) {
 """
     assert asked(LookAhead(), sums) == ([], [])
     assert asked(LookAhead(), NEAREST.replace("j < n", "j < 16")) == ([], [])
+
+
+def test_a_loop_that_those_around_it_make_short_is_not_looked_ahead_in():
+    sort = """\
+#pragma optiml launch k grid(cdiv(n, 128)) block(128)
+__global__ void k(const float* p, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float v[5];
+    for (int j = 0; j < 5; ++j) v[j] = p[i * 5 + j];
+    for (int a = 0; a < 4; ++a)
+        for (int b = 0; b < 4 - a; ++b)
+            if (v[b] > v[b + 1]) { float t = v[b]; v[b] = v[b + 1]; v[b + 1] = t; }
+    out[i] = v[2];
+}
+"""
+    assert asked(LookAhead(), sort)[0] == []
