@@ -29,6 +29,7 @@ from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.exchanged import as_blocks, exchange_rows, folded
 from optiml_magic.kernels.primitives.inward import all_inward
+from optiml_magic.kernels.primitives.multiplied import multiplied
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rectangular import all_rectangular
@@ -53,6 +54,8 @@ _WORTH = (
 )
 _ALONE = 0.75  # of its rate that a multiprocessor reaches with one block, which waits: measured
 _SHORT = 256  # rounds of inner loops that are worth a number in the text: ours
+_SQUARES = ("how sums of squares are made",)
+_LESS = 0.005  # of a chance, by which tiles of other arithmetic come after those of the same: ours
 PARTS = (1, 2, 4, 8, 16, 32, 64)
 _ROUNDED = 8  # registers are given out so many at a time
 #: Tiles worth a try, and what each reaches on a full chip of the best: benchmarks/gpu/products.py.
@@ -105,30 +108,44 @@ class BlockedProduct(KernelRule):
                 continue
             done += loops_in(loop.body) if several else []
             ready = as_counted(whole, number)
-            found = _contraction(ready, number) if isinstance(ready, Kernel) else ready
-            if isinstance(found, Refused):
-                yield found
-                continue
-            parts, at = found
-            try:
-                product = Blocking(parts)
-                points, first = _points(product), _first(product)
-            except NotLegal as reason:
-                yield Refused(reason.reason, reason.line)
-                continue
-            counter = parts.axis.variable.name if parts.axis.variable is not None else "its loop"
-            split = _split_points(parts)
             where = "".join(f", where {n} is {v}" for n, v in known.items())
-            yield from _split(parts, at, f"{counter}{where}", split, first)
-            yield Site(
-                f"loop {number}",
-                f"tiles in shared memory and registers for the loop over {counter}{where}",
-                partial(block_outputs, parts.kernel, at, first),
-                0.6 if split else 0.94,
-                Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
-                points,
-                () if parts.exact else ("the order of additions",),
-            )
+            if isinstance(ready, Refused):
+                yield ready
+                continue
+            products = multiplied(ready, number)
+            if isinstance(products, Kernel):
+                more = [*_tiled(products, number, f"{where}, squares multiplied out", _SQUARES)]
+                yield from (site for site in more if isinstance(site, Site))
+            yield from _tiled(ready, number, where)
+
+
+def _tiled(
+    ready: Kernel, number: int, where: str, changed: tuple[str, ...] = ()
+) -> Iterator[Site | Refused]:
+    """Tiles for the loop with this number; ``changed`` of the arithmetic it is already."""
+    found = _contraction(ready, number)
+    if isinstance(found, Refused):
+        yield found
+        return
+    parts, at = found
+    try:
+        product = Blocking(parts)
+        points, first = _points(product), _first(product)
+    except NotLegal as reason:
+        yield Refused(reason.reason, reason.line)
+        return
+    counter = parts.axis.variable.name if parts.axis.variable is not None else "its loop"
+    split, key = _split_points(parts), f"loop {number}{' multiplied' if changed else ''}"
+    yield from _split(parts, at, key, f"{counter}{where}", split, first, changed)
+    yield Site(
+        key,
+        f"tiles in shared memory and registers for the loop over {counter}{where}",
+        partial(block_outputs, parts.kernel, at, first),
+        (0.6 if split else 0.94) - (_LESS if changed else 0),
+        Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
+        points,
+        changed if parts.exact else (*changed, "the order of additions"),
+    )
 
 
 def _numbers(kernel: Kernel, loop: Loop) -> dict[str, int]:
@@ -147,7 +164,13 @@ def _numbers(kernel: Kernel, loop: Loop) -> dict[str, int]:
 
 
 def _split(
-    parts: Contraction, at: int, counter: str, points: tuple[Point, ...], first: Tile
+    parts: Contraction,
+    at: int,
+    key: str,
+    counter: str,
+    points: tuple[Point, ...],
+    first: Tile,
+    changed: tuple[str, ...],
 ) -> Iterator[Site]:
     """Blocks that share the rounds as well, where there are too few tiles; and a sum of theirs."""
     made = chunk(parts.kernel, at, 1, PARTS) if points else Refused("")
@@ -155,13 +178,13 @@ def _split(
         return
     exact = all(r.exact for r in parts.reductions)
     yield Site(
-        f"loop {at} split",
+        f"{key} split",
         f"tiles in shared memory and registers, whose blocks share the loop over {counter}",
         partial(block_outputs, front(made), at, first),
-        0.95,
+        0.95 - (_LESS if changed else 0),
         Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
         points,
-        () if exact else ("the order of additions",),
+        changed if exact else (*changed, "the order of additions"),
     )
 
 
