@@ -205,11 +205,13 @@ def test_what_is_not_supported_is_one_sentence_with_its_line(
     assert raised.value.fix
 
 
-GUIDE = """\
+MATRIX = """\
 typedef struct { int width; int height; float* elements; } Matrix;
 #define BLOCK_SIZE 16
 __global__ void MatMulKernel(const Matrix, const Matrix, Matrix);
 #pragma optiml launch MatMulKernel grid(N / BLOCK_SIZE, a_height / BLOCK_SIZE) block(BLOCK_SIZE, BLOCK_SIZE)
+"""
+PLAIN = """\
 __global__ void MatMulKernel(Matrix a, Matrix b, Matrix c)
 {
     float Cvalue = 0;
@@ -220,15 +222,53 @@ __global__ void MatMulKernel(Matrix a, Matrix b, Matrix c)
     c.elements[row * c.width + col] = Cvalue;
 }
 """
+SHARED = """\
+__device__ float GetElement(const Matrix m, int row, int col)
+{
+    return m.elements[row * m.width + col];
+}
+__device__ void SetElement(Matrix m, int row, int col, float value)
+{
+    m.elements[row * m.width + col] = value;
+}
+__device__ Matrix GetSubMatrix(Matrix m, int row, int col)
+{
+    Matrix sub;
+    sub.width = m.width;
+    sub.height = BLOCK_SIZE;
+    sub.elements = &m.elements[m.width * BLOCK_SIZE * row + BLOCK_SIZE * col];
+    return sub;
+}
+__global__ void MatMulKernel(Matrix a, Matrix b, Matrix c)
+{
+    Matrix csub = GetSubMatrix(c, blockIdx.y, blockIdx.x);
+    float Cvalue = 0;
+    int row = threadIdx.y, col = threadIdx.x;
+    for (int m = 0; m < (a.width / BLOCK_SIZE); ++m) {
+        Matrix asub = GetSubMatrix(a, blockIdx.y, m);
+        Matrix bsub = GetSubMatrix(b, m, blockIdx.x);
+        __shared__ float As[BLOCK_SIZE][BLOCK_SIZE], Bs[BLOCK_SIZE][BLOCK_SIZE];
+        As[row][col] = GetElement(asub, row, col);
+        Bs[row][col] = GetElement(bsub, row, col);
+        __syncthreads();
+        for (int e = 0; e < BLOCK_SIZE; ++e) Cvalue += As[row][e] * Bs[e][col];
+        __syncthreads();
+    }
+    SetElement(csub, row, col, Cvalue);
+}
+"""
 
 
-def test_matrices_by_value_become_tiles_though_the_launch_alone_knows_how_wide_they_are() -> None:
+@pytest.mark.parametrize("kernel", [PLAIN, SHARED])
+def test_matrices_by_value_become_tiles_though_the_launch_alone_knows_how_wide_they_are(
+    kernel: str,
+) -> None:
     rng = np.random.default_rng(5)
     a, b = rng.random((64, 48), np.float32), rng.random((48, 96), np.float32)
     given = {"a_elements": a, "b_elements": b, "a_width": 48, "a_height": 64, "b_width": 96,
              "b_height": 48, "c_width": 96, "c_height": 64, "N": 96}  # fmt: skip
     known = Task(
-        GUIDE,
+        MATRIX + kernel,
         reference=lambda a_elements, b_elements: {"c_elements": a_elements @ b_elements},
         inputs=given,
         outputs={"c_elements": "f4[64, 96]"},

@@ -99,6 +99,13 @@ def _sites(kernel: Kernel) -> Iterator[_Site]:
                     yield _Site(statement, call, function)
 
 
+def _leads_on(kernel: Kernel, function: Function) -> bool:
+    """Whether it takes or returns a structure with pointers, through which it reaches arrays."""
+    types = [function.result, *(p.type for p in function.parameters)]
+    structs = (kernel.unit.structs.of(t.base) for t in types if not t.depth)
+    return any(field.type.depth for one in structs if one is not None for field in one.fields)
+
+
 def _certain(expr: Expr) -> Iterator[Call]:
     """The calls of an expression that are made whatever its parts are, arguments first."""
     match expr:
@@ -117,7 +124,7 @@ def _stands_alone(kernel: Kernel, function: Function, statement: Statement, call
     """Whether a function's body may stand before a statement that calls it."""
     inside = [*walk(function.body)]
     loops = any(isinstance(s, Loop) for s in inside) or _handed_on(function, statement) is not None
-    if not loops or len(inside) > _LONG or function.template:
+    if not (loops or _leads_on(kernel, function)) or len(inside) > _LONG or function.template:
         return False
     again = (e for e in expressions(function.body) if isinstance(e, Call))
     if any(isinstance(s, Verbatim) for s in inside) or any(

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from optiml_magic.kernels.combining import same
-from optiml_magic.kernels.editing import edited, lines
+from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.expressions import Assign, Binary, Cast, Expr, Name, Step, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
@@ -61,7 +61,9 @@ def multiplied(kernel: Kernel, at: int) -> Kernel:
         f"if ({_LEAST} * {rest} > {squares}) {place} += {rest};\n"
         f"else {{\n#pragma unroll 1\n{kernel.show(loop)}\n}}"
     )
-    swaps = {loop: (before, edited(loop, {loop.body: round_}), after, again)}
+    swaps: dict[Node, Node | tuple[Statement, ...]] = {
+        loop: (before, edited(loop, {loop.body: round_}), after, again)
+    }
     return kernel.rewritten(edited(kernel.function.body, swaps))
 
 

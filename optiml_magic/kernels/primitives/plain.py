@@ -3,9 +3,10 @@
 Local vectors become a local for each member, what the threads of a block add up together one thread
 does in loops, tiles in shared memory become direct loads, a launch of whole blocks has a guard, one
 of more threads than work has as many, counters that trail others are computed, functions that
-combine stand where they are called, bits are counted at once, the element at a place that a loop
-keeps is kept with it, flags that rounds set are what these combine, a loop that leaves the kernel
-ends before, a counter stands alone in its test, and items a grid apart have a thread each.
+combine stand where they are called, structures of which nothing is asked go, bits are counted at
+once, the element at a place that a loop keeps is kept with it, flags that rounds set are what these
+combine, a loop that leaves the kernel ends before, a counter stands alone in its test, and items a
+grid apart have a thread each.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from optiml_magic.kernels.primitives.signalled import signalled
 from optiml_magic.kernels.primitives.solved import solved
 from optiml_magic.kernels.primitives.stopped import stopped
 from optiml_magic.kernels.primitives.trailing import trailing
+from optiml_magic.kernels.primitives.unasked import unasked
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
 
@@ -26,6 +28,7 @@ PLAIN = (
     fields,
     raised,
     unstaged,
+    unasked,
     bounded,
     trailing,
     bits_at_once,
