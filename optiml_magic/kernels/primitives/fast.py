@@ -33,6 +33,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.deciding import REASON, line_decided
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.tree import Block, Function, expressions, walk
@@ -82,6 +83,9 @@ _ONE, _TWO = Literal(None, "1.0f", 1.0), Literal(None, "2.0f", 2.0)
 @primitive
 def fast(kernel: Kernel, kinds: Collection[Kind]) -> Kernel:
     """The kernel, and the functions that it calls, with all of these kinds in a fast form."""
+    line = line_decided(kernel, [e for kind in kinds for e in of_kind(kernel, kind)])
+    if line:
+        raise NotLegal(REASON, line)
     bodies: dict[Function, Block] = {}
     made = set[str]()
     for function in _functions(kernel):

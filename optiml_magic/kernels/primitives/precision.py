@@ -28,6 +28,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.deciding import REASON, line_decided
 from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.tree import Block, Declare, Function, Leave, expressions, walk
 from optiml_magic.kernels.types import DOUBLE, CType, named
@@ -80,6 +81,9 @@ def in_float(kernel: Kernel) -> Kernel:
     found = demotions(kernel)
     if not found:
         raise NotLegal("nothing is double for the sake of a constant alone")
+    line = line_decided(kernel, rounded(kernel))
+    if line:
+        raise NotLegal(REASON, line)
     bodies: dict[Function, Block] = {}
     for function, demotion in found.items():
         bodies[function] = edited(function.body, demotion.swaps())

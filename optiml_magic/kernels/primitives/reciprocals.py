@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Expr, Literal, Name, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.deciding import REASON, line_decided
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.staged import hints_before
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement, walk
@@ -20,8 +21,12 @@ from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement,
 def by_reciprocals(kernel: Kernel) -> Kernel:
     """The kernel without divisions of floats by what does not change in an innermost loop."""
     effects, taken = Effects(kernel), list[str]()
+    loops = loops_in(kernel.function.body)
+    line = line_decided(kernel, (e for loop in loops for e in divisions(kernel, loop, effects)))
+    if line:
+        raise NotLegal(REASON, line)
     swaps: dict[Node, Node | tuple[Statement, ...]] = {}
-    for loop in loops_in(kernel.function.body):
+    for loop in loops:
         known: dict[str, str] = {}
         inner: dict[Node, Node] = {}
         for division in divisions(kernel, loop, effects):

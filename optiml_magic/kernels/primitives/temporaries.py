@@ -12,6 +12,7 @@ from dataclasses import replace
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Call, Cast, Expr, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.deciding import REASON, doubles, line_decided
 from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.primitives.precision import in_float
 from optiml_magic.kernels.tree import Block, Declare, Function, walk
@@ -33,6 +34,9 @@ def in_single(kernel: Kernel) -> Kernel:
             bodies[function] = edited(function.body, swaps)
     if not bodies and plain is kernel:
         raise NotLegal("no local says double")
+    line = line_decided(kernel, doubles(kernel))
+    if line:
+        raise NotLegal(REASON, line)
     made = plain.with_bodies(bodies) if bodies else plain
     after = in_float(made)
     return after if isinstance(after, Kernel) else made

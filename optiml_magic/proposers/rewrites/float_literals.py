@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn, where_legal
-from optiml_magic.kernels.primitives.deciding import REASON, doubles, line_decided
+from optiml_magic.kernels.primitives.deciding import REASON, line_decided
 from optiml_magic.kernels.primitives.own_functions import own_functions
 from optiml_magic.kernels.primitives.precision import demotions, in_float, rounded, wished
 from optiml_magic.kernels.primitives.steady import steadied
@@ -37,8 +37,6 @@ class FloatLiterals(KernelRule):
         title = f"write {', '.join(names[:_MOST_NAMED])}{more} as float"
         line = wished(kernel)
         single = in_single(kernel) if line else None
-        if isinstance(single, Kernel) and (at := line_decided(kernel, doubles(kernel))):
-            single = Refused(REASON, at)
         if isinstance(single, Refused):
             yield Refused(f"this line computes in double: {single.reason}", line)
         elif single is not None:

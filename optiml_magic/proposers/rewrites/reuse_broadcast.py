@@ -14,9 +14,10 @@ from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.bunched import Bunch, bunched, item_names
 from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.counted import as_counted
+from optiml_magic.kernels.primitives.deciding import line_decided
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
-from optiml_magic.kernels.primitives.fast import Kind, fast, kinds_in, repeated
+from optiml_magic.kernels.primitives.fast import Kind, fast, kinds_in, of_kind, repeated
 from optiml_magic.kernels.primitives.foreseen import foreseen
 from optiml_magic.kernels.primitives.held import holding
 from optiml_magic.kernels.primitives.plain import PLAIN
@@ -73,7 +74,10 @@ class ReuseBroadcast(KernelRule):
         busy, chip = threads(kernel), CHIPS.get(kernel.chip)
         full = _BUSY * chip.sms if chip is not None else 0
         few = busy is not None and full and busy < full * _ITEMS[0]
-        short = tuple(kind for kind in kinds_in(counted) if repeated(counted, kind))
+        short = tuple(
+            kind for kind in kinds_in(counted)
+            if repeated(counted, kind) and not line_decided(counted, of_kind(counted, kind))
+        )  # fmt: skip
         said = tuple(SAID[kind] for kind in short)
         shares = number is not None and isinstance(chunk(counted, number, 1, _PARTS), Kernel)
         own = "".join(f", where {name} is {size}" for name, size in held.sizes.items())
@@ -155,7 +159,7 @@ def _shortened(step: Callable[[], Kernel | Refused], kinds: Collection[Kind]) ->
     made = step()
     if isinstance(made, Refused):
         return made
-    return where_legal(fast, where_legal(in_float, made), kinds)
+    return fast(where_legal(in_float, made), kinds)
 
 
 def _several(words: int, kernel: Kernel) -> Kernel | Refused:

@@ -125,3 +125,16 @@ def test_refused(value: str) -> None:
     found = [k for k in kinds_in(kernel) if k != "functions"]
     assert not found
     assert "nothing has a fast form" in refused(fast(kernel, ("divisions", "powers", "tanh")))
+
+
+@pytest.mark.parametrize(
+    "value", ["a[i] / b[i]", "sqrtf(a[i] * b[i])", "expf(a[i])", "share(a[i])"]
+)
+def test_what_decides_a_whole_number_stays_exact(value: str) -> None:
+    """Whoever asks: a rule that did not is told so as well."""
+    text = TEXT.replace("float* o", "int* o").replace(
+        "o[i] = a[i] / b[i]", f"o[i] = {value} > 0.5f"
+    )
+    found = refused(fast(kernel_of(text), KINDS))
+    assert found == "a whole number that must be exact depends on its last bits, line 5"
+    assert "__fdividef" in written(fast(kernel_of(TEXT), KINDS))

@@ -96,3 +96,9 @@ def test_spellings(old: str, new: str, now: str) -> None:
 )
 def test_refused(text: str) -> None:
     assert "nothing is double" in refused(in_float(kernel_of(text)))
+
+
+def test_what_decides_a_whole_number_stays_exact() -> None:
+    text = ONE.replace("float* o", "int* o").replace("a[i] * 0.5", "a[i] < a[0] * 0.1")
+    assert "a whole number that must be exact" in refused(in_float(kernel_of(text)))
+    assert "0.5f" in written(in_float(kernel_of(text.replace("0.1", "0.5"))))

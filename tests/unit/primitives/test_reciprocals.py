@@ -51,3 +51,10 @@ def test_one_division_before_the_loop(divided: str, wanted: str) -> None:
 )
 def test_other_divisions_stay(divided: str) -> None:
     assert isinstance(by_reciprocals(kernel(COLUMNS.replace("DIVIDED", divided))), Refused)
+
+
+def test_what_decides_a_whole_number_stays_exact() -> None:
+    text = COLUMNS.replace("DIVIDED", "d / s > 0.1f").replace("float* out", "int* out")
+    found = by_reciprocals(kernel(text))
+    assert isinstance(found, Refused)
+    assert found.reason.startswith("a whole number that must be exact")

@@ -75,3 +75,12 @@ def test_a_helper_that_takes_and_gives_doubles() -> None:
 )
 def test_refused(old: str, new: str, why: str) -> None:
     assert refused(in_single(kernel_of(TEXT.replace(old, new)))) == why
+
+
+def test_what_decides_a_whole_number_stays_exact() -> None:
+    text = (
+        "#pragma optiml launch k grid(1) block(64)\n"
+        "__global__ void k(const float* a, int* o, int n) {\n"
+        "    int i = threadIdx.x;\n    double d = a[i];\n    if (i < n) o[i] = d * d < 0.1f;\n}\n"
+    )
+    assert "a whole number that must be exact" in refused(in_single(kernel_of(text)))

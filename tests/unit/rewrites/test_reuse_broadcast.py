@@ -157,3 +157,22 @@ def test_a_row_that_meets_many_is_held_where_its_length_is_short(compiles):
     assert "centre_tile[TILE * 20]" in made.program.text
     compiles(made.program.text)
     assert not _sites(CENTRES, 1 << 20, 512, d=200)
+
+
+HITS = f"""\
+{HEAD}(const float* a, const float* b, const float* most, int* out, int n, int m) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float own = a[i];
+    int count = 0;
+    for (int j = 0; j < m; j++)
+        if (own / b[j] <= most[j]) count++;
+    out[i] = count;
+}}"""
+
+
+def test_a_division_that_decides_a_count_stays_exact():
+    assert [s.key for s in _sites(HITS, 1 << 20, 512)] == ["items"]
+    sums = HITS.replace("int* out", "float* out").replace("int count = 0", "float count = 0")
+    sums = sums.replace("if (own / b[j] <= most[j]) count++", "count += own / b[j] * most[j]")
+    assert [s.key for s in _sites(sums, 1 << 20, 512)] == ["items short", "items"]
