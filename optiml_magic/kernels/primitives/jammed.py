@@ -26,7 +26,7 @@ from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Undeci
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.limits import at_least, limits
 from optiml_magic.kernels.primitives.padding import Padding
-from optiml_magic.kernels.primitives.places import axis_of, own_text_only
+from optiml_magic.kernels.primitives.places import as_wide, axis_of, is_wide, own_text_only
 from optiml_magic.kernels.primitives.together import Together
 from optiml_magic.kernels.primitives.vectored import Vectored
 from optiml_magic.kernels.tree import Declare, Leave, Variable, expressions, walk
@@ -262,7 +262,8 @@ class _Jam:
         if width is None:
             raise NotLegal(f"the extent of its block along {axis} is not a number")
         found = uses(kernel, axis)
-        words, name = "int", ""
+        wide = next((e for e in found.whole if is_wide(kernel, e)), None)
+        words, name = "int" if wide is None else kernel.reading.types[wide].name, ""
         for statement in kernel.function.body.body:
             if not isinstance(statement, Declare):
                 continue
@@ -275,7 +276,7 @@ class _Jam:
                     self._undeclare(statement, variable)
         several = axis in self.several.counts
         name = name or kernel.fresh(f"{axis}_index")
-        self.swaps |= {place: text(name) for place in found.whole}
+        self.swaps |= {place: text(as_wide(self.old, place, name)) for place in found.whole}
         free = self.free[axis]
         bound = _form(kernel, free.count) if free is not None and free.count is not None else None
         return Along(

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from optiml_magic.kernels.editing import edited, lines
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.combine import Group
+from optiml_magic.kernels.primitives.cutting import uses
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import filled, needed
 from optiml_magic.kernels.primitives.lane_rounds import LaneRounds
-from optiml_magic.kernels.primitives.places import Place, placed
+from optiml_magic.kernels.primitives.places import Place, is_wide, placed
 from optiml_magic.kernels.primitives.restricted import shared_by_threads
 from optiml_magic.source.directives import (
     Directive,
@@ -67,6 +68,7 @@ class SharedRounds(LaneRounds):
         self.stacked = lanes.group == "stacked"
         self.named = f"{self.count}, {self.block}" if self.stacked else self.count
         self.item = kernel.fresh("item")
+        self.wide = any(is_wide(kernel, e) for e in uses(kernel, "x").whole)
         self.swaps = placed(kernel, self._places_of())
         self.asked: list[RequireDirective] = []
         self.even = False  # whether groups of lanes must fill the blocks that there were
@@ -94,22 +96,24 @@ class SharedRounds(LaneRounds):
     def width(self) -> int:
         return (self.old.block[0] or 1) * (self.old.block[1] or 1)
 
-    def _whole(self) -> str:
+    def _whole(self, *, wide: bool = False) -> str:
         """The thread that a group of lanes stands for, counted through the grid along x."""
         if self.lanes.group == "block":
-            return "(int)blockIdx.x"
+            return "(long long)blockIdx.x" if wide else "(int)blockIdx.x"
+        apart = f"({self.block} / {self.count})"
+        inside = f"threadIdx.x / {self.count}"
         if self.stacked:
-            beside = f"({self.block} / {self.count})"
-            return f"(int)(blockIdx.x * {beside} + threadIdx.x % {beside})"
+            inside = f"threadIdx.x % {apart}"
         if self.lanes.group == "apart":
             beside = f"(32 / {self.count})"
             inside = f"threadIdx.x / 32 * {beside} + threadIdx.x % {beside}"
-            return f"(int)(blockIdx.x * ({self.block} / {self.count}) + {inside})"
-        return f"(int)(blockIdx.x * ({self.block} / {self.count}) + threadIdx.x / {self.count})"
+        if wide:
+            return f"((long long)blockIdx.x * {apart} + {inside})"
+        return f"(int)(blockIdx.x * {apart} + {inside})"
 
     def _places_of(self) -> dict[str, Place]:
         if self.flat:
-            return {"x": Place(self._whole(), self.width)}
+            return {"x": Place(self._whole(), self.width, wide=self._whole(wide=True))}
         across, down = self.old.block[0] or 1, self.old.block[1] or 1
         block, thread = f"({self.item} / {self.width})", f"{self.item} % {self.width}"
         x, y = f"({thread} % {across})", f"({thread} / {across})"
@@ -129,7 +133,9 @@ class SharedRounds(LaneRounds):
             "stacked": f"threadIdx.x / ({self.block} / {self.count})",
         }[self.lanes.group]
         known = [f"const int {self.lane} = {opening};"]
-        known += [] if self.flat else [f"const int {self.item} = {self._whole()};"]
+        kind = "long long" if self.wide else "int"
+        item = f"const {kind} {self.item} = {self._whole(wide=self.wide)};"
+        known += [] if self.flat else [item]
         first, launch = lines("\n".join(known)), self._launch()
         return self.old.rewritten(
             replace(inside, body=(first, *inside.body)),

@@ -14,13 +14,15 @@ from optiml_magic.kernels.primitives.cutting import TOLD, uses
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import form_of, needed, raised
 from optiml_magic.kernels.primitives.naming import LocalSpeller
-from optiml_magic.kernels.primitives.places import axis_of, own_text_only
+from optiml_magic.kernels.primitives.places import as_wide, axis_of, is_wide, own_text_only
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.kernels.tree import Block, Declare, If, Leave, Statement, Variable, walk
+from optiml_magic.kernels.types import named
 from optiml_magic.source.expressions import Expression
 
 _OURS = ("threadIdx.x", "blockIdx.x")
 _ONE = Polynomial.constant(1)
+_WORD = 4  # bytes of an index
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,13 @@ class _Parting:
             if isinstance(statement, Declare):
                 self._named(statement)
         self.name = self.name or kernel.fresh("i")
-        self.swaps: dict[Node, Node] = dict.fromkeys(places, text(self.name))
+        wide = next((e for e in places if is_wide(kernel, e)), None)
+        if self.holding is None and wide is not None:
+            self.words = kernel.reading.types[wide].name
+        long = (named(self.words, kernel.unit.aliases).size or 0) > _WORD
+        self.swaps: dict[Node, Node] = {
+            e: text(self.name if long else as_wide(kernel, e, self.name)) for e in places
+        }
         width = Polynomial.constant(kernel.block[0] or 1)
         self.index = Polynomial.symbol(_OURS[0]) + width * Polynomial.symbol(_OURS[1])
 

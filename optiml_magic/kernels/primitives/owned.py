@@ -36,6 +36,9 @@ from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import Blank, Block, Declare, Loop, Statement, walk
 
 _WHOLE = {axis: f"((int)(blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis}))" for axis in "xyz"}
+_WIDE = {
+    axis: f"((long long)blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis})" for axis in "xyz"
+}
 _ONES = (Polynomial.constant(1), Polynomial.constant(-1))
 _FEW, _MANY = 4, 64  # elements of an array that registers hold
 
@@ -54,11 +57,11 @@ def hold(kernel: Kernel, at: int | None, *, together: bool = False) -> Kernel:
         line = region.line if region is not None else 0
         raise NotLegal("no elements that lie together are a thread's own", line)
     place = speller_before(kernel, effects, region.statements[0])
-    for axis, words in _WHOLE.items():  # where no local holds it
+    for axis, words in (_WIDE if kernel.wide else _WHOLE).items():  # where no local holds it
         place.names.setdefault(f"@{axis}", words)
     swaps: dict[Node, Node] = {}
     before, after = list[str](), list[str]()
-    names, bases = _names(kernel, found), [place.form(place.local(one.base)) for one in found]
+    names, bases = _names(kernel, found), [place.address(place.local(one.base)) for one in found]
     records = {
         one: one.record(name, f"{one.array}[{base}]")
         for one, name, base in zip(found, names, bases, strict=True) if together and one.in_rows
@@ -107,7 +110,7 @@ def _check_free(kernel: Kernel, bases: Sequence[str], line: int) -> None:
     """Raise NotLegal where a place is spelled by what a block's tuned extent is at the moment."""
     for base in bases:
         left = base
-        for words in _WHOLE.values():
+        for words in (*_WHOLE.values(), *_WIDE.values()):
             left = left.replace(words, "")
         if ("Idx" in left or "Dim" in left) and kernel.settled() is not kernel:
             raise NotLegal("where its elements lie is told by the extent of its blocks", line)

@@ -25,11 +25,14 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.signature import split_name
+from optiml_magic.kernels.spelling import is_one
 from optiml_magic.kernels.tree import Function, Leave, Statement, expressions
 from optiml_magic.kernels.types import named
 from optiml_magic.kernels.unit import Unit
 
 _WORD = 4  # bytes that hold an index
+_LONG = 8  # bytes that hold any
+_WIDE = re.compile(r"\((?:unsigned )?(?:long(?: long)?|size_t)\)")
 _SILENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 
 
@@ -38,12 +41,14 @@ class Place:
     """What stands for the index of a thread along one axis, whose blocks had ``width`` threads.
 
     ``whole`` is the index in the grid, ``thread`` in the block; ``block`` is that of the block.
+    ``wide`` is the first where it stands for one of 64 bits, if that is not it converted.
     """
 
     whole: str
     width: int
     thread: str = ""
     block: str = ""
+    wide: str = ""
 
     def part(self, name: str) -> str:
         """What stands for ``threadIdx``, ``blockIdx`` or ``blockDim`` along this axis."""
@@ -63,6 +68,23 @@ def placed(kernel: Kernel, places: Mapping[str, Place]) -> dict[Node, Node]:
     for top in tops(kernel.function.body):
         _place(kernel, top, places, swaps)
     return swaps
+
+
+def is_wide(kernel: Kernel, expr: Expr) -> bool:
+    """Whether an expression has 64 bits."""
+    kind = kernel.reading.types.get(expr)
+    return kind is not None and kind.integral and kind.size == _LONG
+
+
+def as_wide(kernel: Kernel, expr: Expr, words: str) -> str:
+    """Words for an index, with 64 bits where the expression has them that they stand for.
+
+    Else what is computed of it, the place of a row, would have no more bits than they have.
+    """
+    if not is_wide(kernel, expr) or _WIDE.search(words):
+        return words
+    name = kernel.reading.types[expr].name
+    return f"(({name}){words})" if is_one(words) else f"(({name})({words}))"
 
 
 def index(form: Polynomial, axis: str, width: int) -> Polynomial | None:
@@ -156,7 +178,9 @@ def _place(
 ) -> None:
     axis = axis_of(kernel, expr)
     if axis in places:
-        swaps[expr] = text(places[axis].whole)
+        place = places[axis]
+        words = place.wide if place.wide and is_wide(kernel, expr) else place.whole
+        swaps[expr] = text(as_wide(kernel, expr, words))
         return
     name, _, axis = builtin(expr).partition(".")
     if axis in places:

@@ -14,6 +14,7 @@ from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import needed
 from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.naming import LocalSpeller
+from optiml_magic.kernels.primitives.places import as_wide
 from optiml_magic.kernels.primitives.planes import Plane, ends
 from optiml_magic.kernels.tree import Evaluate, Statement
 from optiml_magic.source.expressions import Expression, parse_expression
@@ -58,7 +59,7 @@ def _plane(kernel: Kernel, width: int) -> Kernel:
     speller = LocalSpeller(kernel.reading.symbols, {}, moved=effects.moved)
     speller.kernel = kernel
     swaps: dict[Node, Node] = {**items.swaps, **ends(items)}
-    swaps |= dict.fromkeys(found.whole, text(f"({_PLACE})"))
+    swaps |= {e: text(as_wide(kernel, e, f"({_PLACE})")) for e in found.whole}
     tests = [kernel.show(Evaluate(None, 0, t), swaps).removesuffix(";") for t in items.tests]
     name = items.name
     made = [

@@ -21,6 +21,7 @@ from optiml_magic.kernels.primitives.grids import form_of, raised
 from optiml_magic.kernels.primitives.mapped import joined_test, split_test
 from optiml_magic.kernels.primitives.moves import Along, Following
 from optiml_magic.kernels.primitives.naming import LocalSpeller
+from optiml_magic.kernels.primitives.places import as_wide
 from optiml_magic.kernels.primitives.slid import Sliding, Tile, down
 from optiml_magic.kernels.primitives.slides import Window, window
 from optiml_magic.kernels.reading import Axis
@@ -172,7 +173,8 @@ class _Planes(Sliding):
         self.lines = [fresh(f"{tile.name}s") for tile in self.tiles]
         self.parts = [fresh(f"{tile.reduction.place}_part") for tile in self.tiles]
         self.swaps |= {
-            place: text(f"({self.top} + {self.row})") for place in uses(kernel, "y").whole
+            place: text(as_wide(kernel, place, f"({self.top} + {self.row})"))
+            for place in uses(kernel, "y").whole
         }  # fmt: skip
 
     def _outside(self) -> Sequence[Statement]:
@@ -185,7 +187,11 @@ class _Planes(Sliding):
         index = "(int)(blockIdx.y * blockDim.y + threadIdx.y)"
         yield f"const int {self.top} = {index} * {self.tall};"
         rows = speller.factor(_count(self.old))
-        yield f"const int {self.here} = min({rows} - {self.top}, {self.tall});"
+        left = f"{rows} - {self.top}"
+        here = f"min({left}, {self.tall})"
+        if self.old.wide:  # of numbers of two lengths there is no least
+            here = f"{left} < {self.tall} ? (int)({left}) : {self.tall}"
+        yield f"const int {self.here} = {here};"
         yield f"if ({self.here} <= 0) return;"
         yield from super()._sizes(words)
 

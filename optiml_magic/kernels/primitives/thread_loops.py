@@ -18,6 +18,7 @@ from optiml_magic.kernels.expressions import Expr, Literal, Name, builtin, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import names
 from optiml_magic.kernels.primitives.own_elements import Held
+from optiml_magic.kernels.primitives.places import is_wide
 from optiml_magic.kernels.primitives.waits import Run, Waits
 from optiml_magic.kernels.tree import (
     Block,
@@ -252,7 +253,10 @@ class _Looping:
                 swaps[part] = text(self.names.thread)
             elif self.waits.is_index(part):
                 first = f"blockIdx.{self.axis} * {self.names.width}"
-                swaps[part] = text(f"(int)({first} + {self.names.thread})")
+                words = f"(int)({first} + {self.names.thread})"
+                if is_wide(self.old, part):
+                    words = f"((long long){first} + {self.names.thread})"
+                swaps[part] = text(words)
             elif place == f"blockDim.{self.axis}":
                 swaps[part] = text(f"{self.names.width}u")
             elif isinstance(part, Name) and part.variable in self.waits.lasting:

@@ -11,6 +11,7 @@ from optiml_magic.kernels.primitives.effects import parted
 from optiml_magic.kernels.primitives.endings import denied
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.mapped import joined_test, split_test
+from optiml_magic.kernels.primitives.places import as_wide
 from optiml_magic.kernels.primitives.works import Common, Finder
 from optiml_magic.kernels.printing import Printer
 from optiml_magic.kernels.spelling import Speller
@@ -94,7 +95,9 @@ class Way:
         return f"(blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis})"
 
     def _stand(self, axis: str, words: str) -> None:
-        self.swaps |= {e: text(words) for e, a in self.finder.whole.items() if a == axis}
+        self.swaps |= {
+            e: text(as_wide(self.old, e, words)) for e, a in self.finder.whole.items() if a == axis
+        }
 
     def _declared(self) -> Iterator[Declare]:
         """The lasting locals that are declared on the way, each by itself."""
