@@ -135,7 +135,9 @@ class _Reader:
                          holds=roots, shape=shape)  # fmt: skip
         if kind.integral:
             low, high = bounds(kind)
-            form = self.symbols.of(Symbol(name, "scalar", roots, low=low, high=high))
+            form = self.symbols.of(
+                Symbol(name, "scalar", roots, width=kind.size or 0, low=low, high=high)
+            )
             return Value(kind, roots, form)
         if kind.kind in ("record", "unknown"):
             return self._record(name, kind)
@@ -163,7 +165,7 @@ class _Reader:
                 fields[field.name] = Value(inner, roots, holds=roots)
                 held |= roots
             elif inner.integral and not field.rank:
-                form = self.symbols.of(Symbol(own, "scalar", roots))
+                form = self.symbols.of(Symbol(own, "scalar", roots, width=inner.size or 0))
                 fields[field.name] = Value(inner, roots, form)
             else:
                 fields[field.name] = Value(inner, roots)

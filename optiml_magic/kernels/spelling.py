@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from optiml_magic.kernels.polynomial import Monomial, Polynomial
@@ -20,7 +21,9 @@ from optiml_magic.kernels.symbols import (
 _INFIX = frozenset({"/", "%", "&", "|", "^", ">>"})
 _FUNCTIONS = frozenset({"min", "max", "abs"})
 _DEEPEST = 12
+_LONG = 8  # bytes
 _WORD = re.compile(r"(\([a-z_ ]+\))*[\w.]+")  # converted or not
+_CONVERTED = re.compile(r"\b(?:long|size_t|ptrdiff_t|u?int64_t)\b")
 
 
 class Unspelled(Exception):  # noqa: N818  # it says what happened
@@ -46,6 +49,7 @@ class Speller:
         self.symbols = symbols
         self.names = dict(names)
         self.wide = wide
+        self.kind = "size_t"  # of what is wide
         self.steady = steady
         self.moved = moved
 
@@ -88,7 +92,7 @@ class Speller:
         if factor != 1 or not words:
             words.append(str(factor))
         if self.wide and len(words) > 1:
-            words[0] = f"(size_t){words[0]}"
+            words[0] = f"({self.kind}){words[0]}"
         return " * ".join(words)
 
     def local(self, form: Polynomial) -> Polynomial:
@@ -117,21 +121,38 @@ class Speller:
             sides = [self._side(argument, depth) for argument in symbol.arguments]
             return f"({sides[0]} {symbol.op} {sides[1]})"
         if symbol.kind == "operation" and symbol.op in _FUNCTIONS:
-            wide, self.wide = self.wide, False  # of two numbers of other lengths none is the least
-            try:
+            with self._signed():
                 parts = [self.form(self.local(a), depth + 1) for a in symbol.arguments]
-            finally:
-                self.wide = wide
+            if self._any_long(symbol.arguments) or any(map(_CONVERTED.search, parts)):
+                # of two numbers of other lengths none is the least
+                parts = [_converted(part, "long long") for part in parts]
             return f"{symbol.op}({', '.join(parts)})"
         if symbol.kind == "select" and symbol.condition is not None and len(symbol.arguments) == 2:
-            wide, self.wide = self.wide, False  # a number below zero is none of more bits
-            try:
+            with self._signed():
                 test = self.condition(self._here(symbol.condition))
                 one, two = (self._side(argument, depth) for argument in symbol.arguments)
-            finally:
-                self.wide = wide
             return f"({test} ? {one} : {two})"
         raise Unspelled(f"`{symbol.name}` is not known there")
+
+    @contextmanager
+    def _signed(self) -> Iterator[None]:
+        """Where a number may be below zero, which one of more bits without a sign is not."""
+        kind, self.kind = self.kind, "long long"
+        try:
+            yield
+        finally:
+            self.kind = kind
+
+    def is_long(self, name: str) -> bool:
+        """Whether a symbol, or what it is computed from, has 64 bits here."""
+        symbol = self.symbols.table.get(name)
+        if symbol is None or self.name(name) is not None:
+            return False
+        own = symbol.width == _LONG and symbol.kind in ("scalar", "load")
+        return own or (symbol.kind != "load" and self._any_long(symbol.arguments))
+
+    def _any_long(self, forms: Iterable[Polynomial]) -> bool:
+        return any(self.is_long(name) for f in forms for name in self.local(f).symbols)
 
     def _here(self, condition: Condition) -> Condition:
         """A test whose forms are those that are spelled here."""
@@ -151,6 +172,13 @@ class Speller:
         """What is taken away after what is there, products before lone names, numbers last."""
         monomial, factor = term
         return factor < 0, not monomial, -len(monomial)
+
+
+def _converted(words: str, kind: str) -> str:
+    """Words as a number of this kind, as which they may be spelled already."""
+    if words.startswith(f"({kind})") and is_one(words):
+        return words
+    return f"({kind}){words}" if is_one(words) else f"({kind})({words})"
 
 
 def is_one(words: str) -> bool:

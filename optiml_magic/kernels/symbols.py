@@ -26,7 +26,10 @@ Kind = Literal["builtin", "scalar", "counter", "operation", "load", "select", "f
 
 @dataclass(frozen=True)
 class Symbol:
-    """``low`` and ``high`` are bounds that hold by type or by construction, both included."""
+    """``low`` and ``high`` are bounds that hold by type or by construction, both included.
+
+    ``width`` are the bytes of what is loaded, or of a scalar; 0 where nothing tells.
+    """
 
     name: str
     kind: Kind

@@ -63,7 +63,7 @@ class _Chunks(Splitting):
         speller = speller_before(kernel, self.effects, self.loop)
         self.limit = "1" if items is None else items.limit(speller)
         rows = form_of(self.down.tree, kernel.reading.symbols) if self.down is not None else None
-        self.high = "gridDim.y * blockDim.y" if rows is None else speller.factor(rows)
+        self.high = "gridDim.y * blockDim.y" if rows is None else speller.count(rows)
         self.down = None if rows is None else self.down
         self.total = count_of(number, speller, self.effects)
         name = self.counter.name

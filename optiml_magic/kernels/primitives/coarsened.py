@@ -198,9 +198,8 @@ class _Coarsening:
             known["@x"] = at
         reading = self.old.reading
         steady = frozenset(reading.arrays) - reading.written
-        wide = bool(at) and self.old.wide
         speller = LocalSpeller(
-            reading.symbols, known, wide=wide, steady=steady, moved=self.effects.moved
+            reading.symbols, known, wide=self.old.wide, steady=steady, moved=self.effects.moved
         )
         speller.kernel = self.old
         return speller

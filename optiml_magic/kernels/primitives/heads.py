@@ -10,13 +10,14 @@ from optiml_magic.kernels.expressions import Assign, Binary, Choice, Expr, Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Statement, Variable
 
 
-def count_of(axis: Axis, speller: Speller, effects: Effects) -> str:
+def count_of(axis: Axis, speller: LocalSpeller, effects: Effects) -> str:
     """How many rounds a loop has that counts them from 0 by 1, by its name where it has one."""
     match axis.node.test:
         case Binary(op="<", left=Name(variable=own), right=Name(variable=bound)):
@@ -28,7 +29,7 @@ def count_of(axis: Axis, speller: Speller, effects: Effects) -> str:
     by = form.coefficient(axis.name) if form is not None else None
     if form is None or by is None or by.value != -1:
         raise NotLegal("the number of rounds is not known", axis.line)
-    return speller.factor(form.without([axis.name]) + Polynomial.constant(1))
+    return speller.count(form.without([axis.name]) + Polynomial.constant(1))
 
 
 class Heads:

@@ -55,8 +55,7 @@ class Mapped:
 
     def limit(self, speller: LocalSpeller) -> str:
         """How many items there are, in the words of the kernel."""
-        words = speller.form(self.bound)
-        return f"({words})" if " - " in words or " + " in words else words
+        return speller.count(self.bound)
 
 
 def mapped(kernel: Kernel, effects: Effects) -> Mapped:

@@ -16,6 +16,7 @@ from optiml_magic.kernels.symbols import Condition, Symbol
 from optiml_magic.kernels.tree import Declare, Statement, Variable, walk
 from optiml_magic.kernels.types import CType, named
 
+_LONG = 8  # bytes
 _SIGNED = {4: "int", 8: "long long"}  # smaller ones are promoted
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -72,6 +73,28 @@ class LocalSpeller(Speller):
         finally:
             self.wide = before
 
+    def count(self, form: Polynomial) -> str:
+        """How many there are, as a signed number of 64 bits where the kernel itself counts so.
+
+        What is a number in a launch may be a product of sizes, and too much for their own type.
+        """
+        before = self.wide, self.kind
+        self.wide, self.kind = self.kernel.wide, "long long"
+        try:
+            words = self.form(form)
+        finally:
+            self.wide, self.kind = before
+        is_sum = len(form.terms) > 1
+        if is_sum and self.kernel.wide and not words.startswith(("(long long)", "-")):
+            words = f"(long long){words}"
+        return f"({words})" if is_sum or words.startswith("-") else words
+
+    def is_long(self, name: str) -> bool:
+        words = self.name(name)
+        if words is None:
+            return super().is_long(name)
+        return any(self._kinds[w].size == _LONG for w in _WORD.findall(words) if w in self._kinds)
+
     def _word(self, name: str, depth: int) -> str:
         text = super()._word(name, depth)
         if not self._below:
@@ -85,14 +108,18 @@ class LocalSpeller(Speller):
     @cached_property
     def unsigned(self) -> dict[str, int]:
         """The sizes of the unsigned numbers that names stand for, or lead to."""
+        return {name: kind.size for name, kind in self._kinds.items()
+                if kind.size in _SIGNED and not kind.signed}  # fmt: skip
+
+    @cached_property
+    def _kinds(self) -> dict[str, CType]:
+        """The types of the whole numbers that names stand for, or lead to."""
         function = self.kernel.function
         locals_ = [s.variables for s in walk(function.body) if isinstance(s, Declare)]
-        found: dict[str, int] = {}
-        for variable in (*function.parameters, *chain(*locals_)):
-            kind = named(variable.type.base, self.kernel.unit.aliases)
-            if kind.kind == "int" and kind.size in _SIGNED and kind.lanes == 1 and not kind.signed:
-                found[variable.name] = kind.size
-        return found
+        kinds = {variable.name: named(variable.type.base, self.kernel.unit.aliases)
+                 for variable in (*function.parameters, *chain(*locals_))}  # fmt: skip
+        return {name: kind for name, kind in kinds.items()
+                if kind.kind == "int" and kind.lanes == 1}  # fmt: skip
 
     def name(self, name: str) -> str | None:
         return super().name(name) or (name[1:] if name.startswith("@") else None)

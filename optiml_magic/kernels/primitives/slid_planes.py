@@ -186,7 +186,7 @@ class _Planes(Sliding):
         yield f"const int {self.deep} = {self._said(self.column.rounds)};"
         index = "(int)(blockIdx.y * blockDim.y + threadIdx.y)"
         yield f"const int {self.top} = {index} * {self.tall};"
-        rows = speller.factor(_count(self.old))
+        rows = speller.count(_count(self.old))
         left = f"{rows} - {self.top}"
         here = f"min({left}, {self.tall})"
         if self.old.wide:  # of numbers of two lengths there is no least
