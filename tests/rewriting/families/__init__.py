@@ -17,6 +17,7 @@ from . import (
     elements,
     gathers,
     layouts,
+    longs,
     maps,
     moments,
     neighbours,
@@ -64,4 +65,5 @@ FAMILIES = {
     "weights": weights.FAMILY,
     "sections": sections.FAMILY,
     "bounds": bounds.FAMILY,
+    "longs": longs.FAMILY,
 }
