@@ -1,13 +1,14 @@
 """Normal form: a local vector or structure that changes becomes a local for each of its members.
 
 ``float3 a = make_float3(0, 0, 0); ... a.x += d.x * w;`` becomes ``float a_x = 0, ...; a_x += ...``,
-so that each sum is seen to be one. What only holds what it was given stays as it is.
+so that each sum is seen to be one. What only holds what it was given stays as it is, but where
+such a local is given it as a whole, ``best = cand``, which then is seen member by member.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -17,6 +18,7 @@ from optiml_magic.kernels.expressions import (
     Binary,
     Braces,
     Call,
+    Choice,
     Expr,
     Lambda,
     Member,
@@ -115,6 +117,9 @@ def _written(
             given = _parts(kernel, variable, local)
             if given is not None:
                 return [local.begun(map(shown, given))]
+            other = _taken(variable.value, local, found)
+            if other is not None:
+                return [local.begun(other.names)]
             if variable.value is None:
                 return [local.open()]
             whole = kernel.fresh(f"{variable.name}_whole")
@@ -127,10 +132,9 @@ def _written(
             more = _added(kernel, value, own)
             if more is not None:
                 return _grown(kernel, local, more[0], shown(more[1]))
-            made = _made(kernel, value, local)
-            if made is not None and _in_turn(local, made):
-                pairs = zip(local.names, map(shown, made), strict=True)
-                return [f"{name} = {value};" for name, value in pairs]
+            made = _given(kernel, value, local, found, shown)
+            if made is not None:
+                return made
             whole = kernel.fresh(f"{own.name}_next")
             begun = f"const {local.type.name} {whole} = {shown(value)};"
             pairs = zip(local.names, local.members, strict=True)
@@ -139,6 +143,38 @@ def _written(
             if own is not None and own in found:
                 return _grown(kernel, found[own], op[0], shown(value))
     return []
+
+
+def _given(
+    kernel: Kernel, value: Expr, local: _Local, found: dict[Variable, _Local],
+    shown: Callable[[Expr], str],
+) -> list[str] | None:  # fmt: skip
+    """The statements that give each member its value, where a value has parts for them."""
+    if isinstance(value, Choice):
+        sides = [_given(kernel, side, local, found, shown) for side in (value.then, value.other)]
+        then, other = (None if side is None else "\n".join(side) for side in sides)
+        if then is None or other is None:
+            return None
+        test = shown(value.test)
+        if not then:
+            return [f"if (!({test})) {{\n{other}\n}}"] if other else []
+        return [f"if ({test}) {{\n{then}\n}}" + (f" else {{\n{other}\n}}" if other else "")]
+    taken = _taken(value, local, found)
+    if taken is not None:
+        pairs = zip(local.names, taken.names, strict=True)
+        return [f"{name} = {its};" for name, its in pairs] if taken is not local else []
+    made = _made(kernel, value, local)
+    if made is None or not _in_turn(local, made):
+        return None
+    return [f"{n} = {v};" for n, v in zip(local.names, map(shown, made), strict=True)]
+
+
+def _taken(value: Expr | None, local: _Local, found: dict[Variable, _Local]) -> _Local | None:
+    """The local of the same type that a value is, where that is taken apart as well."""
+    match value:
+        case Name(variable=Variable() as own) if own in found:
+            return found[own] if found[own].members == local.members else None
+    return None
 
 
 def _grown(kernel: Kernel, local: _Local, op: str, value: str) -> list[str]:
@@ -236,6 +272,9 @@ def _locals(kernel: Kernel) -> Iterator[_Local]:
     looped = {e for loop in loops_in(body) for s in walk(loop) for top in s.expressions
               for e in every(top)}  # fmt: skip
     changed = {_target(e) for e in exprs if e in looped}
+    handed = [*_handed(body, exprs)]
+    for _ in handed:  # what is handed on through several locals, one more with each turn
+        changed |= {own for to, own in handed if to in changed}
     reached = _reached(kernel, exprs)
     inside = [s for block in walk(body) if isinstance(block, Block) for s in block.body]
     for statement in (s for s in inside if isinstance(s, Declare) and len(s.variables) == 1):
@@ -254,6 +293,23 @@ def _locals(kernel: Kernel) -> Iterator[_Local]:
         local = _Local(variable, kind, own, kinds, tuple(names))
         if not variable.initial or _parts(kernel, variable, local) is not None:
             yield local
+
+
+def _handed(
+    body: Statement, exprs: Iterable[Expr]
+) -> Iterator[tuple[Variable | None, Variable | None]]:
+    """The locals that are given another one as a whole, and that one."""
+    given = [(e.target.variable, e.value) for e in exprs
+             if isinstance(e, Assign) and e.op == "=" and isinstance(e.target, Name)]  # fmt: skip
+    given += [(v, v.value) for s in walk(body) if isinstance(s, Declare)
+              for v in s.variables if v.value is not None]  # fmt: skip
+    while given:
+        to, value = given.pop()
+        match value:
+            case Name(variable=own):
+                yield to, own
+            case Choice(then=then, other=other):
+                given += [(to, then), (to, other)]
 
 
 def _members(kernel: Kernel, kind: CType) -> tuple[tuple[str, str], ...]:

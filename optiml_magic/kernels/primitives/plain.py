@@ -1,12 +1,12 @@
 """What rules do first to kernels that are half tuned already, where it applies.
 
-Local vectors become a local for each member, what the threads of a block add up together one thread
-does in loops, tiles in shared memory become direct loads, a launch of whole blocks has a guard, one
-of more threads than work has as many, counters that trail others are computed, functions that
-combine stand where they are called, structures of which nothing is asked go, bits are counted at
-once, the element at a place that a loop keeps is kept with it, flags that rounds set are what these
-combine, a loop that leaves the kernel ends before, a counter stands alone in its test, and items a
-grid apart have a thread each.
+Functions that combine stand where they are called, local vectors become a local for each member, of
+equals the order of rounds says which is kept, what the threads of a block add up together one
+thread does in loops, tiles in shared memory become direct loads, structures of which nothing is
+asked go, a launch of whole blocks has a guard, one of more threads than work has as many, counters
+that trail others are computed, bits are counted at once, the element at a place that a loop keeps
+is kept with it, flags that rounds set are what these combine, a loop that leaves the kernel ends
+before, a counter stands alone in its test, and items a grid apart have a thread each.
 """
 
 from __future__ import annotations
@@ -21,11 +21,15 @@ from optiml_magic.kernels.primitives.solved import solved
 from optiml_magic.kernels.primitives.stopped import stopped
 from optiml_magic.kernels.primitives.trailing import trailing
 from optiml_magic.kernels.primitives.unasked import unasked
+from optiml_magic.kernels.primitives.unfolded import unfolded
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
+from optiml_magic.kernels.primitives.untied import untied
 
 PLAIN = (
+    unfolded,
     fields,
+    untied,
     raised,
     unstaged,
     unasked,

@@ -67,6 +67,22 @@ ROUNDS = "for (int j = 0; j < n; j++)"
             f"float3 d; float t = 0; {ROUNDS} {{ d.x = p[j].x; d.y = d.z = p[j].y; t += length2(d); }} "
             "c[i].y = t;"
         ),
+        (
+            f"Hit h = {{9, -1}}; {ROUNDS} {{ Hit g; g.t = p[j].x; g.id = j; if (g.t < h.t) h = g; }} "
+            "c[i] = make_float2(h.t, h.id);"
+        ),
+        (
+            f"Hit h = {{9, -1}}; {ROUNDS} {{ const Hit g = {{p[j].x, j}}; h = g.t < h.t ? g : h; }} "
+            "c[i] = make_float2(h.t, h.id);"
+        ),
+        (
+            f"Hit h = {{9, -1}}, *q = 0; Hit e = {{3, 4}}; {ROUNDS} {{ Hit g = {{p[j].x, j}}; Hit f = e; e = g; "
+            "e = j < 3 ? f : p[j].y < 0 ? Hit{p[j].z, e.id} : g; } c[i] = make_float2(e.t, e.id);"
+        ),
+        (
+            f"float2 s = {{0, 1}}, t = {{2, 3}}; {ROUNDS} {{ float2 u = {{p[j].x, 1}}; s.x += u.x; "
+            "if (j % 3 == 1) { u = s; s = u; s = s; } s = j == 4 ? s : u; } c[i] = s;"
+        ),
     ],
 )
 def test_members_become_locals(body: str) -> None:
@@ -91,6 +107,14 @@ def test_members_become_locals(body: str) -> None:
 )
 def test_others_stay(body: str) -> None:
     assert refused(fields(kernel_of(TEXT % body))) == "no member of a local changes"
+
+
+def test_what_is_given_as_a_whole_is_given_by_members() -> None:
+    body = f"Hit h = {{9, -1}}; {ROUNDS} {{ Hit g = {{p[j].x, j}}; if (g.t < h.t) h = g; }} c[i].x = h.t;"
+    after = written(fields(kernel_of(TEXT % body)))
+    assert "h_t = g_t;" in after
+    assert "h_id = g_id;" in after
+    assert "Hit{" not in after
 
 
 def test_sums_in_vectors_are_seen_to_be_sums() -> None:
