@@ -1,18 +1,19 @@
 """What rules do first to kernels that are half tuned already, where it applies.
 
 Functions that combine stand where they are called, local vectors become a local for each member, of
-equals the order of rounds says which is kept, what the threads of a block add up together one
-thread does in loops, tiles in shared memory become direct loads, structures of which nothing is
-asked go, a launch of whole blocks has a guard, one of more threads than work has as many, counters
-that trail others are computed, bits are counted at once, the element at a place that a loop keeps
-is kept with it, flags that rounds set are what these combine, a loop that leaves the kernel ends
-before, a counter stands alone in its test, and items a grid apart have a thread each.
+equals the order of rounds says which is kept, what rounds add to one place is added behind them,
+what the threads of a block add up together one thread does in loops, tiles in shared memory become
+direct loads, a launch of whole blocks has a guard, one of more threads than work has as many,
+counters that trail others are computed, bits are counted at once, the element at a place that a
+loop keeps is kept with it, flags that rounds set are what these combine, a loop that leaves the
+kernel ends before, a counter stands alone in its test, and items a grid apart have a thread each.
 """
 
 from __future__ import annotations
 
 from optiml_magic.kernels.primitives.bits import bits_at_once
 from optiml_magic.kernels.primitives.bounded import bounded
+from optiml_magic.kernels.primitives.collected import collected
 from optiml_magic.kernels.primitives.fields import fields
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.remembered import remembered
@@ -30,6 +31,7 @@ PLAIN = (
     unfolded,
     fields,
     untied,
+    collected,
     raised,
     unstaged,
     unasked,

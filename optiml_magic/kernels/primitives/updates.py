@@ -6,7 +6,7 @@ be done in any order and in parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -15,11 +15,12 @@ from optiml_magic.kernels.functions import ATOMICS
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.effects import Effects, names
-from optiml_magic.kernels.reading import Access, Reduction
+from optiml_magic.kernels.reading import Access, Reduction, Space
 from optiml_magic.kernels.symbols import THREADS, Compare
 from optiml_magic.kernels.tree import Evaluate, Leave, Statement, Variable, walk
 from optiml_magic.kernels.types import CType, named
 
+_GLOBAL: tuple[Space, ...] = ("global",)
 _ORDER = ("+", "min", "max", "&", "|", "^")
 _FUNCTIONS = {"+": "Add", "min": "Min", "max": "Max", "&": "And", "|": "Or", "^": "Xor"}
 _NAMES = {
@@ -88,16 +89,19 @@ class Updated:
         return f"{place} {self.op}= {value};"
 
 
-def updated(kernel: Kernel, within: Statement | None = None) -> Iterator[Updated | Refused]:
-    """The arrays in global memory on which atomic operations do nothing but combine.
+def updated(
+    kernel: Kernel, within: Statement | None = None, spaces: Collection[Space] = _GLOBAL
+) -> Iterator[Updated | Refused]:
+    """The arrays in these kinds of memory on which atomic operations do nothing but combine.
 
     It is asked of the whole kernel, or of what is done ``within`` a statement.
     """
     effects = Effects(kernel)
     arrays: dict[str, list[Access]] = {}
-    asked = kernel.reading.accesses if within is None else effects.accesses(within)
+    inside = effects.inside(within) if within is not None else None
+    asked = [a for a in kernel.reading.accesses if inside is None or a.own in inside]
     for access in asked:
-        if access.mode == "atomic" and access.space == "global":
+        if access.mode == "atomic" and access.space in spaces:
             arrays.setdefault(access.array, []).append(access)
     for array, found in arrays.items():
         try:
@@ -122,6 +126,9 @@ def _updated(
 ) -> Updated:
     kinds = [named(p.type.base, kernel.unit.aliases) for p in kernel.function.parameters
              if p.name == array and p.type.depth == 1]  # fmt: skip
+    own = kernel.reading.arrays.get(array)
+    if own is not None and own.space == "shared" and not own.dynamic:
+        kinds = [own.element]
     if not kinds or array in effects.moved:
         raise NotLegal(f"`{array}` is not a parameter that stays what it is")
     for other in asked:
@@ -157,8 +164,12 @@ def _update(effects: Effects, access: Access, kind: CType, by_call: dict[Call, E
         raise NotLegal(f"`{call.function}` is seen beyond the device", access.line)
     if access.element.name != kind.name:
         raise NotLegal(f"`{access.array}` is updated as another type", access.line)
-    others = [a for a in effects.accesses(statement) if a is not access and a.mode != "load"]
-    if others or effects.changed(statement):
+    inside = effects.inside(statement)
+    others = [a for a in effects.reading.accesses
+              if a.own in inside and a is not access and a.mode != "load"]  # fmt: skip
+    changed = {v for v in effects.changed(statement)
+               if v.storage != "shared" or v.name != access.array}  # fmt: skip
+    if others or changed:
         raise NotLegal("an update changes something else, too", access.line)
     given = effects.kernel.function.parameters
     steady = effects.lasting | {p for p in given if p.name not in effects.moved}
@@ -183,6 +194,8 @@ def _index(address: Expr, array: str, steady: AbstractSet[Variable]) -> Expr | N
         case Name(name=name, variable=Variable(value=value) as own) if own in steady and value:
             return of(value) if own.type.depth == 1 and names([value]) <= steady else None
         case Name(name=name) if name == array:
+            return Literal(None, "0", 0)
+        case Unary(op="&", operand=Name(name=name)) if name == array:  # of one without extents
             return Literal(None, "0", 0)
         case Unary(op="&", operand=Index(base=base, index=index)):
             return _plus(of(base), index)

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.kernels.primitives.accumulating import held, in_register
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.carried import carried, carrying
+from optiml_magic.kernels.primitives.collected import collected, collecting
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -15,6 +16,8 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 class AccumulateInRegister(KernelRule):
     """``out[i] += x`` in a loop becomes ``sum += x``, with one store behind the loop.
+
+    So does ``atomicAdd(&out[i], x)``, with one atomic operation there.
 
     Rules that look for reductions take this step themselves: it makes none of them superfluous.
     """
@@ -38,6 +41,7 @@ class AccumulateInRegister(KernelRule):
                     "no round loads what the one before stored", (1.2, 3.0),
                 ),
             )  # fmt: skip
+        yield from _sums(kernel)
         found = held(kernel)
         if not found:
             return
@@ -50,3 +54,26 @@ class AccumulateInRegister(KernelRule):
                 "an element is stored once, not in every round", (2.0, 10_000.0),
             ),
         )  # fmt: skip
+
+
+def _sums(kernel: Kernel) -> Iterator[Site | Refused]:
+    """What rounds update at one place by atomic operations."""
+    try:
+        found = collecting(kernel)
+    except NotLegal as reason:
+        yield Refused(reason.reason, reason.line)
+        return
+    if not found:
+        return
+    arrays = ", ".join(dict.fromkeys(one.whole.array for one in found))
+    shared = all(one.updates[0].access.space == "shared" for one in found)
+    metric = (
+        "smsp__inst_executed_op_shared_atom.sum" if shared
+        else "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum"
+    )  # fmt: skip
+    yield Site(
+        "collected", f"add up in a register what rounds add to {arrays}",
+        partial(collected, kernel), 0.8,
+        Hypothesis(metric, "lower", "a place is updated once a thread", (2.0, 10_000.0)),
+        arithmetic=() if all(one.whole.exact for one in found) else ("the order of additions",),
+    )  # fmt: skip

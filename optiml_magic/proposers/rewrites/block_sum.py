@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn
+from optiml_magic.kernels.primitives.collected import collected
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.gathered import gathered, sums, width
 from optiml_magic.kernels.primitives.raised import raised
@@ -25,7 +26,7 @@ class BlockSum(KernelRule):
     """Dot products, norms, losses and counts: every thread updates the same element."""
 
     name = "block_sum"
-    before = (raised, stopped, within, unstrided, linear, in_full, direct)
+    before = (collected, raised, stopped, within, unstrided, linear, in_full, direct)
     teaches = (
         "Every thread updated one element in global memory, and such updates are done one after "
         "the other. A thread that takes many elements adds them up in a register, the lanes of a "
