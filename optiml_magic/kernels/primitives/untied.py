@@ -330,10 +330,12 @@ def _begun(
         return None
     if first is not None and same(before, first) and not _moves(effects, before):
         return False
-    number = _number(before)
-    if number is None:
-        return None
+    number, kind = _number(before), _kind(kernel, variable)
     ranges = Ranges(axis.guard, kernel.reading.symbols)
+    if number is None or abs(number) >= 1 << 8 * (kind.size or 0) - 1:
+        return None
+    if not kind.signed and (number < 0 or not ranges.nonnegative(axis.start)):
+        return None  # what is below zero is a great number there
     ahead = axis.start - Polynomial.constant(number)
     if not grows:
         ahead = -ahead

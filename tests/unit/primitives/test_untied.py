@@ -125,6 +125,13 @@ def test_others_stay(body: str) -> None:
     assert isinstance(untied(kernel_of(text_of(body))), Refused)
 
 
+def test_a_number_without_a_sign_is_not_below_zero() -> None:
+    body = f"if (v > b || (v == b && c < at)) {TAKE}"
+    before = text_of(body, UP.replace("int", "unsigned"), "0").replace("int at", "unsigned at")
+    assert ends(before, untied(kernel_of(before))) == "same"
+    assert isinstance(untied(kernel_of(before.replace("at = 0", "at = -1"))), Refused)
+
+
 def test_a_loop_around_may_bring_a_later_one() -> None:
     body = f"if (v > b || (v == b && c < at)) {TAKE}"
     again = text_of(body).replace("for (int c", "for (int q = 0; q < 2; q++) for (int c")
