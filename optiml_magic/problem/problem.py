@@ -125,12 +125,24 @@ def prepare(
         assert sizing is not None
         instances.append(maker.unverified(values, sizing))
         made(instances[-1].case)
+    wanted = range(len(instances), len(instances) + seeds)
+    unread = [buffer.name for buffer in found.named("output")]
+    try:
+        drawn = partial(_drawn, task, program, sizing, values, smaller, unread)
+        verified = _verified(maker, drawn, wanted, seconds, made)
+    except UsageError as failed:
+        if not task.verify_sizes or smaller == task.verify_sizes:
+            raise
+        notes.append(
+            f"not verified at {sizes.spelled(smaller)}, as it is measured: {failed.message}"
+        )
+        smaller = task.verify_sizes
+        sizing = sizes.sizing(task, program, found.scalars, values, smaller)
+        drawn = partial(_drawn, task, program, sizing, values, smaller, unread)
+        verified = _verified(maker, drawn, wanted, seconds, made)
+    if smaller:
         at = f"verified at {sizes.spelled(smaller)} and below"
         notes.append(f"{at}; at the sizes of the task it was only measured{why}")
-    unread = [buffer.name for buffer in found.named("output")]
-    drawn = partial(_drawn, task, program, sizing, values, smaller, unread)
-    wanted = range(len(instances), len(instances) + seeds)
-    verified = _verified(maker, drawn, wanted, seconds, made)
     if len(verified) < seeds and references is not None:
         takes = f"the reference takes {references.seconds:.2g} s"
         notes.append(f"seeds: {len(verified)} of {seeds}, {takes}")
@@ -199,7 +211,10 @@ def _drawn(
             return own
         return sizes.with_sizes(program, inputs.draw(task, seed, unread))
     assert sizing is not None
-    return sizing.draw(smaller, seed)
+    drawn = sizing.draw(smaller, seed)
+    if task.verify_sizes and smaller != task.verify_sizes:
+        sizes.check_required(program, drawn)
+    return drawn
 
 
 def _demand_sizes(task: Task) -> None:

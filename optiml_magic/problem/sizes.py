@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.devices.base import Array
+from optiml_magic.errors import RequirementError
 from optiml_magic.model.task import Task
 from optiml_magic.problem import inputs
 from optiml_magic.source.program import Program
@@ -165,6 +166,17 @@ def kept(given: Sizes, smaller: Sizes) -> dict[str, int]:
         if times > 1 and given[name] <= _KEPT and work * times <= GROWN:
             found[name], work = given[name], work * times
     return found
+
+
+def check_required(program: Program, values: Mapping[str, Any]) -> None:
+    """Raise RequirementError where the program says itself that it is not for these values."""
+    shapes = {n: v.shape for n, v in values.items() if isinstance(v, np.ndarray)}
+    integers = {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
+    known = {**integers, **program.macros, **program.values}
+    for condition in (requirement.condition for requirement in program.requires):
+        is_known = condition.names <= known.keys() and condition.arrays <= shapes.keys()
+        if is_known and not condition.evaluate(known, shapes):
+            raise RequirementError(f"`require {condition}` does not hold")
 
 
 def _is_sized(task: Task) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from optiml_magic.errors import OracleError
 from optiml_magic.model.task import Task
 from optiml_magic.problem import prepare
 from optiml_magic.problem.sizes import around, grown, kept, large, near, small
@@ -173,3 +176,49 @@ def test_a_program_for_one_small_size_is_verified_at_it() -> None:
     )  # fmt: skip
     notes = prepare(task, seeds=1).notes
     assert any("verified at n = 70, d = 8 and below" in note for note in notes)
+
+
+GROUPS = HEAD + (
+    "__global__ void k(const float* x, float* out, int n, int g) {\n"
+    "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "    if (i < n) out[i] = x[i / (n / g) * (n / g)];\n}\n"
+)
+
+
+def grouped(text: str, *, whole: bool = True) -> Task:
+    """Groups of equal length, which the reference or the inputs may be unable to make."""
+
+    def inputs(rng: np.random.Generator, n: int, g: int) -> dict[str, object]:
+        if not whole:
+            rng.random(n).reshape(g, -1)
+        return {"x": rng.random(n, np.float32), "n": n, "g": g}
+
+    def reference(x: np.ndarray, n: int, g: int) -> np.ndarray:
+        parts = x.reshape(g, -1) if whole else x.reshape(-1, n // g)
+        return np.repeat(parts[:, 0], n // g)
+
+    return Task(text, reference, inputs, sizes={"n": 4096, "g": 32},
+                verify_sizes={"n": 12, "g": 4}, outputs={"out": "f4[n]"})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("task", "reason"),
+    [
+        (grouped(GROUPS), "the reference raised ValueError"),
+        (grouped(GROUPS, whole=False), "inputs(rng, n, g) raised ValueError"),
+        (grouped("#pragma optiml require n % g == 0\n" + GROUPS), "`require n % g == 0`"),
+    ],
+)
+def test_sizes_that_the_task_does_not_know_are_verified_as_given(task: Task, reason: str) -> None:
+    found = prepare(task, seeds=2)
+    assert found.verified == {"n": 12, "g": 4}
+    assert [i.values["g"] for i in found.instances] == [32, 4, 4]
+    (note,) = (note for note in found.notes if note.startswith("not verified at n = 12, g = 32"))
+    assert reason in note
+    assert any(note.startswith("verified at n = 12, g = 4 and below") for note in found.notes)
+
+
+def test_given_sizes_that_fail_are_told() -> None:
+    task = grouped(GROUPS)
+    with pytest.raises(OracleError, match=r"into shape \(5,newaxis\)"):
+        prepare(replace(task, verify_sizes={"n": 12, "g": 5}), seeds=1)
