@@ -12,6 +12,7 @@ from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.apart import apart, facts_apart
 from optiml_magic.kernels.primitives.expanded import all_expanded
 from optiml_magic.kernels.primitives.instantiated import instantiated
+from optiml_magic.kernels.primitives.passed import passed
 from optiml_magic.kernels.primitives.told import facts_told, told
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
@@ -113,8 +114,8 @@ def _apart(view: View) -> tuple[Program, View]:
 
 
 def _plain(program: Program, inputs: Mapping[str, int]) -> Program:
-    """A kernel for each launch, told how large that is, with no template and no loops to call."""
-    return told(all_expanded(instantiated(apart(program))), inputs)
+    """A kernel for each launch, with the sizes and numbers of it and the loops it calls, plain."""
+    return told(all_expanded(passed(instantiated(apart(program)))), inputs)
 
 
 def _with(step: Step, inputs: Mapping[str, int]) -> Step:
