@@ -7,10 +7,11 @@ them become launch directives where their arguments can be written as the direct
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from optiml_magic.kernels.signature import Kernel, kernels, split_name
+from optiml_magic.kernels.literals import number
+from optiml_magic.kernels.signature import Kernel, Parameter, kernels, split_name
 from optiml_magic.kernels.unit import Unit, lift
 from optiml_magic.source.definitions import Definition, definitions
 from optiml_magic.source.directives import LaunchDirective
@@ -202,10 +203,10 @@ def _launches(
     found: list[LaunchDirective] = []
     notes: list[Note] = []
     seen: dict[str, str] = {}
-    buffers: dict[str, str] = {}
+    passed = _Passed()
     fixed, functions = {**defines, **constants(syntax)}, definitions(syntax)
     for call in _calls(syntax, unit, notes):
-        directive = _directive(call, fixed, functions, buffers)
+        directive = _directive(call, fixed, functions, passed)
         if directive is None:
             told = (
                 f"the launch of `{call.name}` on line {call.line} is not expressible with its "
@@ -215,6 +216,7 @@ def _launches(
         elif call.name not in seen:
             seen[call.name] = str(directive)
             found.append(directive)
+            notes += passed.told(call, directive)
             if call.looped:
                 told = (
                     f"`{call.name}` is launched in a loop (line {call.line}); the "
@@ -225,7 +227,8 @@ def _launches(
             told = f"`{call.name}` is launched again on line {call.line}; kept once"
             notes.append(Note("launch", told, call.name))
         else:
-            told = f"another launch of `{call.name}` on line {call.line}: {directive}"
+            shown = passed.shown(directive)
+            told = f"another launch of `{call.name}` on line {call.line}: {shown}"
             notes.append(Note("launch", told, call.name))
     return found, notes
 
@@ -264,9 +267,9 @@ def _directive(
     call: _Call,
     fixed: Mapping[str, int],
     functions: Mapping[str, Definition],
-    buffers: dict[str, str],
+    passed: _Passed,
 ) -> LaunchDirective | None:
-    """The directive of one launch; ``buffers`` gives the name each host pointer first bound to."""
+    """The directive of one launch, ``passed`` under the names of those before it."""
     parameters = call.kernel.parameters
     body = call.function.child_by_field_name("body")
     if body is None or len(call.arguments) != len(parameters) or not 2 <= len(call.config) <= 4:
@@ -286,16 +289,59 @@ def _directive(
             return None
     if grid is None or block is None:
         return None
-    arguments, by_name = [], True
-    for parameter, argument in zip(parameters, call.arguments, strict=True):
-        if parameter.pointer and argument.type == "identifier":
-            name = buffers.setdefault(text_of(argument), parameter.name)
-            by_name = by_name and name == parameter.name
-            arguments.append(parse_expression(name))
-        else:
-            arguments.append(parse_expression(parameter.name))
+    names = [passed.name(call, *pair) for pair in zip(parameters, call.arguments, strict=True)]
+    by_name = names == [parameter.name for parameter in parameters]
+    arguments = map(parse_expression, names)
     args = None if by_name else tuple(arguments)
     return LaunchDirective(call.name, grid, block, shared, args)
+
+
+class _Passed:
+    """The names under which launches pass what the host gave them."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, str] = {}  # by what the host calls them
+        self._scalars: dict[str, Node] = {}  # what the host passed first under a name
+
+    def name(self, call: _Call, parameter: Parameter, argument: Node) -> str:
+        """A buffer keeps the name that it first bound to, a number that of its parameter."""
+        if parameter.pointer:
+            if argument.type != "identifier":
+                return parameter.name
+            return self._buffers.setdefault(text_of(argument), parameter.name)
+        first = self._scalars.setdefault(parameter.name, argument)
+        numbers = _number(first), _number(argument)
+        if numbers == (None, None) or numbers[0] == numbers[1]:
+            return parameter.name
+        own = f"{split_name(call.name)[0].rpartition('::')[2]}_{parameter.name}"
+        self._scalars[own] = argument
+        return own
+
+    def told(self, call: _Call, directive: LaunchDirective) -> Iterator[Note]:
+        """A note for each number that a launch passes as a literal."""
+        own = [parameter.name for parameter in call.kernel.parameters]
+        names = own if directive.args is None else [str(a) for a in directive.args]
+        for name, argument in zip(names, call.arguments, strict=True):
+            value = _number(argument) if name in self._scalars else None
+            if value is not None:
+                told = f"`{name}` is {text_of(argument)}, as `{call.name}` is launched with it"
+                yield Note("literal", f"{told} (line {call.line})", name, value)
+
+    def shown(self, directive: LaunchDirective) -> LaunchDirective:
+        """A directive with whole numbers in the place of names that stand for them."""
+        known = {n: _number(a) for n, a in self._scalars.items()}
+        whole = {n: value for n, value in known.items() if isinstance(value, int)}
+        args = directive.args
+        return replace(directive, args=args and tuple(a.substituted(whole) for a in args))
+
+
+def _number(node: Node) -> int | float | None:
+    """The value of a literal."""
+    words = text_of(node)
+    if node.type in ("true", "false"):
+        return int(node.type == "true")
+    found = number(words) if node.type in ("number_literal", "unary_expression") else None
+    return None if found is None else found[0]
 
 
 def _axes(

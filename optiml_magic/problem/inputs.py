@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,23 @@ def at_border(task: Task) -> tuple[Task, dict[str, Home]]:
     if not callable(task.inputs):
         task = replace(task, inputs=in_numpy(given))
     return task, homes(given)
+
+
+def with_values(task: Task, values: Values) -> Task:
+    """The task whose inputs have these as well, where they have no others."""
+    given = task.inputs
+    if not callable(given):
+        return replace(task, inputs={**values, **given})
+    return replace(task, inputs=_Filled(given, values))
+
+
+@dataclass(frozen=True)
+class _Filled:
+    call: Callable[..., Mapping[str, Any]]
+    values: Values
+
+    def __call__(self, rng: np.random.Generator, **sizes: Any) -> Mapping[str, Any]:
+        return {**self.values, **self.call(rng, **sizes)}
 
 
 def draw(task: Task, seed: int, outputs: Collection[str] = ()) -> dict[str, Any]:

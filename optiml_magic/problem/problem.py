@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from optiml_magic.problem.libraries import Home
 from optiml_magic.problem.reference import Answer
 from optiml_magic.problem.references import References
 from optiml_magic.problem.scales import Maps
+from optiml_magic.source.notes import Note
 from optiml_magic.source.program import Program
 
 
@@ -106,6 +107,7 @@ def prepare(
             )
     _demand_sizes(task)
     task, homes = inputs.at_border(task)
+    task, notes = _with_literals(task, prepared.notes)
     values = sizes.with_sizes(program, inputs.draw(task, 0))
     with explained(prepared.notes):
         found = binding.interface(program, task, values)
@@ -120,7 +122,7 @@ def prepare(
         smaller = smaller or chosen
     maker = Maker(task, program, found, references)
     sizing = sizes.sizing(task, program, found.scalars, values, smaller)
-    instances, notes = [], [note.text for note in prepared.notes]
+    instances = []
     if smaller:
         assert sizing is not None
         instances.append(maker.unverified(values, sizing))
@@ -230,6 +232,18 @@ def _demand_sizes(task: Task) -> None:
             f"other sizes cannot be drawn: {what}",
             fix="make inputs a function inputs(rng, **sizes), and name its sizes in `sizes`",
         )
+
+
+def _with_literals(task: Task, told: Sequence[Note]) -> tuple[Task, list[str]]:
+    """The task with the numbers that launches of the text pass, where it gives no others.
+
+    With what is told to the user.
+    """
+    found = {note.name: note.value for note in told if note.kind == "literal"}
+    given = inputs.draw(task, 0) if found else {}
+    found = {n: v for n, v in found.items() if n not in given and n not in task.constants}
+    notes = [note.text for note in told if note.kind != "literal" or note.name in found]
+    return inputs.with_values(task, found) if found else task, notes
 
 
 def _with_arguments(program: Program, task: Task) -> Program:

@@ -11,6 +11,7 @@ NoteKind = Literal[
     "launch",  # one that became a directive, or is the same as or beside one that did
     "unread_launch",  # one that no directive can say
     "inferred_launch",
+    "literal",  # a number that a launch passes; ``name`` is what it is passed as
     "unpacked",  # a struct, passed by its members; ``name`` is the parameter's
     "flat_rows",  # a pointer to rows, passed as one to elements; ``name`` is the parameter's
 ]
@@ -23,6 +24,7 @@ class Note:
     kind: NoteKind
     text: str
     name: str = ""
+    value: int | float | None = None  # that of a literal
 
     def __str__(self) -> str:
         return self.text

@@ -194,8 +194,9 @@ class Program:
         """
         lines = self.text.splitlines(keepends=True)
         ending = self._newline
+        blank = next((at for at, line in enumerate(lines) if line.strip()), len(lines))
         for at, launch in enumerate(launches):
-            if at < len(lines) and not lines[at].strip():
+            if at < blank:
                 lines[at] = f"{launch}{ending}"
             else:
                 if lines and not lines[-1].endswith("\n"):

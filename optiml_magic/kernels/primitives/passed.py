@@ -80,9 +80,9 @@ def _made(program: Program, launch: LaunchDirective) -> Program:
         if parameter not in values
     )
     new = replace(launch, args=left)
-    place = (len(program.text[:at].encode()) for at in (launch.start, launch.end))
+    begin, end = (len(program.text[:at].encode()) for at in (launch.start, launch.end))
     edits = [*_without(kernel, values), Edit(start, start, "".join(spelled)),
-             Edit(*place, str(new))]  # fmt: skip
+             Edit(begin, end, str(new))]  # fmt: skip
     return parse_program(apply(program.text, edits))
 
 

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from known_texts import KERNEL_TEXTS
 
 from optiml_magic.kernels.hostcode import drop_host_code
+from optiml_magic.model.task import Task
+from optiml_magic.problem import prepare
 
 DEVICE = """\
 #include <cuda_fp16.h>
@@ -203,4 +206,56 @@ def test_nested_places_are_searched():
         'extern "C" {\n__global__ void k(int n) { }\n\n}\nnamespace a {\n\n}\n#ifdef X\n\n#endif\n'
         "#pragma optiml launch k grid(1) block(1)\n"
     )
-    assert len(notes) == 4
+    assert [note.kind for note in notes if note.kind != "dropped_function"] == ["launch", "literal"]
+
+
+LITERALS = """\
+#include <cstdio>
+#include <cuda_runtime.h>
+__global__ void scale(const float* x, float* y, float a, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i];
+}
+__global__ void add(float* y, float a, bool twice, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] += twice ? 2 * a : a;
+}
+int main() {
+    scale<<<(n + 255) / 256, 256>>>(d_x, d_y, 2.5f, n);
+    add<<<(n + 255) / 256, 256>>>(d_y, -1, true, n);
+    add<<<(n + 255) / 256, 256>>>(d_y, 3, false, n);
+}
+"""
+
+
+def test_literals_that_a_launch_passes_are_told_and_launches_keep_their_order():
+    text, notes = drop_host_code(LITERALS)
+    launches = [line for line in text.splitlines() if line.startswith("#pragma")]
+    assert launches == [
+        "#pragma optiml launch scale grid(cdiv(n, 256)) block(256)",
+        "#pragma optiml launch add grid(cdiv(n, 256)) block(256) args(y, add_a, twice, n)",
+    ]
+    found = {note.name: note.value for note in notes if note.kind == "literal"}
+    assert found == {"a": 2.5, "add_a": -1, "twice": 1}
+    again = next(note.text for note in notes if note.text.startswith("another launch of `add`"))
+    assert "args(y, 3, 0, n)" in again
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_a_task_need_not_give_what_a_launch_passes(drawn):
+    x = np.arange(6, dtype=np.float32)
+    inputs = (lambda rng: {"x": x, "n": 6}) if drawn else {"x": x, "n": 6}
+    task = Task(LITERALS, lambda x: 2.5 * x - 2, inputs, outputs={"y": "f4[n]"})
+    found = prepare(task, seeds=1)
+    values = found.instances[0].values
+    assert (values["a"], values["add_a"], values["twice"]) == (2.5, -1, 1)
+    assert any(note.startswith("`add_a` is -1, as `add` is launched") for note in found.notes)
+
+
+def test_what_a_task_gives_stands_in_the_place_of_a_literal():
+    x = np.arange(6, dtype=np.float32)
+    task = Task(LITERALS, lambda x, a: a * x - 2, {"x": x, "n": 6, "a": 4.0},
+                outputs={"y": "f4[n]"})  # fmt: skip
+    found = prepare(task, seeds=1)
+    assert found.instances[0].values["a"] == 4
+    assert not any(note.startswith("`a` is 2.5f") for note in found.notes)
