@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,6 +24,7 @@ _RESIDENT = 2048  # threads of a multiprocessor
 _TIMES = (1, 2, 4, 8, 16)  # blocks for each multiprocessor
 _WIDEST = 16  # bytes of one access
 _PARTS = (1, 2, 4, 8, 16, 32, 64)  # blocks that share the rounds of a loop
+_MORE = (128, 256, 512, 1024)  # of kernels of so few that these fill no chip
 _EACH = 4  # rounds that each of them has, at least: ours
 _FEW = 16  # updates of elements for each that is left at the end: ours
 
@@ -83,23 +84,24 @@ def dealing(kernel: Kernel) -> Way | None:
         axis = axes.get(loop)
         length = rounds(kernel, axis, FIRST) if axis is not None else None
         most = min(apart, _PARTS[-1] if length is None else length // _EACH)
-        if axis is None or most < 2 or isinstance(_dealt(number, 1, kernel), Refused):
+        if axis is None or most < 2 or isinstance(_dealt(number, 1, _PARTS, kernel), Refused):
             continue
-        fit = max(n for n in _PARTS if n <= most)
-        near = dict.fromkeys((fit, min(2 * fit, _PARTS[-1]), fit // 2))
+        fit = max(n for n in (*_PARTS, *_MORE) if n <= most)
+        counts = (*_PARTS, *(n for n in _MORE if n <= 2 * fit))
+        near = dict.fromkeys((fit, min(2 * fit, counts[-1]), fit // 2))
         counter = axis.variable.name if axis.variable is not None else "its rounds"
         words = f", blocks share the loop over {counter}"
         points = tuple({kernel.fresh(NAME): n} for n in near)
-        return Way("dealt", words, partial(_dealt, number, fit), points)
+        return Way("dealt", words, partial(_dealt, number, fit, counts), points)
     return None
 
 
-def _dealt(number: int, parts: int, kernel: Kernel) -> Kernel | Refused:
+def _dealt(number: int, parts: int, counts: Sequence[int], kernel: Kernel) -> Kernel | Refused:
     """So many blocks share the loop with this number, and no thread leaves before its end."""
     plain = all_counted(kernel, (number,))
     if isinstance(plain, Refused):
         return plain
-    return dealt(where_legal(enclosed, plain), number, parts, _PARTS)
+    return dealt(where_legal(enclosed, plain), number, parts, counts)
 
 
 def _blocks(most: tuple[int, ...], resident: int, useful: int | None) -> int:

@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import TOLD, uses
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.grids import said_alike
+from optiml_magic.kernels.primitives.gridwide import gridwide
 from optiml_magic.kernels.primitives.numbered import numbered
 from optiml_magic.kernels.primitives.places import own_text_only
 from optiml_magic.kernels.primitives.rounds import check_updates
@@ -25,6 +26,7 @@ from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.subscripts import delinearised
 from optiml_magic.kernels.tree import (
     Declare,
+    Evaluate,
     If,
     Leave,
     Loop,
@@ -40,10 +42,14 @@ _THREAD, _BLOCK, _GRID = "threadIdx.x", "blockIdx.x", "gridDim.x"
 
 @primitive
 def unstrided(kernel: Kernel) -> Kernel:
-    """A kernel that is one loop over items a grid apart, as a launch of a thread for each."""
+    """A kernel that is one loop over items a grid apart, as a launch of a thread for each.
+
+    One block, or one thread, that takes all items is a grid as well.
+    """
     found = uses(kernel, "x")
     if not found.strides:
-        raise NotLegal("its threads do not step by the grid")
+        kernel = gridwide(kernel)
+        found = uses(kernel, "x")
     if found.parts or kernel.launch.condition is not None or kernel.launch.otherwise:
         raise NotLegal("a thread asks for more than its index and the grid")
     effects = Effects(kernel)
@@ -61,11 +67,13 @@ def unstrided(kernel: Kernel) -> Kernel:
     kept = kept_before(kernel, before, loop, {*found.whole, *found.strides})
     swaps: dict[Node, Node] = {s: replace(s, kind="return", span=None) for s in going_on(loop.body)}
     body = edited(loop.body, swaps) if swaps else loop.body
-    first = () if loop.before is None else (replace(loop.before, lead=None),)
+    first = () if loop.before is None else (_alone(loop.before),)
     inside = If(None, loop.line, loop.test, body)
-    strides = set(found.strides)
-    if any(e in strides for e in expressions(body)):
+    own = set(expressions(body))
+    if own & {*found.strides}:
         raise NotLegal("it asks for the threads of its grid", loop.line)
+    if own & {*found.whole}:
+        raise NotLegal("its items ask for a thread's first one", loop.line)
     width = str(kernel.launch.block[0])
     grid = (parse_expression(f"cdiv({count}, {width})"), *kernel.launch.grid[1:])
     made = kernel.rewritten(
@@ -73,6 +81,11 @@ def unstrided(kernel: Kernel) -> Kernel:
         launch=replace(kernel.launch, grid=grid),
     )
     return replace(made, facts=_facts(kernel, count))
+
+
+def _alone(head: Statement) -> Statement:
+    """What stood in the head of a loop, by itself: an expression had no semicolon of its own."""
+    return replace(head, lead=None, span=None if isinstance(head, Evaluate) else head.span)
 
 
 def _facts(kernel: Kernel, count: Polynomial) -> LaunchFacts | None:

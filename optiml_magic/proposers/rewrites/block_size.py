@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.cutting import freedom, tuned
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.points import shapes
 from optiml_magic.kernels.primitives.shaped import linear, planar
+from optiml_magic.kernels.primitives.sizes import threads
+from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _LINE = (64, 128, 256, 512, 1024)
 _PLANE = ((8, 16, 32, 64, 128), (1, 2, 4, 8, 16, 32), ())
 _MOST_SHAPES = 3
+_RESIDENT = 2048  # threads of a multiprocessor that is full
+_EMPTY = 4  # times the threads below which a chip is: ours
+_FILLED = Hypothesis(TIME, "lower", "all multiprocessors have work", (1.5, 132.0))
 _EXPECTED = Hypothesis(
     TIME, "lower", "another block size lets more warps be resident, or reuses more", (1.0, 1.3)
 )
@@ -32,6 +38,7 @@ class BlockSize(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        yield from _more_blocks(kernel)
         if kernel.function.launch_bounds:
             raise NotLegal("its launch bounds say how many threads a block has")
         values, refused, rounds = {}, [], False
@@ -56,3 +63,13 @@ class BlockSize(KernelRule):
                        points, ("the order of additions",) if rounds else ())  # fmt: skip
         elif not values:
             yield from refused[:1]
+
+
+def _more_blocks(kernel: Kernel) -> Iterator[Site]:
+    """So few threads, each with many items, that most of the chip has nothing to do."""
+    own, chip = threads(kernel), CHIPS.get(kernel.chip)
+    if own is None or chip is None or own * _EMPTY > chip.sms * _RESIDENT:
+        return
+    spread = kernel.shaped((unstrided,))
+    if (threads(spread) or 0) >= _EMPTY * own:
+        yield Site("items", "a thread for each item", partial(unstrided, kernel), 0.86, _FILLED)

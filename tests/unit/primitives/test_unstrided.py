@@ -25,6 +25,7 @@ SHAPES = {"a": ("n", "m"), "b": ("m",), "out": ("n", "m")}
         f"{HEAD} out[i] = a[i];",
         """int i = blockIdx.x * 32 + threadIdx.x, step = blockDim.x * gridDim.x;
         for (; i < n * m; i += step) { if (a[i] < 0.0f) continue; out[i] = a[i] * b[i % m]; }""",
+        f"int i; {HEAD.replace('int i', 'i')} out[i] = a[i];",
         """const float c = b[0];
         for (unsigned i = threadIdx.x + blockIdx.x * blockDim.x; i < n * m; i += blockDim.x * gridDim.x) {
             for (int k = 0; k < 3; k++) { if (k == 1) continue; out[i] += c; }
@@ -51,6 +52,7 @@ def test_a_thread_an_item(body: str) -> None:
         (f"{HEAD} {{ if (a[i] < 0.0f) break; out[i] = a[i]; }}", "how many rounds"),
         (f"{HEAD} out[i] = a[i] + gridDim.x * blockDim.x;", "threads of its grid"),
         (f"{HEAD} out[i] = a[i] + threadIdx.x;", "more than its index"),
+        (f"{HEAD} out[i] = a[blockIdx.x * blockDim.x + threadIdx.x];", "a thread's first one"),
         (f"{HEAD} {{ out[i] = a[i]; __syncthreads(); }}", "wait"),
         (HEAD.replace("= blockIdx", "= 5 + blockIdx") + " out[i] = a[i];", "asks for more"),
         (HEAD.replace("n * m", "b[0]") + " out[i] = a[i];", ""),

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from optiml_magic.kernels.primitives.base import Kernel, kernels
+from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.proposers.rewrites.block_size import BlockSize
+from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.source.program import parse_program
 from tests.present import sampled
 from tests.rewriting.writing import Array
 from tests.unit.primitives.alike import end_of
+from tests.unit.primitives.running import same
 
 SAXPY = """
 #pragma optiml launch saxpy grid(cdiv(n, 256)) block(256)
@@ -95,3 +102,37 @@ __global__ void h(const int* v, int* bins, int n) {
     for (int b = threadIdx.x; b < 256; b += blockDim.x) atomicAdd(&bins[b], local[b]);
 }"""
     assert propose("block_size", text) == []
+
+
+ONE_BLOCK = """
+#pragma optiml launch k grid(1) block(WIDTH)
+__global__ void k(const float* x, const int* at, float* o, int n) {
+    for (int i = FIRST; i < n; i += STEP) o[i] = x[abs(at[i]) % n];
+}"""
+
+
+@pytest.mark.parametrize(
+    ("width", "first", "step"),
+    [("256", "threadIdx.x", "blockDim.x"), ("256", "threadIdx.x", "256"), ("1", "0", "1")],
+)
+def test_one_block_with_all_items_becomes_as_many_as_these_fill(
+    width: str, first: str, step: str
+) -> None:
+    text = ONE_BLOCK.replace("WIDTH", width).replace("FIRST", first).replace("STEP", step)
+    facts = LaunchFacts("k", 1, (1, 1, 1), (int(width), 1, 1), {}, {"n": 1 << 20})
+    kernel = replace(kernels(parse_program(text), None)[0], facts=facts, chip="h200")
+    site = next(s for s in BlockSize().sites(kernel) if isinstance(s, Site))
+    assert (site.key, site.title) == ("items", "a thread for each item")
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    assert "grid(cdiv(n, 256)) block(256)" in made.program.text
+    shapes = {"x": ("n",), "at": ("i4", "n"), "o": ("n",)}
+    same(text, made, shapes, {"n": 1100})
+
+
+def test_one_block_with_few_items_stays_one() -> None:
+    text = ONE_BLOCK.replace("WIDTH", "256").replace("FIRST", "threadIdx.x")
+    text = text.replace("STEP", "blockDim.x")
+    facts = LaunchFacts("k", 1, (1, 1, 1), (256, 1, 1), {}, {"n": 300})
+    kernel = replace(kernels(parse_program(text), None)[0], facts=facts, chip="h200")
+    assert not any(isinstance(found, Site) for found in BlockSize().sites(kernel))
