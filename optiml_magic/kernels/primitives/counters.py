@@ -22,7 +22,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.naming import LocalSpeller
-from optiml_magic.kernels.primitives.room import SHARED
+from optiml_magic.kernels.primitives.room import SHARED, room
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.updates import (
     Update,
@@ -126,6 +126,8 @@ def _counted(kernel: Kernel, found: Updated) -> Counters | Refused:
     row = _row(kernel, found)
     if row is not None and row.bytes <= SHARED:
         return row
+    if held is not None and held * size <= room(kernel):
+        return Counters(found, held, held, held == proved)
     if held is None:
         return Refused(f"how many elements of `{found.array}` there are is not known", line)
     return Refused(f"{held} elements of `{found.array}` do not fit shared memory", line)
@@ -192,6 +194,11 @@ class _Keeping:
         self.old = kernel
         self.found = found
         self.start = copies
+        self.bytes = sum(own.bytes for own in found)
+        #: Only what a launch asks for may be more than any kernel can declare.
+        self.asked = self.bytes > SHARED
+        if self.asked and (len(found) > 1 or self.bytes > room(kernel)):
+            raise NotLegal("its counters do not fit shared memory", found[0].line)
         effects = Effects(kernel)
         effects.straightforward()
         if kernel.block[0] is None or kernel.block[1:] != (1, 1):
@@ -225,7 +232,10 @@ class _Keeping:
                 word = "long long" if any(self._is_wide(u) for u in whole.updates) else "int"
                 begin = self.speller.form(own.base)
                 declared.append(f"const {word} {self.first[own]} = {begin};")
-            declared.append(f"__shared__ {whole.kind} {name}[{self.copies} * {count}];")
+            declared.append(
+                f"extern __shared__ {whole.kind} {name}[];" if self.asked
+                else f"__shared__ {whole.kind} {name}[{self.copies} * {count}];"
+            )  # fmt: skip
             emptied.append(
                 f"for (int {self.bin} = threadIdx.x; {self.bin} < {self.copies} * {count}; "
                 f"{self.bin} += blockDim.x) {name}[{self.bin}] = {whole.identity};"
@@ -237,7 +247,12 @@ class _Keeping:
         opening = [*declared, *emptied, copy, "__syncthreads();"]
         body = edited(self.old.function.body, swaps)
         inside = (*map(lines, opening), *body.body, lines("__syncthreads();"), *map(lines, closing))
-        return self.old.rewritten(replace(body, body=inside), directives=[self._tune()])
+        launch = self.old.launch
+        if self.asked:
+            launch = replace(launch, shared=parse_expression(f"{self.copies} * {self.bytes}"))
+        return self.old.rewritten(
+            replace(body, body=inside), launch=launch, directives=[self._tune()]
+        )
 
     def _updating(self, own: Counters, update: Update, name: str) -> str:
         whole, function = own.whole, own.whole.function
@@ -297,6 +312,6 @@ class _Keeping:
         )
 
     def _tune(self) -> TuneDirective:
-        whole = sum(own.bytes for own in self.found)
-        fits = parse_expression(f"{self.copies} * {whole} <= {SHARED}")
+        most = room(self.old) if self.asked else SHARED
+        fits = parse_expression(f"{self.copies} * {self.bytes} <= {most}")
         return TuneDirective(self.copies, COPIES, self.start, fits)

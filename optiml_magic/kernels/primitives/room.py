@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
+from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.sizes import threads
 
@@ -26,6 +27,15 @@ class Held(Protocol):
     def line(self) -> int: ...
 
 
+def room(kernel: Kernel) -> int:
+    """Bytes of shared memory that a block may ask for at its launch, where it has none as yet."""
+    chip = CHIPS.get(kernel.chip)
+    own = any(access.space == "shared" for access in kernel.reading.accesses)
+    if chip is None or own or kernel.launch.shared is not None:
+        return SHARED
+    return max(SHARED, chip.shared_bytes_per_block)
+
+
 H = TypeVar("H", bound=Held)
 
 
@@ -43,7 +53,7 @@ def fitting(
         elif count is not None and own.count * each > count:
             reason = f"{own.count} elements are too many for {count} threads"
             refused.append(Refused(reason, own.line))
-        elif sum(one.bytes for one in held) + own.bytes > SHARED:
+        elif sum(one.bytes for one in held) + own.bytes > (SHARED if held else room(kernel)):
             refused.append(Refused(f"`{own.array}` no longer fits shared memory", own.line))
         else:
             held.append(own)

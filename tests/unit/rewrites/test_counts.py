@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from optiml_magic.kernels.primitives.base import Kernel, kernels
+from optiml_magic.kernels.primitives.counters import Counters, counters, private
 from optiml_magic.proposers.rewrites.block_sum import BlockSum
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
 from optiml_magic.source.program import parse_program
 from tests.ideas import asked, made
 from tests.rewriting.writing import Array
-from tests.unit.primitives.alike import end_of
+from tests.unit.primitives.alike import end_of, written
 
 DOT = """
 #pragma optiml zero(out)
@@ -162,3 +166,51 @@ def test_searches_that_leave_the_kernel_are_counted_by_blocks(compiles) -> None:
         assert "left" in proposal.text
         compiles(proposal.text)
     assert ideas
+
+
+MANY = """
+#pragma optiml launch count grid(cdiv(n, 256)) block(256)
+__global__ void count(const int* data, float* bins, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) atomicAdd(&bins[abs(data[i]) % LIMIT], 1.0f);
+}"""
+
+
+def many(limit: int, chip: str = "h200", text: str = MANY) -> Kernel:
+    program = parse_program(text.replace("LIMIT", str(limit)))
+    return replace(kernels(program, None)[0], chip=chip)
+
+
+def test_counters_that_no_kernel_can_declare_are_asked_for_at_the_launch(compiles) -> None:
+    kernel = many(20_000)
+    (own,) = counters(kernel)
+    assert isinstance(own, Counters)
+    after = written(private(kernel, [(own.array, own.held)]))
+    assert "extern __shared__ float bins_own[];" in after
+    assert "shared(COPIES * 80000)" in after
+    assert "if COPIES * 80000 <= 232448" in after
+    compiles(after)
+    arrays = {"data": Array("i4", ("n",)), "bins": Array("f4", ("20000",), "zeros")}
+    assert end_of(kernel.program.text, after, arrays, {"n": 300}, {"n": 5}, rounds=True) == "same"
+
+
+@pytest.mark.parametrize(
+    ("kernel", "held"),
+    [
+        (many(20_000, ""), False),
+        (many(20_000, "t4"), False),
+        (many(60_000), False),
+        (many(20_000, text=MANY.replace("block(256)", "block(256) shared(64)")), False),
+        (many(20_000, text=MANY.replace("    int i", "    __shared__ int s[1]; s[0] = 1; int i")),
+         False),
+        (many(10_000, ""), True),
+    ],
+    ids=["no chip", "a chip with less", "too many", "asked for", "declared", "few"],
+)  # fmt: skip
+def test_where_they_may_live(kernel: Kernel, held: bool) -> None:
+    (own,) = counters(kernel)
+    assert isinstance(own, Counters) is held
+    if isinstance(own, Counters):
+        after = written(private(kernel, [(own.array, own.held)]))
+        assert "extern" not in after
+        assert "shared(" not in after
