@@ -23,7 +23,12 @@ from optiml_magic.kernels.primitives.neighbours import Neighbours
 from optiml_magic.kernels.primitives.places import axis_of
 from optiml_magic.kernels.primitives.stepped import Stepped
 from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Statement, walk
-from optiml_magic.source.directives import LaunchDirective, TuneDirective
+from optiml_magic.source.directives import (
+    Directive,
+    LaunchDirective,
+    RequireDirective,
+    TuneDirective,
+)
 from optiml_magic.source.expressions import Number, parse_expression
 
 
@@ -106,7 +111,7 @@ class _Coarsening:
             test = " && ".join(f"({words})" if several else words for words in shown)
             inner = lines("\n".join([f"if ({test}) {{", *made, "}"]))
         body = replace(self.old.function.body, body=(*items.outside, inner))
-        return self.old.rewritten(body, launch=self._launch(), directives=self._tunes())
+        return self.old.rewritten(body, launch=self._launch(), directives=self._directives())
 
     def _vectors(self) -> list[str]:
         count, width = self.count, self.width
@@ -224,10 +229,11 @@ class _Coarsening:
         extents = (parse_expression(block), *launch.block[1:])
         return replace(launch, grid=(parse_expression(blocks), *launch.grid[1:]), block=extents)
 
-    def _tunes(self) -> list[TuneDirective]:
+    def _directives(self) -> list[Directive]:
         coarse = self.coarse
-        found = [TuneDirective(self.count, coarse.counts, coarse.items)]
+        found: list[Directive] = [TuneDirective(self.count, coarse.counts, coarse.items)]
         if self.block:
             blocks = {*coarse.blocks, self.old.block[0] or coarse.block}
             found.append(TuneDirective(self.block, tuple(sorted(blocks)), coarse.block))
-        return found
+        asked = dict.fromkeys(self.groups.asked.values())
+        return [*found, *(RequireDirective(parse_expression(one)) for one in asked)]

@@ -8,7 +8,9 @@ from functools import cached_property
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.covering import cover, ways
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.extents import existing
 from optiml_magic.kernels.primitives.items import WIDEST, Items, element, is_plain
 from optiml_magic.kernels.primitives.mapped import Mapped
 from optiml_magic.kernels.reading import Access
@@ -31,7 +33,11 @@ class _Place:
 
 
 class Neighbours:
-    """The arrays of which a kernel's items take neighbouring elements."""
+    """The arrays of which a kernel's items take neighbouring elements.
+
+    ``found`` come and go by vectors. That the elements of those in ``asked`` exist is a condition
+    of the launch, since some items leave them alone. ``left`` are loads that stay with each item.
+    """
 
     def __init__(self, kernel: Kernel, items: Mapped, effects: Effects) -> None:
         self.kernel = kernel
@@ -41,13 +47,20 @@ class Neighbours:
         self.accesses = [a for a in kernel.reading.accesses
                          if a.own in self.inside and a.space == "global"]  # fmt: skip
         self.places = {a: self._place(a) for a in self.accesses}
-        self.found = tuple(
+        lying = [
             group
             for array in dict.fromkeys(access.array for access in self.accesses)
             for own in self._clusters(array)
             if (group := self._group(array, own)) is not None
-        )
-        self.most = WIDEST // max((group.size for group in self.found), default=WIDEST)
+        ]
+        sure = [group for group in lying if self._is_certain(group)]
+        self.asked = {
+            group: asked for group in lying
+            if group not in sure and (asked := self._existing(group, sure)) is not None
+        }  # fmt: skip
+        self.found = tuple(g for g in lying if g in sure or g in self.asked)
+        self.left = tuple(g for g in lying if g not in self.found)
+        self.most = WIDEST // max((group.size for group in lying), default=WIDEST)
         self._check()
 
     def elements(self, group: Items, width: int) -> int:
@@ -211,21 +224,35 @@ class Neighbours:
                 return None
             if access.element != accesses[0].element or element(self.effects, access) is None:
                 return None
-        always = [(a.mode, o - least) for a, o in zip(accesses, known, strict=True)
-                  if self._always(a)]  # fmt: skip
-        loads, stores = ({o for m, o in always if m == mode} for mode in ("load", "store"))
-        if not {0, apart - 1} <= loads | stores:  # nothing else says that they exist
-            return None
-        if stores != set(range(apart)) and not any(a.mode == "load" for a in accesses):
-            return None  # what no item stores would have to be known
         return Items(array, first, tuple(accesses), apart)
 
-    def _always(self, access: Access) -> bool:
-        """Whether it is made for every item."""
+    def _is_certain(self, group: Items) -> bool:
+        """Whether every item takes its elements, so that they exist, and stores what it may."""
+        loads = any(a.mode == "load" for a in group.accesses)
+        whole, stored = set[int](), set[int]()
+        for offset in range(group.apart):
+            own = [a for a in group.accesses if self.offset(group, a) == offset]
+            whole |= {offset} if self._always(own) else set()
+            stored |= {offset} if self._always([a for a in own if a.mode == "store"]) else set()
+        if not {0, group.apart - 1} <= whole:  # nothing else says that they exist
+            return False
+        return loads or len(stored) == group.apart  # what no item stores would have to be known
+
+    def _always(self, accesses: Sequence[Access]) -> bool:
+        """Whether one of them is made for every item."""
+        once = [a for a in accesses if not self._in_loop(a)]
+        return cover([way for a in once for way in ways(a.guard, self.items.held)])
+
+    def _in_loop(self, access: Access) -> bool:
         inner = {a.name for a in self.kernel.reading.axes if a.node in self._loops}
-        return not inner & {*access.loops} and all(
-            part in self.items.held for c in access.guard for part in c.conjuncts()
-        )
+        return bool(inner & {*access.loops})
+
+    def _existing(self, group: Items, sure: Sequence[Items]) -> str | None:
+        """What says that elements that some items do not load are there for vectors to load."""
+        written = self.kernel.reading.written
+        if any(self.effects.same(group.array, other) for other in written):
+            return None
+        return existing(self.kernel, group, self.items.count, sure)
 
     def _check(self) -> None:
         """Raise NotLegal where items meet, or where vectors would take neighbours apart."""
@@ -235,7 +262,9 @@ class Neighbours:
                 raise NotLegal("it asks for what an atomic operation found", access.line)
             if access in grouped or access.offset is None:
                 continue
-            if {_THREAD, _BLOCK} & access.offset.symbols:
+            if any(access in group.accesses for group in self.left):
+                self._check_left(access)
+            elif {_THREAD, _BLOCK} & access.offset.symbols:
                 reason = f"of `{access.array}` its items do not have neighbouring elements alone"
                 raise NotLegal(reason, access.line)
         if not self.found:
@@ -243,9 +272,18 @@ class Neighbours:
         for group in self.found:
             self._check_group(group)
 
+    def _check_left(self, access: Access) -> None:
+        """Raise NotLegal where what stays with an item is slow, or out of order with vectors."""
+        if access.mode == "store":  # lanes would store elements with others between them
+            raise NotLegal(f"`{access.array}` is stored for some items alone", access.line)
+        stored = (group.array for group in self.found if group.does("store"))
+        mixed = any(self.effects.same(access.array, array) for array in stored)
+        if mixed or not self.found or self._in_loop(access):
+            raise NotLegal(f"`{access.array}` is loaded for some items alone", access.line)
+
     def _check_group(self, group: Items) -> None:
         line = group.accesses[0].line
-        for other in self.found:
+        for other in (*self.found, *self.left):
             between = (other.index - group.index).value
             if other is not group and other.array == group.array and between is not None:
                 raise NotLegal(f"items share elements of `{group.array}`", line)

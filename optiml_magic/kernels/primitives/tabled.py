@@ -103,7 +103,7 @@ def _check(kernel: Kernel, effects: Effects, array: str) -> None:
     for part in _all(kernel):
         if isinstance(part, Call) and part.function == "sizeof" and name in names(part.parts):
             raise NotLegal(f"it asks how large `{array}` is", line)
-    if _passed(kernel, array) is None:
+    if passed(kernel, array) is None:
         raise NotLegal(f"what its launch passes as `{array}` has no name")
 
 
@@ -115,7 +115,7 @@ def _parameter(kernel: Kernel, array: str) -> Variable | None:
     return next((p for p in kernel.function.parameters if p.name == array), None)
 
 
-def _passed(kernel: Kernel, array: str) -> str | None:
+def passed(kernel: Kernel, array: str) -> str | None:
     """What the launch calls what it passes as an array."""
     given = kernel.launch.args
     if given is None:
@@ -143,7 +143,7 @@ class _Tabling:
             variable = _parameter(old, array)
             held = old.reading.arrays[array].element
             own, count = self._fresh(f"{array}_table"), self._fresh(f"{array}_count")
-            size = f"size({_passed(old, array)})"
+            size = f"size({passed(old, array)})"
             asked.append(RequireDirective(parse_expression(f"{size} <= {room}")))
             sizes.append(parse_expression(size))
             counts.append(count)

@@ -133,4 +133,32 @@ def gathered(rng: Random) -> Made:
     return Made("gathered", text, arrays, *sizes)
 
 
-FAMILY = (fields, fields, halves, lines, gathered)
+def some(rng: Random) -> Made:
+    """Elements that some items leave alone: of arrays that have them all, or as many as asked."""
+    dtype = rng.choice(["f4", "u1", "f2"])
+    enough = rng.choice(["n", "n + 5", "n / 2 + 1"])
+    taken = [_read(dtype, "x[i]") if enough[:3] != "n /" else _read(dtype, "x[i / 2]"), "y[i]"]
+    other = rng.choice([taken[0], "0.0f", value(rng, ["a", "z[i]"], 1)])
+    test = rng.choice(["y[i] > a", "y[i] > 0.0f && i > 3", "i % 3 == 0", "y[i] > a || i < 40"])
+    body = rng.choice(
+        [
+            f"if ({test}) out[i] = {value(rng, taken)};\nelse out[i] = {other};",
+            f"out[i] = {test} ? {value(rng, taken)} : {other};",
+            f"float v = {other};\nif ({test}) v = {value(rng, taken)};\nout[i] = v;",
+            f"if ({test}) {{ out[i] = {other}; return; }}\nout[i] = {value(rng, taken)};",
+            f"if ({test}) out[i] = {value(rng, taken)};",
+        ]
+    )
+    parameters = f"const {_KINDS[dtype]}* x, const float* y, const float* z, float* out, float a, int n"  # fmt: skip
+    arrays = {
+        "x": Array(dtype, (enough,)),
+        "y": Array("f4", ("n",)),
+        "z": Array("f4", ("n",)),
+        "out": Array("f4", ("n",), "zeros"),
+    }
+    text = _one(rng, parameters, "n", body, dtype == "f2")
+    sizes = [{"n": rng.choice(_LONG)} for _ in "12"]
+    return Made("some", text, arrays, *sizes, {"a": rng.choice([0.5, 2.0])})
+
+
+FAMILY = (fields, fields, halves, lines, gathered, some)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from optiml_magic.kernels.primitives.coarsened import Coarse, coarsen
 from tests.present import sampled
-from tests.rewriting.writing import Array
+from tests.rewriting.trying import Stand
+from tests.rewriting.writing import Array, Made
 
-from .alike import end_of
+from .alike import end_of, kernel_of
 from .running import same_of_many as same
 from .shapes import applied, kernel, refused
 
@@ -29,6 +32,12 @@ ONE = Coarse(0, 2, 32)
         ("out[i] = a[i] + b[i];", "reinterpret_cast<const float4*>(&a[i_first])"),
         ("out[i] = a[4 * i] + a[4 * i + 3];", "&a[i_first * 4 + 12]"),
         ("{ out[2 * i] = a[i]; out[2 * i + 1] = b[i]; }", "float out_items[ITEMS * 8]"),
+        ("{ if (b[i] > 1.0f) out[i] = a[i]; else out[i] = 2.0f * b[i]; }", "const float4*>(&b["),
+        (
+            "{ float v = b[i]; if (v < 0.0f) out[i] = -v; else if (v < 1.0f && i > 5) out[i] = v;"
+            + " else out[i] = i > 9 ? a[i] : 3.0f; }",
+            "float4*>(&out[i_first])",
+        ),
         ("{ float v = a[i]; if (v < 0.0f) return; out[i] = b[i / 3]; }", ""),
         ("{ int& j = i; out[j] = a[j]; }", "&out[i_first]"),
         ("out[i] = a[i + 1];", "(size_t)&a[1] % 16 == 0"),
@@ -130,8 +139,12 @@ __global__ void k(const float* a, float* out, int w, int h) {
     ("body", "reason"),
     [
         ("out[i] = a[i] + a[i + 1];", "items share elements of `a`"),
-        ("if (b[i] > 0.0f) out[i] = a[i];", "of `a` its items"),
-        ("for (int j = 0; j < n; ++j) out[i] += a[j * n + i];", "of `out` its items"),
+        ("if (b[i] > 0.0f) out[i] = a[i];", "`out` is stored for some items alone"),
+        ("{ if (b[i] > 0.0f) out[i] = a[i]; if (b[i] <= 0.0f) out[i] = 1.0f; }", "stored for some"),
+        ("{ out[i] = 0.0f; if (b[i] > 0.0f) out[i + n] = 1.0f; }", "stored for some items alone"),
+        ("{ for (int j = 0; j < n; ++j) out[i] = a[i] * b[j]; }", "for some items alone"),
+        ("out[i] = a[i] + (i > 0 ? a[i - 1] : 0.0f);", "items share elements of `a`"),
+        ("for (int j = 0; j < n; ++j) out[i] += a[j * n + i];", "for some items alone"),
         ("out[i] = a[i] + threadIdx.x;", "more than its index"),
         ("{ out[i] = a[i]; __syncthreads(); }", "wait for each other"),
         ("out[i] = __shfl_xor_sync(~0u, a[i], 1);", "exchange"),
@@ -151,12 +164,52 @@ def test_refused(body: str, reason: str) -> None:
         ("if (i < n) ", "", "how many items there are"),
         ("cdiv(n, 32)", "cdiv(n, 16)", "how many items there are"),
         ("if (i < n)", "float v = b[0]; if (v > 1.0f || i < n)", "how many items there are"),
-        ("if (i < n)", "float v = 2.0f; v += 1.0f; if (i < n)", "of `a` its items do not"),
+        ("if (i < n)", "float v = 2.0f; v += 1.0f; if (i < n)", "for some items alone"),
     ],
 )
 def test_a_guard_that_does_not_bound_the_items_is_refused(old: str, new: str, reason: str) -> None:
     text = MAP % "out[i] = a[i];"
     assert reason in refused(coarsen(kernel(text.replace(old, new)), ONE))[0]
+
+
+SOME = """\
+#pragma optiml launch k grid(cdiv(w, 32), h) block(32)
+__global__ void k(const float* a, const float* b, const float* c, float* out, int w, int h) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, at = blockIdx.y * w + i;
+    if (i < w) out[at] = c[at] > 0.0f ? a[at] : (at & 1 ? b[2 * i] : b[2 * i + 1]);
+}
+"""
+
+
+@pytest.mark.parametrize("w", [64, 131])
+@pytest.mark.parametrize("h", ["h", "h + 1"])
+def test_what_some_items_load_comes_by_vectors_where_sizes_say_that_it_is_there(
+    w: int, h: str
+) -> None:
+    arrays = {
+        "a": Array("f4", (h, "w")), "b": Array("f4", ("2 * w",)),
+        "c": Array("f4", ("h", "w")), "out": Array("f4", ("h", "w"), "zeros"),
+    }  # fmt: skip
+    sizes, others = {"h": 3, "w": w}, {"h": 2, "w": w // 2}
+    facts = Stand(Made("one", SOME, arrays, sizes, others)).facts(SOME)
+    found = applied(coarsen(kernel_of(SOME, facts), ONE)).program.text
+    assert {"float4*>(&a[", "float4*>(&b["} <= {*re.findall(r"float4\*>\(&\w\[", found)}
+    assert "require size(a) >= size(c)" in found
+    assert "require size(b) >= w * 2" in found
+    assert end_of(SOME, found, arrays, sizes, others) == "same"
+
+
+def test_what_some_items_load_stays_with_each_of_them_where_nobody_says_so() -> None:
+    arrays = {
+        "a": Array("f4", ("h", "w")), "b": Array("f4", ("w",)),
+        "c": Array("f4", ("h", "w")), "out": Array("f4", ("h", "w"), "zeros"),
+    }  # fmt: skip
+    text = SOME.replace("at & 1 ? b[2 * i] : b[2 * i + 1]", "i < w / 2 ? b[2 * i] : b[0]")
+    sizes, others = {"h": 3, "w": 64}, {"h": 2, "w": 30}
+    facts = Stand(Made("one", text, arrays, sizes, others)).facts(text)
+    found = applied(coarsen(kernel_of(text, facts), ONE)).program.text
+    assert "&b[" not in found
+    assert end_of(text, found, arrays, sizes, others) == "same"
 
 
 GATHER = """\

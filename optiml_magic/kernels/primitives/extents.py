@@ -1,0 +1,53 @@
+"""What a launch asks of the sizes of arrays, for vectors to load what items may leave alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from optiml_magic.errors import SourceError
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.items import Items
+from optiml_magic.kernels.primitives.sizes import measured
+from optiml_magic.kernels.primitives.tabled import passed
+from optiml_magic.source.expressions import Expression, parse_expression
+
+
+def existing(kernel: Kernel, group: Items, count: Expression, sure: Sequence[Items]) -> str | None:
+    """The condition under which an array has the elements of ``count`` items, as a launch says it.
+
+    It has them as well where ``sure`` ones, which every item takes, lie at the same places of an
+    array that is no larger. None where nothing says so, or where it is not so at the measured
+    sizes.
+    """
+    own, first = _size(kernel, group), group.index.value
+    if own is None:
+        return None
+    if first is not None and first >= 0:
+        asked = [f"{own} >= {_end(count, group.apart, first)}"]
+    else:
+        alike = [g for g in sure if (g.index, g.apart) == (group.index, group.apart)]
+        asked = [f"{own} >= {size}" for g in alike if (size := _size(kernel, g)) is not None]
+    for condition in asked:
+        try:
+            if measured(kernel, parse_expression(condition)):
+                return condition
+        except SourceError:  # it reads what another launch is given
+            continue
+    return None
+
+
+def _end(count: Expression, apart: int, first: int) -> str:
+    words = str(count)
+    if apart > 1:
+        words = f"{words} * {apart}" if words.isidentifier() else f"({words}) * {apart}"
+    return f"{words} + {first}" if first else words
+
+
+def _size(kernel: Kernel, group: Items) -> str | None:
+    """How many elements an array has, in the words of the launch; None where these are others."""
+    facts, name = kernel.facts, passed(kernel, group.array)
+    known = facts.arrays.get(group.array) if facts is not None else None
+    if known is None or name is None or known.role == "scratch":
+        return None
+    return f"size({name})" if known.nbytes == prod(known.shape) * group.size else None
