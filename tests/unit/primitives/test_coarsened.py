@@ -34,8 +34,10 @@ ONE = Coarse(0, 2, 32)
         ("{ out[2 * i] = a[i]; out[2 * i + 1] = b[i]; }", "float out_items[ITEMS * 8]"),
         ("{ if (b[i] > 1.0f) out[i] = a[i]; else out[i] = 2.0f * b[i]; }", "const float4*>(&b["),
         (
-            "{ float v = b[i]; if (v < 0.0f) out[i] = -v; else if (v < 1.0f && i > 5) out[i] = v;"
-            + " else out[i] = i > 9 ? a[i] : 3.0f; }",
+            (
+                "{ float v = b[i]; if (v < 0.0f) out[i] = -v; else if (v < 1.0f && i > 5) "
+                "out[i] = v; else out[i] = i > 9 ? a[i] : 3.0f; }"
+            ),
             "float4*>(&out[i_first])",
         ),
         ("{ float v = a[i]; if (v < 0.0f) return; out[i] = b[i / 3]; }", ""),
