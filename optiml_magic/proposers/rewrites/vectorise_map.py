@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sizes import threads
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
+from optiml_magic.kernels.primitives.written import written
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -36,7 +37,7 @@ class VectoriseMap(KernelRule):
     """Element by element: activations, blends, copies, biases, one item of a few fields each."""
 
     name = "vectorise_map"
-    before = (unstaged, bounded, unstrided, linear, in_full, single, flat)
+    before = (unstaged, bounded, unstrided, linear, in_full, single, flat, written)
     teaches = (
         "Each thread loaded and stored one element of an array by an instruction of its own. A "
         "thread that takes several neighbours loads 16 bytes at once, so the same bytes need a "

@@ -161,4 +161,32 @@ def some(rng: Random) -> Made:
     return Made("some", text, arrays, *sizes, {"a": rng.choice([0.5, 2.0])})
 
 
-FAMILY = (fields, fields, halves, lines, gathered, some)
+def planes(rng: Random) -> Made:
+    """A short loop over the planes or the fields of an item."""
+    count = rng.choice([2, 3, 4, 5])
+    place = rng.choice(["k * n + i", "i + n * k", f"i * {count} + k"])
+    begin, test, step = rng.choice(
+        [("0", f"k < {count}", "++k"), (f"{count - 1}", "k >= 0", "k--"), ("1", f"k < {count}", "k += 2")]
+    )  # fmt: skip
+    head = f"for (int k = {begin}; {test}; {step})"
+    body = rng.choice(
+        [
+            f"float s = 0.0f;\n{head} s += x[{place}] * w[k];\nout[i] = s;",
+            f"{head} out[{place}] = {value(rng, [f'x[{place}]', 'y[i]', 'w[k]'])};",
+            f"float v[{count}] = {{}};\n{head} v[k] = x[{place}];\n"
+            f"{head} out[{place}] = v[k] * v[{count - 1} - k] + y[i];",
+            f"float s = y[i];\n{head} {{ if (x[{place}] > s) s = x[{place}]; }}\nout[i] = s;",
+        ]
+    )
+    parameters = "const float* x, const float* y, const float* w, float* out, int n"
+    arrays = {
+        "x": Array("f4", (f"{count} * n",)),
+        "y": Array("f4", ("n",)),
+        "w": Array("f4", (f"{count}",)),
+        "out": Array("f4", (f"{count} * n",), "zeros"),
+    }
+    sizes = [{"n": rng.choice(_LONG)} for _ in "12"]
+    return Made("planes", _one(rng, parameters, "n", body, False), arrays, *sizes, {})
+
+
+FAMILY = (fields, fields, halves, lines, gathered, some, planes)
