@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Name
+from optiml_magic.kernels.expressions import Expr, Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
@@ -21,7 +21,7 @@ from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import Condition
-from optiml_magic.kernels.tree import Block, Declare, Loop, Variable, walk
+from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Variable, walk
 from optiml_magic.source.directives import TuneDirective
 
 
@@ -137,6 +137,7 @@ class _Vectorising:
         self._start, self._stop = axis.start, axis.stop
         self.variable: Variable = axis.variable
         self.groups = self._groups()
+        self.beside = self._beside()
         if not self.groups:
             raise NotLegal("it reads no consecutive elements one by one", loop.line)
         widest = WIDEST // max(group.size for group in self.groups)
@@ -151,21 +152,65 @@ class _Vectorising:
         for access in self.effects.accesses(self.loop):
             found.setdefault(access.array, []).append(access)
         groups = []
-        for array, accesses in found.items():
-            form = accesses[0].index
-            if form is None or not all(self._consecutive(a, form) for a in accesses):
-                continue
-            sure = [self._always(a.guard) for a in accesses]
-            if not any(sure) or not all(s or a.mode == "load"
-                                        for a, s in zip(accesses, sure, strict=True)):  # fmt: skip
-                continue
+        for array, every in found.items():
             others = [a for name, more in found.items() if name != array for a in more
                       if self.effects.same(name, array)]  # fmt: skip
-            writes = any(a.mode == "store" for a in (*accesses, *others))
-            if writes and any(a.index != form for a in others):
-                continue
-            groups.append(Items(array, form, tuple(accesses)))
+            if any(a.mode != "load" for a in (*every, *others)):
+                alike = every[0].index is not None and all(a.index == every[0].index
+                                                           for a in (*every, *others))  # fmt: skip
+                clusters = [every] if alike else []
+            else:
+                clusters = self._rows(every)
+            groups += [Items(array, form, tuple(own)) for own in clusters
+                       if (form := own[0].index) is not None and self._is_group(own)]  # fmt: skip
         return groups
+
+    def _is_group(self, accesses: Sequence[Access]) -> bool:
+        """Whether vectors may bring and take these, of which each takes the same element."""
+        form = accesses[0].index
+        sure = [self._always(a.guard) for a in accesses]
+        return (
+            form is not None
+            and all(self._consecutive(a, form) for a in accesses)
+            and any(sure)
+            and all(s or a.mode == "load" for a, s in zip(accesses, sure, strict=True))
+        )
+
+    def _rows(self, loads: Sequence[Access]) -> list[list[Access]]:
+        """The loads that vectors may bring: of those a constant apart the likeliest ones alone.
+
+        They are where the first round's is aligned if the array is, and of these as many as may be.
+        """
+        found: dict[Polynomial, list[Access]] = {}
+        for access in loads:
+            if access.index is not None:
+                found.setdefault(access.index, []).append(access)
+        rows: list[list[Polynomial]] = []
+        for form in (form for form, own in found.items() if self._is_group(own)):
+            near = next((row for row in rows if (form - row[0]).value is not None), None)
+            if near is None:
+                rows.append([form])
+            else:
+                near.append(form)
+        best = (max(row, key=lambda f: (not self._behind(f), len(found[f]))) for row in rows)
+        return [found[form] for form in best]
+
+    def _behind(self, form: Polynomial) -> int:
+        """How many elements an index lies behind what is told by names alone."""
+        own = form.without([self.axis.name]) - self._start
+        return next((factor for monomial, factor in own.terms if not monomial), 0)
+
+    def _beside(self) -> dict[Access, tuple[Items, int]]:
+        """Loads that lie so many elements from one that a vector brings, and are in it mostly."""
+        found = {}
+        for group in self.groups:
+            for access in self.effects.accesses(self.loop):
+                if access.array != group.array or access in group.accesses or access.index is None:
+                    continue
+                apart = (access.index - group.index).value
+                if apart and self._consecutive(access, access.index):
+                    found[access] = group, apart
+        return found
 
     def _consecutive(self, access: Access, form: Polynomial) -> bool:
         """Whether a round that takes an element takes the one behind that of the round before."""
@@ -200,7 +245,10 @@ class _Vectorising:
         stop = speller.form(speller.local(self._stop))
         whole, first, k = (old.fresh(n) for n in (f"whole_{name}", f"{name}_first", f"{name}_item"))
         whole = whole if self.whole is None else self.whole.name
-        items = {g.array: old.fresh(f"{g.array.replace('.', '_')}_items") for g in self.groups}
+        items: dict[Items, str] = {}
+        for group in self.groups:
+            named = f"{group.array.replace('.', '_')}_items"
+            items[group] = old.fresh(named, *items.values())
         own = self.tests(speller, self.width) if self.whole is None else self.whole.tests
         tests = " && ".join(own)
         const = "" if "const" in self.words else "const "
@@ -247,11 +295,11 @@ class _Vectorising:
         body = self.old.show(self.loop.body)
         return f"for ({self.words}{name} = {start}; {name} < {stop}; ++{name}) {body}"
 
-    def _body(self, items: Mapping[str, str], first: str, k: str, speller: LocalSpeller) -> str:
+    def _body(self, items: Mapping[Items, str], first: str, k: str, speller: LocalSpeller) -> str:
         swaps: dict[Node, Node] = {}
         before, after = [], []
         for group in self.groups:
-            own = items[group.array]
+            own = items[group]
             at = speller.address(self._at(group.index, first, speller))
             before.append(group.declared(own, self.width, self.many))
             here, there, each = own, f"&{group.array}[{at}]", ""
@@ -266,6 +314,10 @@ class _Vectorising:
                 after.append(each + group.stored(self.width, here, there))
             for access in group.accesses:
                 swaps[element(self.effects, access) or access.node] = text(f"{own}[{k}]")
+        for access, (group, apart) in self.beside.items():
+            place = element(self.effects, access)
+            if place is not None and abs(apart) < self.width:
+                swaps[place] = text(self._near(place, items[group], k, apart))
         inner = self.old.show_inside(self.loop.body, swaps)
         used = self._used(swaps)
         const = "" if "const" in self.words else "const "
@@ -275,8 +327,17 @@ class _Vectorising:
              *count, inner, "}", *after]
         )  # fmt: skip
 
+    def _near(self, place: Expr, own: str, k: str, apart: int) -> str:
+        """An element of the vector, where it is in there, else loaded as it was."""
+        there = f"{k} + {apart} < {self.many}" if apart > 0 else f"{k} >= {-apart}"
+        index = f"{k} + {apart}" if apart > 0 else f"{k} - {-apart}"
+        shown = self.old.show(Evaluate(None, 0, place)).strip().removesuffix(";")
+        return f"({there} ? {own}[{index}] : {shown})"
+
     def _used(self, swaps: Mapping[Node, Node]) -> bool:
         """Whether the body asks for the counter still."""
+        if self.beside:
+            return True
         body = edited(self.loop.body, swaps)
         return any(
             isinstance(e, Name) and e.variable is self.variable

@@ -173,8 +173,10 @@ def planes(rng: Random) -> Made:
         [
             f"float s = 0.0f;\n{head} s += x[{place}] * w[k];\nout[i] = s;",
             f"{head} out[{place}] = {value(rng, [f'x[{place}]', 'y[i]', 'w[k]'])};",
-            f"float v[{count}] = {{}};\n{head} v[k] = x[{place}];\n"
-            f"{head} out[{place}] = v[k] * v[{count - 1} - k] + y[i];",
+            (
+                f"float v[{count}] = {{}};\n{head} v[k] = x[{place}];\n"
+                f"{head} out[{place}] = v[k] * v[{count - 1} - k] + y[i];"
+            ),
             f"float s = y[i];\n{head} {{ if (x[{place}] > s) s = x[{place}]; }}\nout[i] = s;",
         ]
     )
@@ -189,4 +191,32 @@ def planes(rng: Random) -> Made:
     return Made("planes", _one(rng, parameters, "n", body, False), arrays, *sizes, {})
 
 
-FAMILY = (fields, fields, halves, lines, gathered, some, planes)
+def beside(rng: Random) -> Made:
+    """Elements and those beside them: of a row for each thread, or counted by all threads."""
+    dtype = rng.choice(["f4", "u1", "i4"])
+    by = rng.choice([1, 1, 2, 5])
+    if rng.choice([0, 1]):
+        place, edges, scope = "i * w + c", "c", "w"
+        pattern = "float s = 0.0f;\nfor (int c = 0; c < w; ++c) {{ {0} }}\nout[i] = s;"
+        update, count = "s += {0};", "n"
+    else:
+        place, edges, scope = "i", "i", "n"
+        pattern, update, count = "{0}", "atomicAdd(&out[w & 3], {0});", "n"
+    own, before, after = (_read(dtype, f"x[{place}{p}]") for p in ("", f" - {by}", f" + {by}"))
+    body = rng.choice(
+        [
+            f"if ({own} > a && ({edges} < {by} || {before} <= a)) {update.format('1.0f')}",
+            f"if ({edges} >= {by} && {own} > {before}) {update.format('2.0f')}",
+            f"if ({own} < a && {edges} + {by} < {scope} && {after} >= a) {update.format(own)}",
+            f"if ({edges} >= {by} && {edges} + {by} < {scope}) "
+            + update.format(f"{before} - {own} + {after}"),
+        ]
+    )
+    parameters = f"const {_KINDS[dtype]}* x, float* out, float a, int n, int w"
+    arrays = {"x": Array(dtype, ("n", "w")), "out": Array("f4", ("n + 4",), "zeros")}
+    text = _one(rng, parameters, count, pattern.format(body), False)
+    sizes = [{"n": rng.choice(_LONG), "w": rng.choice([16, 33, 64])} for _ in "12"]
+    return Made("beside", text, arrays, *sizes, {"a": rng.choice([0.5, 2.0])})
+
+
+FAMILY = (fields, fields, halves, lines, gathered, some, planes, beside)

@@ -8,7 +8,9 @@ from optiml_magic.kernels.primitives.counted import all_counted, counted
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.vectors import vectorise
 from tests.present import sampled
+from tests.rewriting.writing import Array
 
+from .alike import end_of
 from .running import same
 from .shapes import ROWS, accesses, applied, kernel, refused
 
@@ -137,7 +139,7 @@ def test_rows_that_begin_anywhere_have_a_head_up_to_an_aligned_element() -> None
         ("for (int c = 0; c < w; ++c) s += a[c * w + r];", "it reads no consecutive elements"),
         ("for (int c = 0; c < w; ++c) if (c & 1) s += a[r * w + c];", "it reads no consecutive"),
         ("for (int c = 0; c < w; c += 2) s += a[r * w + c];", "the loop does not count up by one"),
-        ("for (int c = 0; c < w; ++c) s += a[r * w + c] + a[r * w + c + 1];", "it reads no con"),
+        ("for (int c = 1; c < w; ++c) out[r * w + c] = out[r * w + c - 1] * 2;", "it reads no con"),
     ],
 )
 def test_what_is_not_consecutive_is_refused(body: str, reason: str) -> None:
@@ -197,3 +199,42 @@ def test_what_goes_from_round_to_round_goes_on_in_strips(body: str, strips: int,
 )
 def test_strips_do_not_cross_what_a_round_leaves_to_the_next(body: str) -> None:
     assert refused(vectorise(kernel(ROWS % body), 0, strips=(8,)))[0].startswith("it reads no")
+
+
+BESIDE = {
+    "behind": ("for (int c = 1; c < w; ++c) s += a[r * w + c] * a[r * w + c - 1];", 1),
+    "ahead": ("for (int c = 0; c + 2 < w; ++c) s += a[r * w + c + 2] - a[r * w + c];", 1),
+    "both": (("for (int c = 1; c < w - 1; ++c)"
+             " s += a[r * w + c - 1] * a[r * w + c + 1] + a[r * w + c];"), 1),
+    "test": (("for (int c = 0; c < w; ++c)"
+             " if (a[r * w + c] > 0.5f && (c == 0 || a[r * w + c - 1] < 0.5f)) s += 1;"), 1),
+    "far": ("for (int c = 0; c + 9 < w; ++c) s += a[r * w + c] * a[r * w + c + 9];", 1),
+    "rows": ("for (int c = 0; c < w; ++c) s += a[r * w + c] * a[at[r] * w + c];", 2),
+    "gather": ("for (int c = 0; c < w; ++c) s += a[r * w + c] * a[at[r] + c * 3 % w];", 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BESIDE)
+@pytest.mark.parametrize("wide", sampled([64, 70], 2))
+@pytest.mark.parametrize("strips", [(), (8, 16)])
+def test_loads_beside_a_vector_are_in_it_mostly(
+    name: str, wide: int, strips: tuple[int, ...]
+) -> None:
+    body, vectors = BESIDE[name]
+    text = ROWS % f"float s = 0; {body} out[r] = s;"
+    made = applied(vectorise(kernel(text), 0, strips=strips))
+    assert made.program.text.count("reinterpret_cast<const float4*>") == vectors
+    assert ("(c_item " in made.program.text) == (name not in ("far", "rows", "gather"))
+    arrays = {
+        "a": Array("f4", ("h", "w")),
+        "at": Array("i4", ("h",), "below h"),
+        "out": Array("f4", ("h",), "zeros"),
+    }
+    sizes = {"h": 33, "w": wide}
+    assert end_of(text, made.program.text, arrays, sizes, {"h": 3, "w": 21}) == "same"
+
+
+def test_of_neighbours_one_that_is_aligned_is_the_vector() -> None:
+    text = vectors("for (int c = 0; c < w; ++c) { s += a[r * w + c + 1]; s += a[r * w + c + 1]"
+                   " * a[r * w + c]; } out[r] = s;".replace("for", "float s = 0; for", 1))  # fmt: skip
+    assert "(size_t)&a[r * w] % 16 == 0" in text

@@ -24,7 +24,9 @@ SHAPES = {"a": ("4 * n",), "b": ("4 * n",), "out": ("4 * n",)}
 
 
 def test_every_round_has_its_own_number() -> None:
-    text = TEXT % "#pragma unroll\n    for (int k = 1; k < 6; k += 2) s += a[k * n + i]; out[i] = s;"
+    text = (
+        TEXT % "#pragma unroll\n    for (int k = 1; k < 6; k += 2) s += a[k * n + i]; out[i] = s;"
+    )
     after = applied(written(kernel(text))).program.text
     assert [f"const int k = {at};" in after for at in range(6)] == [0, 1, 0, 1, 0, 1]
     assert "for (" not in after
@@ -37,10 +39,10 @@ def test_every_round_has_its_own_number() -> None:
         ("for (int k = 0; k < 4; k++) s += a[k * n + i] * b[k]; out[i] = s;", 5),
         ("for (int k = 3; k >= 0; --k) out[k * n + i] = a[k * n + i];", 8),
         ("for (int k = 0; k < 3; ++k) out[3 * i + k] = a[3 * i + k] * b[i];", 7),
-        ("float g[4]; for (int k = 0; k < 4; ++k) { float v = a[i + k * n]; g[k] = v * v; }"
-         " for (int k = 0; k < 4; ++k) s += g[k]; out[i] = s;", 5),
-        ("for (int p = 0; p < 2; ++p) for (int c = 0; c < 2; ++c)"
-         " { out[(2 * p + c) * n + i] = p ? a[c * n + i] : b[i]; }", 4),
+        (("float g[4]; for (int k = 0; k < 4; ++k) { float v = a[i + k * n]; g[k] = v * v; }"
+         " for (int k = 0; k < 4; ++k) s += g[k]; out[i] = s;"), 5),
+        (("for (int p = 0; p < 2; ++p) for (int c = 0; c < 2; ++c)"
+         " { out[(2 * p + c) * n + i] = p ? a[c * n + i] : b[i]; }"), 4),
         ("if (n > 3) for (unsigned k = 0; k < 2; ++k) { out[k * n + i] = b[k * n + i]; }", 4),
     ],
 )  # fmt: skip
@@ -74,7 +76,9 @@ def test_other_loops_stay(body: str) -> None:
 
 
 def test_of_loops_in_each_other_as_many_rounds_as_there_may_be() -> None:
-    body = "for (int p = 0; p < 9; ++p) for (int c = 0; c < 4; ++c) s += a[c * n + i] * p; out[i] = s;"
+    body = (
+        "for (int p = 0; p < 9; ++p) for (int c = 0; c < 4; ++c) s += a[c * n + i] * p; out[i] = s;"
+    )
     after = applied(written(kernel(TEXT % body))).program.text
     assert "for (int p = 0" in after
     assert "const int c = 3;" in after
