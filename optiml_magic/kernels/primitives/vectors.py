@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Expr, Name
+from optiml_magic.kernels.expressions import Binary, Expr, Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
@@ -242,7 +242,7 @@ class _Vectorising:
         old, loop, name = self.old, self.loop, self.variable.name
         speller = speller_before(old, self.effects, loop)
         start = speller.form(speller.local(self._start))
-        stop = speller.form(speller.local(self._stop))
+        stop = self._end() or speller.form(speller.local(self._stop))
         whole, first, k = (old.fresh(n) for n in (f"whole_{name}", f"{name}_first", f"{name}_item"))
         whole = whole if self.whole is None else self.whole.name
         items: dict[Items, str] = {}
@@ -288,6 +288,16 @@ class _Vectorising:
             [TuneDirective(many, tuple(sorted(self.strips)), self.strips[0])] if self.strips else []
         )
         return old.rewritten(body_now, directives=tunes)
+
+    def _end(self) -> str:
+        """The local that holds where the loop ends; empty where there is none.
+
+        Its type is then certain, where ``min`` of two types, spelled anew, is ambiguous.
+        """
+        match self.loop.test:
+            case Binary(op="<", left=Name(variable=own), right=Name(name=name, variable=end)):
+                return name if own is self.variable and end in self.effects.lasting else ""
+        return ""
 
     def _again(self, start: str, stop: str) -> str:
         """The loop as it was, from one place to another."""

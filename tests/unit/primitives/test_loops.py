@@ -238,3 +238,14 @@ def test_of_neighbours_one_that_is_aligned_is_the_vector() -> None:
     text = vectors("for (int c = 0; c < w; ++c) { s += a[r * w + c + 1]; s += a[r * w + c + 1]"
                    " * a[r * w + c]; } out[r] = s;".replace("for", "float s = 0; for", 1))  # fmt: skip
     assert "(size_t)&a[r * w] % 16 == 0" in text
+
+
+def test_where_a_loop_ends_keeps_its_type() -> None:
+    body = (
+        "const long long end = min((long long)w, 40LL); float s = 0;"
+        " for (long long c = 0; c < end; ++c) s += a[r * w + c]; out[r] = s;"
+    )
+    text = ROWS % body
+    made = applied(vectorise(kernel(text), 0))
+    assert "? end / 4 * 4 : 0" in made.program.text
+    same(text, made, {"a": ("h", "w"), "at": ("i4", "h"), "out": ("h",)}, {"h": 33, "w": 64})
