@@ -27,8 +27,8 @@ def apart(program: Program) -> Program:
     there are many.
     """
     steps = program.alternatives
-    for own, count in Counter(named(launch) for step in steps for launch in step).items():
-        alone = all(len(step) == 1 for step in steps if own in map(named, step))
+    for own, count in Counter(kernel_of(launch) for step in steps for launch in step).items():
+        alone = all(len(step) == 1 for step in steps if own in map(kernel_of, step))
         if 1 < count <= _MOST and alone:
             try:
                 program = _copied(program, own)
@@ -50,13 +50,13 @@ def facts_apart(facts: Facts | None, before: Program, after: Program) -> Facts |
     return replace(facts, launches=known)
 
 
-def named(launch: LaunchDirective) -> str:
+def kernel_of(launch: LaunchDirective) -> str:
     """The kernel that a launch names, without template arguments; nothing where it names none."""
     return split_name(launch.kernel or "")[0]
 
 
 def _copied(program: Program, own: str) -> Program:
-    first, *others = (launch for launch in program.launches if named(launch) == own)
+    first, *others = (launch for launch in program.launches if kernel_of(launch) == own)
     kernel = Kernel(program, first)
     function, unit, raw = kernel.function, kernel.unit, program.text.encode()
     start, end = declaration(unit, function)

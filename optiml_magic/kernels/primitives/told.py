@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from optiml_magic.kernels.primitives.apart import named
+from optiml_magic.kernels.primitives.apart import kernel_of
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.model.facts import Facts
 from optiml_magic.source.directives import LaunchDirective
@@ -27,7 +27,7 @@ def told(program: Program, inputs: Mapping[str, int]) -> Program:
     Kernels with several launches stay as they are, and so do those that have the name themselves.
     """
     for at, launch in enumerate(program.launches):
-        alone = [named(d) for d in program.launches].count(named(launch)) == 1
+        alone = [kernel_of(d) for d in program.launches].count(kernel_of(launch)) == 1
         if alone and _sizes(program, launch, inputs):
             try:
                 program = _made(program, program.launches[at], inputs)
