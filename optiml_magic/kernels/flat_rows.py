@@ -18,7 +18,7 @@ from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.formals import declared, parameters, text_of
 from optiml_magic.source.notes import Note
-from optiml_magic.source.syntax import Syntax, name_of, parse, walk
+from optiml_magic.source.syntax import Syntax, in_macros, name_of, parse, walk
 from optiml_magic.source.values import constants
 
 _GREATEST = 2**31 - 1
@@ -60,13 +60,11 @@ def flat_rows(text: str, defines: Mapping[str, int] | None = None) -> tuple[str,
 
 
 def _rows(function: Node, body: Node, syntax: Syntax, known: Mapping[str, int]) -> Iterator[_Rows]:
-    macros = "\n".join(text_of(n) for n in walk(syntax.root) if n.type.startswith("preproc_")
-                       and n.type.endswith("def"))  # fmt: skip
     for node in parameters(function):
         declarator = node.child_by_field_name("declarator")
         extents = _extents(declarator)
         name = declared(declarator).name
-        if extents is None or not name or re.search(rf"\b{re.escape(name)}\b", macros):
+        if extents is None or not name or in_macros(syntax, name):
             continue
         uses = [n for n in walk(body) if n.type == "identifier" and text_of(n) == name]
         if all(_indexed(use) for use in uses):

@@ -20,7 +20,7 @@ from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.formals import declared, parameters, text_of
 from optiml_magic.source.notes import Note
 from optiml_magic.source.program import parse_program
-from optiml_magic.source.syntax import Syntax, name_of, parse, walk
+from optiml_magic.source.syntax import Syntax, in_macros, name_of, parse, walk
 
 _BROAD = frozenset({"array_declarator", "function_declarator", "reference_declarator"})
 
@@ -149,9 +149,7 @@ def _apart(packed: _Packed, syntax: Syntax, body: Node) -> Iterator[Edit]:
     yield Edit(packed.node.start_byte, packed.node.end_byte, ", ".join(spelled))
     uses = [n for n in walk(body) if n.type == "identifier" and text_of(n) == packed.name]
     found = [_use(node) for node in uses]
-    macros = "\n".join(text_of(n) for n in walk(syntax.root) if n.type.startswith("preproc_")
-                       and n.type.endswith("def"))  # fmt: skip
-    hidden = re.search(rf"\b{re.escape(packed.name)}\b", macros)
+    hidden = in_macros(syntax, packed.name)
     if not hidden and all(use is not None and text_of(use[1]) in packed.names for use in found):
         for node, field in filter(None, found):
             yield Edit(node.start_byte, node.end_byte, packed.names[text_of(field)])

@@ -63,6 +63,17 @@ def walk(node: Node) -> Iterator[Node]:
         stack.extend(reversed(current.children))
 
 
+def in_macros(syntax: Syntax, name: str) -> bool:
+    """Whether a macro that the text defines has this word in it."""
+    word = re.compile(rf"\b{re.escape(name)}\b".encode())
+    return any(
+        node.type.startswith("preproc_")
+        and node.type.endswith("def")
+        and word.search(node.text or b"")
+        for node in walk(syntax.root)
+    )
+
+
 def parse(text: str) -> Syntax:
     """The tree of ``text``; a text with errors still gives a tree, with ERROR nodes in it."""
     try:
