@@ -19,24 +19,19 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from optiml_magic.bench.beside import _OFF, Beside, _error, _on_card, _readied
-from optiml_magic.bench.entry import Entry
+from optiml_magic.bench.beside import in_turn
 from optiml_magic.bench.machine import hardware, versions
-from optiml_magic.bench.peers import OurKernel, copied
+from optiml_magic.bench.peers import OurKernel
 from optiml_magic.bench.row import BEST, INPUT
 from optiml_magic.bench.suite import chosen
 from optiml_magic.calling import Kernels
-from optiml_magic.devices.base import Sampling
 from optiml_magic.devices.choice import choose
-from optiml_magic.devices.functions import line_of, sampled
+from optiml_magic.devices.functions import line_of
 from optiml_magic.optimize import evaluate_once, prepared
 from optiml_magic.settings import resolve
 
 FOLDER = Path(__file__).with_name("by_hand")
 HAND = "by hand"
-SAMPLING = Sampling(least=8, most=40, seconds=2.5)
 
 
 def main() -> None:
@@ -90,50 +85,22 @@ def checked(name: str) -> bool:
 
 def measured(name: str, best: str, settings: Any) -> dict[str, Any]:
     (entry,) = chosen([name], None)
-    task = entry.task("full")
+    task, sizes = entry.task("full"), entry.sizes("full")
     kernels = Kernels.of(prepared(task, settings), settings)
     texts = {BEST: best, INPUT: task.text, HAND: (FOLDER / f"{name}.cu").read_text()}
     parties = [OurKernel(party, kernels(text)) for party, text in texts.items()]
-    found = Beside(against="the best that was found")
-    timed(entry, parties, found)
+
+    def right(values: dict[str, Any]) -> tuple[tuple[Any, ...], str]:
+        outputs = parties[0].arrays(parties[0].ready(values)())
+        return tuple(output.copy() for output in outputs), "the best that was found"
+
+    found = in_turn(entry, parties, sizes, 0, right)
     return {
-        "sizes": dict(entry.sizes("full")),
+        "sizes": dict(sizes),
         "seconds": {n: statistics.median(mine) for n, mine in found.samples.items()},
         "samples": found.samples, "how": found.how, "errors": found.errors,
         "failed": found.failed, "against": found.against,
     }  # fmt: skip
-
-
-def timed(entry: Entry, parties: list[OurKernel], found: Beside) -> None:
-    import cupy as cp
-
-    drawn = entry.inputs(np.random.default_rng(0), **entry.sizes("full"))
-    values = {n: _on_card(cp, value) for n, value in drawn.items()}
-    right = compared(cp, parties, values, found)
-    made = {party.name: _readied(cp, party, values, found) for party in right}
-    ready = {n: one for n, one in made.items() if one}
-    if ready:
-        samples = sampled(cp, list(ready.values()), SAMPLING)
-        found.samples.update(zip(ready, samples, strict=True))
-    cp.cuda.Device().synchronize()
-
-
-def compared(
-    cp: Any, parties: list[OurKernel], values: dict[str, Any], found: Beside
-) -> list[OurKernel]:
-    """Those whose outputs are the found program's, which is the first of the parties."""
-    right: list[OurKernel] = []
-    expected: tuple[Any, ...] = ()
-    for party in parties:
-        outputs = party.arrays(party.ready(copied(values))())
-        cp.cuda.Device().synchronize()
-        expected = expected or tuple(o.copy() for o in outputs)
-        found.errors[party.name] = error = _error(cp, outputs, expected)
-        if party.name == INPUT or error <= max(_OFF.get(o.dtype.str[1:], 0.0) for o in outputs):
-            right.append(party)
-        else:
-            found.failed[party.name] = f"off by {error:.2g} of the largest value"
-    return right
 
 
 def told(line: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ The method is that of ``devices/functions.py``, and samples are taken in rounds 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +37,10 @@ class Beside:
     against: str = ""
 
 
+#: The outputs that are right at these values, and whose they are; none where nobody says.
+Wanted = Callable[[dict[str, Any]], tuple[tuple[Any, ...], str]]
+
+
 def beside(
     entry: Entry,
     original: Kernel,
@@ -51,30 +55,43 @@ def beside(
 
     ``with_reference`` the reference itself is a peer, with CuPy where it says NumPy.
     """
-    import cupy as cp
-
-    found = Beside()
     parties: list[Party] = [OurKernel(INPUT, original), OurKernel(BEST, best)]
+    missing: dict[str, str] = {}
     if with_peers:
         others, missing = peers(entry)
         parties += others
         if with_reference:
             parties += running_on_cupy(entry)
-        found.failed.update(missing)
+    found = in_turn(entry, parties, sizes, index, lambda values: wanted(entry, values))
+    found.failed = missing | found.failed
+    if "torch" in sys.modules:
+        sys.modules["torch"].cuda.empty_cache()
+    return found
+
+
+def in_turn(
+    entry: Entry,
+    parties: Sequence[Party],
+    sizes: Mapping[str, int],
+    index: int,
+    right: Wanted,
+) -> Beside:
+    """Time whoever of these has the ``right`` outputs on card ``index``."""
+    import cupy as cp
+
+    found = Beside()
     drawn = entry.inputs(np.random.default_rng(0), **sizes)
     with cp.cuda.Device(index):
         values = {n: _on_card(cp, value) for n, value in drawn.items()}
-        right = _checked(cp, entry, parties, values, found)
+        able = _checked(cp, parties, values, right, found)
         cp.get_default_memory_pool().free_all_blocks()
-        made = {party.name: _readied(cp, party, values, found) for party in right}
+        made = {party.name: _readied(cp, party, values, found) for party in able}
         ready = {name: one for name, one in made.items() if one}
         if ready:
             samples = sampled(cp, list(ready.values()), _SAMPLING)
             found.samples.update(zip(ready, samples, strict=True))
         cp.cuda.Device().synchronize()  # a fault of anybody's is told here at the latest
         cp.get_default_memory_pool().free_all_blocks()
-    if "torch" in sys.modules:
-        sys.modules["torch"].cuda.empty_cache()
     return found
 
 
@@ -83,13 +100,13 @@ def _on_card(cp: Any, value: Any) -> Any:
 
 
 def _checked(
-    cp: Any, entry: Entry, parties: Sequence[Party], values: Mapping[str, Any], found: Beside
+    cp: Any, parties: Sequence[Party], values: Mapping[str, Any], right: Wanted, found: Beside
 ) -> list[Party]:
-    """Those whose outputs are those of double precision, or of the input kernel without any."""
-    right: list[Party] = []
+    """Those whose outputs are right, or the first one's where nobody says what is."""
+    able: list[Party] = []
     expected: tuple[Any, ...] = ()
     try:
-        expected, found.against = wanted(entry, copied(values))
+        expected, found.against = right(copied(values))
     except Exception as problem:  # noqa: BLE001  # whatever a library raises, ours is still timed
         found.failed["double precision"] = line_of(problem)
     for party in parties:
@@ -106,10 +123,10 @@ def _checked(
                     for o in outputs)  # fmt: skip
         # Sums of very many floats by atomics are what they are; the verifier has judged it.
         if found.errors[party.name] <= limit or party.name == INPUT:
-            right.append(party)
+            able.append(party)
         else:
             found.failed[party.name] = f"off by {found.errors[party.name]:.2g} of the largest value"
-    return right
+    return able
 
 
 def _error(cp: Any, outputs: Sequence[Any], expected: Sequence[Any]) -> float:
