@@ -13,6 +13,7 @@ from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.loops import test_of
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import (
     Blank,
@@ -154,6 +155,15 @@ class Effects:
         stored = (a.array for a in self.reading.accesses
                   if a.space == "local" and a.mode != "load" and a.own in inside)  # fmt: skip
         return next((name for name in stored if name not in own and name not in but), "")
+
+    def computes(self, statement: Statement, written: Collection[str]) -> bool:
+        """Whether a statement leaves nothing behind but locals, nor reads what is ``written``."""
+        if self.kept(statement) or any(ends(statement)):
+            return False
+        return not any(
+            a.mode != "load" or not a.array or any(self.same(a.array, w) for w in written)
+            for a in self.accesses(statement)
+        )
 
     def begun_anew(self, variable: Variable, loop: Loop) -> bool:
         """Whether each round gives a local a value before it asks for one, and nobody later does.

@@ -50,6 +50,21 @@ def needed(kernel: Kernel, axis: str, *, loads: bool = False) -> Expression | No
     return Expression(tree, str(Expression(tree, "")))
 
 
+def launched(kernel: Kernel, axis: str) -> Expression | None:
+    """All threads along an axis, also those that do nothing: ``(n + 255) / 256 * 256``."""
+    at = "xyz".index(axis)
+    width = kernel.block[at]
+    if at >= min(len(kernel.launch.grid), len(kernel.launch.block)) or width is None:
+        return None
+    tree = rounded_up(kernel.launch.grid[at].tree, kernel.launch.block[at].tree, width)
+    if tree is None or form_of(tree) is None:
+        return None
+    whole = Expression(tree, "")
+    if not said_alike(kernel, whole.names):
+        return None
+    return parse_expression(f"({whole} + {width - 1}) / {width} * {width}")
+
+
 def said_alike(kernel: Kernel, names: Iterable[str]) -> bool:
     """Whether these mean the same in the launch and in the kernel."""
     given, parameters = kernel.launch.args, [p.name for p in kernel.function.parameters]

@@ -172,8 +172,17 @@ class _Parting:
             else:
                 self.inside.append(statement)
                 break
-        self.inside += todo
+        self.inside += [own for statement in todo for own in self._unnamed(statement)]
         return bound is not False  # without such a guard, what is inside does nothing beyond
+
+    def _unnamed(self, statement: Statement) -> Iterator[Statement]:
+        """A statement without the local that holds the index, which whoever takes items names."""
+        if not isinstance(statement, Declare) or self.holding not in statement.variables:
+            yield statement
+            return
+        for variable in statement.variables:
+            if variable is not self.holding:
+                yield replace(statement, variables=(variable,), span=None)
 
     def _is_guard(self, statement: If, *, last: bool) -> bool:
         """Whether all that follows is done under a test alone."""

@@ -93,7 +93,7 @@ def _alike(
                 and not touched & varying
                 and changed <= fresh
                 and not changed & asked
-                and _is_pure(effects, statement, written)
+                and effects.computes(statement, written)
             )
             if moves:
                 found.append(statement)
@@ -102,17 +102,6 @@ def _alike(
                 asked |= touched
             always = always and not any(ends(statement))
     return found
-
-
-def _is_pure(effects: Effects, statement: Statement, written: set[str]) -> bool:
-    """Whether a statement leaves nothing behind but locals, nor reads what the loop writes."""
-    accesses = effects.accesses(statement)
-    if effects.kept(statement) or any(ends(statement)):
-        return False
-    return not any(
-        a.mode != "load" or not a.array or any(effects.same(a.array, w) for w in written)
-        for a in accesses
-    )
 
 
 def _loads_by_itself(effects: Effects, statements: Sequence[Statement]) -> bool:

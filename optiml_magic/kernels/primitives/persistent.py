@@ -18,6 +18,7 @@ from optiml_magic.kernels.primitives.cutting import TOLD, uses
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import (
     form_of,
+    launched,
     most_threads,
     needed,
     room,
@@ -61,6 +62,7 @@ def persistent(kernel: Kernel, stride: Stride) -> Kernel:
 def elements(kernel: Kernel) -> tuple[Expression, ...]:
     """How many threads do something, along x, and along y and z where blocks have several rows.
 
+    Where that is not certain it is all that are launched: guards hold them back as before.
     Raises NotLegal where a thread may do no other's work.
     """
     rank = max(k + 1 for k, extent in enumerate(kernel.block) if extent != 1 or not k)
@@ -84,7 +86,7 @@ def elements(kernel: Kernel) -> tuple[Expression, ...]:
             raise NotLegal(f"`{variable.name}` changes", variable.line)
     if any(uses(kernel, axis).strides for axis in "xyz"):
         raise NotLegal("its threads take elements a grid apart as it is")
-    counts = [needed(kernel, axis) for axis in "xyz"[:rank]]
+    counts = [needed(kernel, axis) or launched(kernel, axis) for axis in "xyz"[:rank]]
     found = tuple(count for count in counts if count is not None)
     if len(found) < rank:
         raise NotLegal("how many of its threads do something is not certain")
@@ -111,6 +113,8 @@ class _Persisting:
         self.count = self.counts[0]
         if len(self.counts) > 1 and stride.several:
             raise NotLegal("elements of several rows do not lie together")
+        if stride.several and needed(kernel, "x") is None:
+            raise NotLegal("which elements there are is not certain")
         fresh = kernel.fresh
         self.lines = (fresh("line"), fresh("plane"))[: len(self.counts) - 1]
         self.block, self.blocks = fresh("BLOCK"), fresh("BLOCKS")

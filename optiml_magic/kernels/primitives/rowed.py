@@ -104,7 +104,7 @@ def _stepped(kernel: Kernel, effects: Effects, loop: Loop) -> _Rows | None:
     if first & inside:
         raise NotLegal("a round asks for its thread", loop.line)
     check_rounds(kernel, effects, axis, loop)
-    kept = kept_before(kernel, kernel.function.body.body[:-1], loop, first)
+    kept = kept_before(kernel, kernel.function.body.body[:-1], loop, first, computed=True)
     swaps: dict[Node, Node] = {s: replace(s, kind="return", span=None) for s in going_on(loop.body)}
     body = edited(loop.body, swaps) if swaps else loop.body
     head = () if loop.before is None else (replace(loop.before, lead=None),)

@@ -226,6 +226,8 @@ class _Unravelling:
         if len(self.items.bound.terms) != 1:
             return None
         ((sizes, times),) = self.items.bound.terms
+        if not all(size.isidentifier() for size in sizes):  # a quotient, by which no digit is cut
+            return None
         found = (*sizes, *([str(times)] if times > 1 else []))
         self.atoms |= {name: name for name in found if name not in self.atoms}
         return tuple(sorted(found)) if times > 0 and self._form(found) == self.items.bound else None

@@ -6,7 +6,8 @@ can be made of the result again (``persistent``, ``coarsened``).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
@@ -32,11 +33,13 @@ from optiml_magic.kernels.tree import (
     Loop,
     Statement,
     expressions,
+    only_leaves,
     walk,
 )
 from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.source.expressions import parse_expression
 
+_DOING = Call | Assign | Step
 _THREAD, _BLOCK, _GRID = "threadIdx.x", "blockIdx.x", "gridDim.x"
 
 
@@ -163,13 +166,19 @@ def _own(kernel: Kernel, axis: Axis, one: Access, other: Access) -> bool:
 
 
 def kept_before(
-    kernel: Kernel, before: Sequence[Statement], loop: Loop, places: Collection[Expr]
+    kernel: Kernel,
+    before: Sequence[Statement],
+    loop: Loop,
+    places: AbstractSet[Expr],
+    *,
+    computed: bool = False,
 ) -> list[Statement]:
     """What stands before a loop over a thread's items, as each item has it for itself.
 
     It must be the same for all of them: nothing that the items ask for may come from ``places``,
     where a thread asks for its first item, or from memory that the items change. What only says
-    how far the loop steps is left out.
+    how far the loop steps is left out. Statements that compute, and ways out, may be among it where
+    somebody sees to it that they are not done once an item (``computed``).
     """
     effects = Effects(kernel)
     inside: list[Expr] = [e for s in walk(loop.body) for e in s.expressions]
@@ -179,11 +188,18 @@ def kept_before(
     asked = [*inside, *head]
     found: list[Statement] = []
     for statement in reversed(before):
-        own = [part for e in statement.expressions for part in every(e)]
-        if any(isinstance(e, Call | Assign | Step) for e in own) or not isinstance(
-            statement, Declare
-        ):
-            raise NotLegal("more than declarations stands before its loop", statement.line)
+        own = [*expressions(statement)]
+        if not isinstance(statement, Declare) or any(isinstance(e, _DOING) for e in own):
+            if not computed or not (_leaves(statement) or effects.computes(statement, ())):
+                raise NotLegal("more than declarations stands before its loop", statement.line)
+            if _leaves(statement) or effects.given(statement) & names(asked):
+                if not places.isdisjoint(own):
+                    raise NotLegal("it computes with a thread's first item", statement.line)
+                inside += own
+                asked += own
+                found.insert(0, replace(statement, lead=None))
+            _check_unchanged(effects, statement, loop)
+            continue
         for variable in reversed(statement.variables):
             if variable not in names(asked):
                 continue
@@ -196,6 +212,16 @@ def kept_before(
             asked += alone.expressions
         _check_unchanged(effects, statement, loop)
     return found
+
+
+def _leaves(statement: Statement) -> bool:
+    """Whether a statement does nothing but to leave the kernel, on a condition."""
+    return (
+        isinstance(statement, If)
+        and statement.other is None
+        and only_leaves(statement.then, "return")
+        and not any(isinstance(e, _DOING) for e in every(statement.test))
+    )
 
 
 def _check_unchanged(effects: Effects, statement: Statement, loop: Loop) -> None:

@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.fast import Kind, fast, kinds_in, of_kind, repeated
 from optiml_magic.kernels.primitives.foreseen import foreseen
 from optiml_magic.kernels.primitives.held import holding
+from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.precision import in_float
 from optiml_magic.kernels.primitives.shaped import linear
@@ -69,6 +70,9 @@ class ReuseBroadcast(KernelRule):
         if share <= _HALF:
             return
         if length < _SHORT:
+            return
+        if isinstance(once_a_row(kernel), Kernel):
+            yield Refused("the items of a row do the same: a thread a row does it once")
             return
         prior, promise = 0.95 if share >= _MOST else 0.6, _hypothesis(share)
         busy, chip = threads(kernel), CHIPS.get(kernel.chip)

@@ -17,6 +17,8 @@ __global__ void k(const float* a, const float* b, float* out, int n, int m) {
 }
 """
 SHAPES = {"a": ("n", "m"), "b": ("m",), "out": ("n", "m")}
+SUM = "float s = 0.0f; for (int c = 0; c < n; c++) s += a[r * n + c];"
+MOST = "float most = 0; for (int c = 0; c < n; c++) most = fmaxf(most, a[r * n + c] - s);"
 STEPS = "for (int c = threadIdx.x; c < n; c += blockDim.x)"
 
 
@@ -31,6 +33,8 @@ STEPS = "for (int c = threadIdx.x; c < n; c += blockDim.x)"
         ("16", f"const float* row = a + blockIdx.x * n; {STEPS} {{ if (row[c] < 0) continue; out[blockIdx.x * n + c] = row[c]; }}"),
         ("n", "out[threadIdx.x * m + blockIdx.x] = blockDim.x / 3;"),
         ("n / 2", f"{STEPS} out[blockIdx.x * n + c] = a[c];"),
+        ("64", f"int r = blockIdx.x; if (b[r] < 0) return; {SUM} s *= sqrtf(n); {STEPS} out[r * n + c] = s;"),
+        ("64", f"int r = blockIdx.x; {SUM} {MOST} {STEPS} out[r * n + c] = a[r * n + c] * most;"),
     ], 2),
 )  # fmt: skip
 def test_rows_and_columns(width: str, body: str) -> None:
@@ -66,6 +70,12 @@ def test_rows_that_the_kernel_has_no_name_for() -> None:
         ("64", f"{STEPS} out[blockIdx.x * n + c] = threadIdx.x;", "asks for its thread"),
         ("64", f"int at = blockIdx.x * blockDim.x; {STEPS} out[blockIdx.x * n + c] = at;",
          "`at` is of a thread's first item"),
+        ("64", f"int r = threadIdx.x % 4; {SUM} {STEPS} out[blockIdx.x * n + c] = s;",
+         "`r` is of a thread's first item"),
+        ("64", f"float s = 0.0f; for (int c = threadIdx.x; c < n; c++) s += a[c]; {STEPS} out[blockIdx.x * n + c] = s;",
+         "computes with a thread's first item"),
+        ("64", f"int r = blockIdx.x; {SUM} out[r] = s; {STEPS} out[r * n + c] = s;", "more than declarations"),
+        ("64", f"int r = blockIdx.x; {SUM.replace('a[', 'out[')} {STEPS} out[r * n + c] = s;", "read before"),
         ("64", f"{STEPS} {{ out[blockIdx.x * n + c] = out[blockIdx.x * n + c + 64]; }}", "meet"),
     ],
 )  # fmt: skip

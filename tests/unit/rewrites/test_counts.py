@@ -100,6 +100,16 @@ def test_each_block_has_a_place_of_its_own(compiles) -> None:
     assert len(made(asked(BlockSum(), WHOLE)[0])) == 1  # its blocks stay as many as they are
 
 
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_threads_are_counted_where_a_guard_leaves_open_how_many_work(k: int) -> None:
+    text = BYTES.replace("int n)", "int n, int k)").replace("i < n", "i <= n - k")
+    text = text.replace("data[i]", "(data[i + k - 1] & 63)" if k else "(i & 63)")
+    ideas, _ = asked(PrivateCounters(), text)
+    found, *_ = made(ideas)
+    arrays = {"data": Array("u1", ("n",)), "bins": Array("u4", ("64",), "zeros")}
+    assert end_of(text, found.text, arrays, {"n": 700, "k": k}, {"n": 5, "k": k}) == "same"
+
+
 @pytest.mark.parametrize("text", [BYTES, STRIDED])
 def test_bytes_are_counted_in_copies(text, compiles) -> None:
     ideas, refused = asked(PrivateCounters(), text)
@@ -132,7 +142,7 @@ def test_the_bytes_of_each_line_are_counted_in_copies_of_its_own_counters(compil
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (BYTES.replace("if (i < n) ", ""), "how many of its threads do something is not certain"),
+        (BYTES.replace("cdiv(n, 256)", "n / 256 + 1"), "how many of its threads do something"),
         (BYTES.replace("unsigned char", "unsigned short"), "65536 elements of `bins` do not fit"),
         (BYTES.replace("unsigned char", "int"), "how many elements of `bins` there are"),
     ],
