@@ -7,12 +7,14 @@ of the row do. As a thread a row it is done before a loop over the elements, whi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.expressions import Name, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in, parted
+from optiml_magic.kernels.primitives.firsts import stores_first
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.paired import done
 from optiml_magic.kernels.primitives.serial import by_rows
@@ -55,7 +57,8 @@ def hoisted(kernel: Kernel, at: int) -> Kernel:
         raise NotLegal("a loop does not count from 0 in its head", loop.line)
     assert axis.variable is not None
     own = [*parted(loop.body)]
-    alike = _alike(effects, loop, axis.variable, own)
+    first_stores = {s for s in own if stores_first(kernel, effects, s, axis.name)}
+    alike = _alike(effects, loop, axis.variable, own, first_stores)
     if not any(isinstance(s, Loop) for one in alike for s in walk(one)):
         raise NotLegal("no loop is the same for all elements of a row", loop.line)
     _check_names(kernel, loop, alike)
@@ -63,8 +66,11 @@ def hoisted(kernel: Kernel, at: int) -> Kernel:
     if any(isinstance(s, Loop) for one in rest for s in walk(one)):
         raise NotLegal("each element also has a loop of its own", loop.line)
     inner = replace(loop, body=Block(None, loop.line, rest), span=None, head=None, foot=None)
-    moved: tuple[Statement, ...] = (*alike, inner)
-    if _loads_by_itself(effects, alike):  # where there is no round, there may be nothing to load
+    done_first = [s.then if isinstance(s, If) and s in first_stores else s for s in alike]
+    moved: tuple[Statement, ...] = (*done_first, inner)
+    if first_stores & {*alike} or _loads_by_itself(
+        effects, alike
+    ):  # where there is no round, there may be nothing to load
         first: dict[Node, Node] = {
             e: text("0") for e in every(loop.test)
             if isinstance(e, Name) and e.variable is axis.variable
@@ -75,9 +81,16 @@ def hoisted(kernel: Kernel, at: int) -> Kernel:
 
 
 def _alike(
-    effects: Effects, loop: Loop, counter: Variable, own: Sequence[Statement]
+    effects: Effects,
+    loop: Loop,
+    counter: Variable,
+    own: Sequence[Statement],
+    first: AbstractSet[Statement],
 ) -> list[Statement]:
-    """The statements that are the same in each round, and that nothing before them asks after."""
+    """The statements that are the same in each round, and that nothing before them asks after.
+
+    ``first`` are stores of the first round alone.
+    """
     fresh = {v for s in own if isinstance(s, Declare) for v in s.variables}
     written = {a.array for a in effects.accesses(loop) if a.mode != "load"}
     varying, found = {counter}, list[Statement]()
@@ -87,13 +100,14 @@ def _alike(
         always = True  # not behind a way out of the round
         for statement in own:
             changed = effects.given(statement)
-            touched = changed | effects.mentions(statement)
+            body = statement.then if isinstance(statement, If) and statement in first else statement
+            touched = changed | effects.mentions(body)
             moves = (
                 always
                 and not touched & varying
                 and changed <= fresh
                 and not changed & asked
-                and effects.computes(statement, written)
+                and (statement in first or effects.computes(statement, written))
             )
             if moves:
                 found.append(statement)

@@ -7,6 +7,7 @@ a guard, and steps that look for one item a thread see them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
@@ -16,13 +17,15 @@ from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import TOLD
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.firsts import stores_first
 from optiml_magic.kernels.primitives.grids import form_of, most_threads, said_alike
 from optiml_magic.kernels.primitives.limits import with_limits
 from optiml_magic.kernels.primitives.places import axis_of, bare, own_text_only, tops
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.unstrided import check_rounds, going_on, kept_before
-from optiml_magic.kernels.tree import Block, If, Loop, expressions
+from optiml_magic.kernels.tree import Block, If, Loop, Statement, expressions
 from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import Expression, parse_expression
 
 _THREAD = "threadIdx.x"
@@ -45,10 +48,14 @@ _WORDS = tuple(f"blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis}" for axis 
 
 @dataclass(frozen=True)
 class _Rows:
-    """``count`` is how many elements a row has, and ``body`` what is done for each of them."""
+    """``count`` is how many elements a row has, and ``body`` what is done for each of them.
+
+    ``first`` is whether the first of them does more, so that there must be one.
+    """
 
     count: Polynomial
     body: Block
+    first: bool = False
 
 
 @primitive
@@ -71,8 +78,7 @@ def rowed(kernel: Kernel) -> Kernel:
         raise NotLegal("a thread asks for its index, which is more than its row and column")
     if most_threads(kernel) < _THREADS:
         raise NotLegal("its launch bounds say how many threads a block has")
-    last = kernel.function.body.body[-1] if kernel.function.body.body else None
-    rows = _stepped(kernel, effects, last) if isinstance(last, Loop) else None
+    rows = _stepped(kernel, effects, kernel.function.body.body)
     return _plane(kernel, effects, rows or _Rows(_width(kernel, effects), kernel.function.body))
 
 
@@ -89,8 +95,16 @@ def _places(kernel: Kernel) -> list[Expr]:
     return found
 
 
-def _stepped(kernel: Kernel, effects: Effects, loop: Loop) -> _Rows | None:
-    """The elements of a loop that goes from a thread's place in its block in steps of it."""
+def _stepped(kernel: Kernel, effects: Effects, own: Sequence[Statement]) -> _Rows | None:
+    """The elements of a loop that goes from a thread's place in its block in steps of it.
+
+    What the first thread stores behind the loop may as well stand before it.
+    """
+    first = [s for s in own if stores_first(kernel, effects, s, _THREAD)]
+    at = max((n for n, s in enumerate(own) if isinstance(s, Loop)), default=-1)
+    loop, before = own[at] if own else None, (*own[:at], *own[at + 1 :])
+    if not isinstance(loop, Loop) or any(s not in first for s in own[at + 1 :]):
+        return None
     axis, width = kernel.axes().get(loop), kernel.block[0]
     if axis is None or axis.start != Polynomial.symbol(_THREAD):
         return None
@@ -100,17 +114,17 @@ def _stepped(kernel: Kernel, effects: Effects, loop: Loop) -> _Rows | None:
     if not axis.exact or axis.scaled or axis.stop is None:
         raise NotLegal("how many rounds its loop makes is not known", loop.line)
     inside = {*expressions(loop.body), *every(loop.test)}
-    first = {e for e in _places(kernel) if builtin(e) != "blockIdx.x"}
-    if first & inside:
+    places = {e for e in _places(kernel) if builtin(e) != "blockIdx.x"}
+    if places & inside:
         raise NotLegal("a round asks for its thread", loop.line)
     check_rounds(kernel, effects, axis, loop)
-    kept = kept_before(kernel, kernel.function.body.body[:-1], loop, first, computed=True)
+    kept = kept_before(kernel, before, loop, places, computed=True)
     swaps: dict[Node, Node] = {s: replace(s, kind="return", span=None) for s in going_on(loop.body)}
     body = edited(loop.body, swaps) if swaps else loop.body
     head = () if loop.before is None else (replace(loop.before, lead=None),)
-    own = (*kept, *head, If(None, loop.line, loop.test, body))
+    item = (*kept, *head, If(None, loop.line, loop.test, body))
     _check_said(kernel, effects, axis.stop)
-    return _Rows(axis.stop, replace(kernel.function.body, body=own))
+    return _Rows(axis.stop, replace(kernel.function.body, body=item), bool(first))
 
 
 def _width(kernel: Kernel, effects: Effects) -> Polynomial:
@@ -137,7 +151,7 @@ def _plane(kernel: Kernel, effects: Effects, rows: _Rows) -> Kernel:
     while across > _NARROWEST and across >= 2 * wide:
         across //= 2
     grid = kernel.launch.grid
-    height = _height(kernel, effects, grid[0])
+    height = height_of(kernel, effects, grid[0])
     shape = (across, _THREADS // across if height is not None else 1)
     row = _ROW if height is not None else _place("blockIdx", "y")
     width = text(f"({_UNSIGNED}){_operand(rows.count)}")
@@ -173,10 +187,11 @@ def _plane(kernel: Kernel, effects: Effects, rows: _Rows) -> Kernel:
         grid=tuple(parse_expression(b) for b in blocks),
         block=tuple(parse_expression(str(s)) for s in shape if s > 1),
     )
+    some = [RequireDirective(parse_expression(f"{rows.count} >= 1"))] * rows.first
     made = kernel.rewritten(
         replace(body, body=(guard, *kept)),
         launch=launch,
-        directives=with_limits(kernel, launch, lambda _: []),
+        directives=[*with_limits(kernel, launch, lambda _: []), *some],
     )
     return replace(made, facts=_facts(kernel, wide, shape))
 
@@ -193,7 +208,7 @@ def _operand(count: Polynomial) -> str:
     return words if words.isidentifier() or words.isdigit() else f"({words})"
 
 
-def _height(kernel: Kernel, effects: Effects, blocks: Expression) -> str | None:
+def height_of(kernel: Kernel, effects: Effects, blocks: Expression) -> str | None:
     """How many rows there are, where the kernel has words for it."""
     form = form_of(blocks.tree, kernel.reading.symbols)
     try:

@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.axes import without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import TOLD, uses
 from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.firsts import stores_first
 from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.gridwide import gridwide
 from optiml_magic.kernels.primitives.numbered import numbered
@@ -177,8 +178,9 @@ def kept_before(
 
     It must be the same for all of them: nothing that the items ask for may come from ``places``,
     where a thread asks for its first item, or from memory that the items change. What only says
-    how far the loop steps is left out. Statements that compute, and ways out, may be among it where
-    somebody sees to it that they are not done once an item (``computed``).
+    how far the loop steps is left out. Statements that compute, ways out, and what the first thread
+    stores may be among it where somebody sees to it that they are not done once an item
+    (``computed``): whose number in its row then says which thread is the first.
     """
     effects = Effects(kernel)
     inside: list[Expr] = [e for s in walk(loop.body) for e in s.expressions]
@@ -190,9 +192,12 @@ def kept_before(
     for statement in reversed(before):
         own = [*expressions(statement)]
         if not isinstance(statement, Declare) or any(isinstance(e, _DOING) for e in own):
-            if not computed or not (_leaves(statement) or effects.computes(statement, ())):
+            if computed and stores_first(kernel, effects, statement, _THREAD):
+                assert isinstance(statement, If)
+                own = [*expressions(statement.then)]
+            elif not computed or not (_leaves(statement) or effects.computes(statement, ())):
                 raise NotLegal("more than declarations stands before its loop", statement.line)
-            if _leaves(statement) or effects.given(statement) & names(asked):
+            if not effects.computes(statement, ()) or effects.given(statement) & names(asked):
                 if not places.isdisjoint(own):
                     raise NotLegal("it computes with a thread's first item", statement.line)
                 inside += own

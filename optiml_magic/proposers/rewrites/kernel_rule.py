@@ -10,7 +10,9 @@ from functools import partial
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
 from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
+from optiml_magic.kernels.primitives.headed import headed
 from optiml_magic.kernels.primitives.rowed import rowed
+from optiml_magic.kernels.primitives.threaded import threaded
 from optiml_magic.kernels.primitives.unshadowed import unshadowed
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.model.facts import Facts
@@ -42,6 +44,9 @@ class Site:
     joined: tuple[str, ...] = ()
 
 
+_SHAPES = (unshadowed, headed, threaded, rowed)
+
+
 class KernelRule(ABC):
     """A member of the rules that looks at one launched kernel at a time."""
 
@@ -71,8 +76,8 @@ class KernelRule(ABC):
                 yield Refusal(self.name, f"a part of it cannot be written anew: {reason}")
 
     def shaped(self, kernel: Kernel) -> Kernel:
-        """A kernel after the steps that come before, of which two are always the first."""
-        return kernel.shaped((unshadowed, rowed, *self.before) if self.before else ())
+        """A kernel after the steps that come before, of which some are always the first."""
+        return kernel.shaped((*_SHAPES, *self.before) if self.before else ())
 
     def _idea(self, written: Kernel, kernel: Kernel, site: Site, view: View, place: int) -> Idea:
         points = tuple(_spelled(kernel, point) for point in site.points)

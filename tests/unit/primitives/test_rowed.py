@@ -12,7 +12,7 @@ from .shapes import applied, kernel, refused
 
 ROWS = """\
 #pragma optiml launch k grid(m) block(%s)
-__global__ void k(const float* a, const float* b, float* out, int n, int m) {
+__global__ void k(const float* a, float* b, float* out, int n, int m) {
     %s
 }
 """
@@ -35,7 +35,9 @@ STEPS = "for (int c = threadIdx.x; c < n; c += blockDim.x)"
         ("n / 2", f"{STEPS} out[blockIdx.x * n + c] = a[c];"),
         ("64", f"int r = blockIdx.x; if (b[r] < 0) return; {SUM} s *= sqrtf(n); {STEPS} out[r * n + c] = s;"),
         ("64", f"int r = blockIdx.x; {SUM} {MOST} {STEPS} out[r * n + c] = a[r * n + c] * most;"),
-    ], 2),
+        ("64", f"int r = blockIdx.x; {SUM} if (threadIdx.x == 0) b[r] = s; {STEPS} out[r * n + c] = s;"),
+        ("64", f"int r = blockIdx.x; {SUM} {STEPS} out[r * n + c] = s; if (!threadIdx.x) {{ b[r] = s; }}"),
+    ], 3),
 )  # fmt: skip
 def test_rows_and_columns(width: str, body: str) -> None:
     text = ROWS % (width, body)
@@ -74,6 +76,10 @@ def test_rows_that_the_kernel_has_no_name_for() -> None:
          "`r` is of a thread's first item"),
         ("64", f"float s = 0.0f; for (int c = threadIdx.x; c < n; c++) s += a[c]; {STEPS} out[blockIdx.x * n + c] = s;",
          "computes with a thread's first item"),
+        ("64", f"int r = blockIdx.x; float s = b[r]; if (threadIdx.x == 0) b[r] = s; {STEPS} out[r * n + c] = s;",
+         "more than declarations"),
+        ("64", f"int r = blockIdx.x; {SUM} if (threadIdx.x == 1) b[r] = s; {STEPS} out[r * n + c] = s;",
+         "more than declarations"),
         ("64", f"int r = blockIdx.x; {SUM} out[r] = s; {STEPS} out[r * n + c] = s;", "more than declarations"),
         ("64", f"int r = blockIdx.x; {SUM.replace('a[', 'out[')} {STEPS} out[r * n + c] = s;", "read before"),
         ("64", f"{STEPS} {{ out[blockIdx.x * n + c] = out[blockIdx.x * n + c + 64]; }}", "meet"),

@@ -1,0 +1,110 @@
+"""A ``while`` loop over a thread's items, as a ``for`` loop with its counter in the head.
+
+``int i = first; while (i < n) { ...; i += step; }``: steps that look for the items of a thread then
+see what moves it from one to the next, and that nobody asks for the counter behind the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.expressions import Assign, Call, Index, Step, every
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    Declare,
+    Evaluate,
+    Leave,
+    Loop,
+    Statement,
+    Variable,
+    walk,
+)
+
+_THREAD = "threadIdx.x"
+_Swaps = dict[Node, Node | tuple[Statement, ...]]
+
+
+@primitive
+def headed(kernel: Kernel) -> Kernel:
+    """The kernel with such loops counted in their heads; there must be one."""
+    effects, swaps = Effects(kernel), _Swaps()
+    for scope in walk(kernel.function.body):
+        if isinstance(scope, Block):
+            for at, loop in enumerate(scope.body):
+                if isinstance(loop, Loop):
+                    swaps |= _headed(kernel, effects, scope.body, at, loop)
+    if not swaps:
+        raise NotLegal("no loop goes on at its end to a thread's next item")
+    return kernel.rewritten(edited(kernel.function.body, swaps))
+
+
+def _headed(
+    kernel: Kernel, effects: Effects, own: Sequence[Statement], at: int, loop: Loop
+) -> _Swaps:
+    axis = kernel.axes().get(loop)
+    if axis is None or axis.start is None or axis.step is None or loop.kind != "while":
+        return {}
+    asked = kernel.reading.symbols.inside(axis.start)
+    counter = axis.variable
+    if _THREAD not in asked or axis.scaled or abs(axis.step.value or 2) == 1 or counter is None:
+        return {}
+    if not (rounds := _rounds(loop)):
+        return {}
+    *body, last = rounds
+    if not isinstance(last, Evaluate) or not isinstance(last.expression, Assign | Step):
+        return {}
+    if {v for s in body for v in effects.changed(s)} & {counter}:
+        return {}
+    if any(isinstance(s, Leave) and s.kind == "continue" for s in walk(loop.body)):
+        return {}
+    found = _declared(effects, own[:at], counter)
+    after = (s for s in own[at + 1 :] if counter in effects.mentions(s))
+    if found is None or any(after):
+        return {}
+    statement, before = found
+    made = Loop(
+        None, loop.line, "for", before, loop.test, last.expression,
+        Block(None, loop.line, tuple(body)),
+    )  # fmt: skip
+    return {loop: made, statement: _without(statement, counter)}
+
+
+def _declared(
+    effects: Effects, before: Sequence[Statement], counter: Variable
+) -> tuple[Declare, Declare] | None:
+    """The declaration of a counter in front of its loop, and that of it alone for the head.
+
+    None where something between them asks for it, or changes what it begins with.
+    """
+    for at, statement in enumerate(before):
+        if not isinstance(statement, Declare) or counter not in statement.variables:
+            continue
+        value = next(v for v in statement.variables if v is counter).value
+        later = [*before[at + 1 :]]
+        rest = statement.variables[statement.variables.index(counter) + 1 :]
+        asked = names(v.value for v in rest if v.value is not None)
+        if value is None or any(isinstance(e, Call | Index) for e in every(value)):
+            return None
+        moved = names([value]) | {counter}
+        if counter in asked or any(moved & set(effects.changed(s)) for s in later):
+            return None
+        if any(counter in effects.mentions(s) for s in later):
+            return None
+        return statement, replace(statement, variables=(counter,), lead=None, span=None)
+    return None
+
+
+def _without(statement: Declare, counter: Variable) -> tuple[Statement, ...]:
+    """What else a statement declares."""
+    others = tuple(v for v in statement.variables if v is not counter)
+    return (replace(statement, variables=others, span=None),) if others else ()
+
+
+def _rounds(loop: Loop) -> list[Statement]:
+    body = loop.body.body if isinstance(loop.body, Block) else (loop.body,)
+    return [s for s in body if not isinstance(s, Blank)]
