@@ -8,12 +8,14 @@ say about expressions alone goes along with the shape of its launch, whatever th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.base import kernels
 from optiml_magic.kernels.primitives.costs import rough_seconds
+from optiml_magic.kernels.primitives.sizes import with_grid
 from optiml_magic.model.facts import Facts
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.idea import Idea
@@ -216,13 +218,23 @@ def _names(view: View) -> set[str]:
 
 
 def _facts(program: Program, facts: Facts | None, left: set[str]) -> Facts | None:
-    """What is known of the launches that are as they were, on the lines where they stand now."""
+    """What is known of the launches, on the lines where they stand now.
+
+    Those that are not ``left`` as they were may have another name, which begins with theirs, and
+    have the arrays that they had, in another grid.
+    """
     if facts is None:
         return None
-    lines = {launch.kernel: launch.line for launch in program.launches}
-    known = tuple(
-        replace(launch, line=lines[launch.kernel])
-        for launch in facts.launches
-        if launch.kernel in lines and launch.kernel in left
-    )
-    return replace(facts, launches=known)
+    here = [(launch.kernel, launch.line) for launch in program.launches if launch.kernel]
+    named = {launch.kernel: launch for launch in facts.launches}
+    as_were = {*named} & left
+    known = [replace(named[name], line=line) for name, line in here if name in as_were]
+    for name, line in here:
+        old = next((o for n, o in named.items() if n not in left and name.startswith(n)), None)
+        if name in as_were or old is None:
+            continue
+        moved = replace(old, kernel=name, line=line)
+        for kernel in kernels(program, replace(facts, launches=(moved,))):
+            with suppress(SourceError):
+                known += [f] if (f := with_grid(kernel).facts) is not None else []
+    return replace(facts, launches=tuple(known))
