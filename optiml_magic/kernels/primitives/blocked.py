@@ -32,7 +32,7 @@ from optiml_magic.kernels.primitives.tiles import Tiles
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Block, Declare, Statement, expressions, walk
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
-from optiml_magic.source.expressions import Expression, parse_expression
+from optiml_magic.source.expressions import parse_expression
 
 _ONE = Polynomial.constant(1)
 _TILES, _DEEP, _OWN = (16, 32, 64, 128, 256), (8, 16, 32), (2, 4, 8, 16)
@@ -84,7 +84,9 @@ class Blocking:
         )
 
     def _opening(self) -> str:
-        made = [*self.layout.opening(), *self.tiles.declared()]
+        triangle = self.turns.triangle
+        places = triangle.opening() if triangle is not None else ""
+        made = [*self.layout.opening(places), *self.tiles.declared()]
         for reduction in self.parts.reductions:
             sums, first = self.sums[reduction.place], combine.nothing(reduction)
             whole = self.layout.sum_of(reduction.place, sums, whole=True)
@@ -191,16 +193,21 @@ __syncthreads();
     def _launch(self) -> LaunchDirective:
         out, launch = self.parts.outputs, self.old.launch
         m, n = self.layout.sides[ROW], self.layout.sides[COLUMN]
-        across, down = self._blocks(out.columns, n.whole), self._blocks(out.rows, m.whole)
-        grid = (across, down, *launch.grid[2:])
+        if self.turns.triangle is not None:
+            every = self.turns.triangle.blocks(self._extent(out.rows))
+            blocks = (every, parse_expression("1"))[: len(launch.grid[1:])]
+        else:
+            each = (out.columns, n.whole), (out.rows, m.whole)
+            blocks = tuple(parse_expression(f"cdiv({self._extent(f)}, {by})") for f, by in each)
+        grid = (*blocks, *launch.grid[2:])
         return replace(launch, grid=grid, block=(parse_expression(self.layout.count),))
 
-    def _blocks(self, form: Polynomial, by: str) -> Expression:
+    def _extent(self, form: Polynomial) -> str:
         names = [p.name for p in self.old.function.parameters]
         found = expression(form, self.old.reading.symbols, names)
         if found is None:
             raise NotLegal("how many outputs there are is not said by sizes alone")
-        return parse_expression(f"cdiv({found}, {by})")
+        return str(found)
 
     def _tunes(self, least: int) -> list[TuneDirective]:
         """Tiles of at least so many rows, where that leaves the one that comes with it."""

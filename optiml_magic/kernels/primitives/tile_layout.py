@@ -131,15 +131,16 @@ class Layout:
             m.own: tile.own_rows, n.own: tile.own_columns, self.blocks: tile.blocks,
         }  # fmt: skip
 
-    def opening(self) -> list[str]:
-        """The lines that say where a thread is."""
+    def opening(self, places: str = "") -> list[str]:
+        """The lines that say where a thread is; ``places`` where its tile is, if not as usual."""
         m, n = self.sides[ROW], self.sides[COLUMN]
         across = f"({n.whole} / {n.own} / 8)"
         lane, warp = self.lane, self.warp
         return [
             f"constexpr int {self.threads} = {self.count};",
             *(f"constexpr int {s.run} = {s.own} < {RUN} ? {s.own} : {RUN};" for s in (m, n)),
-            f"const int {m.first} = blockIdx.y * {m.whole}, {n.first} = blockIdx.x * {n.whole};",
+            places
+            or f"const int {m.first} = blockIdx.y * {m.whole}, {n.first} = blockIdx.x * {n.whole};",
             f"const int {lane} = threadIdx.x % 32, {warp} = threadIdx.x / 32;",
             (
                 f"const int {m.start} = "

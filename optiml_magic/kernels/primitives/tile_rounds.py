@@ -14,6 +14,7 @@ from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction
 from optiml_magic.kernels.primitives.projected import extreme
 from optiml_magic.kernels.primitives.tile_guards import is_bound
 from optiml_magic.kernels.primitives.tile_layout import Layout
+from optiml_magic.kernels.primitives.tile_triangle import triangle
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.kernels.tree import Block, If, Statement, only_leaves
 
@@ -24,13 +25,16 @@ class TileRounds:
     """``whole`` are the tests under which a group of rounds needs none of its own.
 
     ``begin`` and ``end`` are the rounds of a tile in words, ``body`` what each does without tests.
+    ``around`` are the guards of the loop, over rows and columns, beside the ends of these.
     """
 
     def __init__(self, parts: Contraction, layout: Layout) -> None:
         self.parts, self.layout = parts, layout
         self.body, tests = self._parted()
         around = [c for g in parts.axis.guard for c in g.conjuncts() if not is_bound(parts, c)]
-        self.any = self._spelled(self._forms(around), greatest=True)
+        self.around = self._forms(around) or ()
+        self.any = self._spelled(self.around, greatest=True)
+        self.triangle = triangle(parts, layout, around, self.around) if self.around else None
         forms = self._forms(tests)
         self.whole = self._spelled(forms, greatest=False)
         self.begin, self.end = self._ends(forms or ())

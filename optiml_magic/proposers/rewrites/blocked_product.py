@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from optiml_magic.chips import CHIPS
@@ -38,6 +38,7 @@ from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.primitives.sizes import rounds, value
 from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.tile_layout import Tile
+from optiml_magic.kernels.primitives.tile_triangle import working
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
@@ -49,14 +50,15 @@ _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 _MOST_POINTS = 3
 _BESIDE = 28  # registers of a thread for indices and addresses
 _EACH = 64  # rounds that a part costs beside its own: what it leaves and begins with; ours
-_WORTH = (
-    1.3  # times as much of the chip as tiles alone keep busy, for which a second launch is: ours
-)
+_WORTH = 1.3  # times as much of the chip as tiles alone use, from which parts come first: ours
+_NEAR = 0.9  # as much as tiles alone use, from which parts are tried behind these: ours
+_FULL = 0.8  # of the chip's best, from which tiles alone need no parts behind them: ours
+_BEHIND = 0.9  # their chance then: ours
 _ALONE = 0.75  # of its rate that a multiprocessor reaches with one block, which waits: measured
 _SHORT = 256  # rounds of inner loops that are worth a number in the text: ours
 _SQUARES = ("how sums of squares are made",)
 _LESS = 0.005  # of a chance, by which tiles of other arithmetic come after those of the same: ours
-PARTS = (1, 2, 4, 8, 16, 32, 64)
+PARTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64)
 _ROUNDED = 8  # registers are given out so many at a time
 #: Tiles worth a try, and what each reaches on a full chip of the best: benchmarks/gpu/products.py.
 #: Few outputs a thread are for products that have not enough blocks otherwise.
@@ -135,13 +137,15 @@ def _tiled(
         yield Refused(reason.reason, reason.line)
         return
     counter = parts.axis.variable.name if parts.axis.variable is not None else "its loop"
-    split, key = _split_points(parts), f"loop {number}{' multiplied' if changed else ''}"
-    yield from _split(parts, at, key, f"{counter}{where}", split, first, changed)
+    gain, split = _split_points(product)
+    leads, key = gain >= _WORTH, f"loop {number}{' multiplied' if changed else ''}"
+    for site in _split(parts, at, key, f"{counter}{where}", split, first, changed):
+        yield site if leads else replace(site, prior=_BEHIND)
     yield Site(
         key,
         f"tiles in shared memory and registers for the loop over {counter}{where}",
         partial(block_outputs, parts.kernel, at, first),
-        (0.6 if split else 0.94) - (_LESS if changed else 0),
+        (0.6 if leads else 0.94) - (_LESS if changed else 0),
         Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
         points,
         changed if parts.exact else (*changed, "the order of additions"),
@@ -188,36 +192,64 @@ def _split(
     )
 
 
-def _split_points(parts: Contraction) -> tuple[Point, ...]:
-    """Large tiles, in as many parts as fill the chip; none where tiles alone do, or rounds are few.
+@dataclass(frozen=True)
+class _Filling:
+    """How tiles fill a chip with outputs; ``length`` is the number of rounds, if that is known."""
 
-    What parts leave in memory is little beside what they load.
-    """
-    kernel, name = parts.kernel, parts.kernel.fresh("PARTS")
+    product: Blocking
+    sms: int
+    outputs: int
+    others: int
+    length: int | None
+
+    def blocks(self, tile: Tile) -> int:
+        """How many tiles have outputs with sums: of a triangle little more than half."""
+        parts, turns = self.product.parts, self.product.turns
+        return self.others * (working(parts, turns.around, tile) or 0)
+
+    def rate(self, tile: Tile, share: float, count: int = 1) -> float:
+        """What tiles in ``count`` parts reach of the best, by whole waves of blocks."""
+        waves = -(-self.blocks(tile) * count // self.sms)
+        if not waves:
+            return 0.0
+        best = self.outputs * count / (waves * self.sms * tile.rows * tile.columns)
+        left = 1 + count * _EACH / self.length if count > 1 and self.length else 1.0
+        return share * best * (1.0 if waves > 1 else _ALONE) / left
+
+
+def _filling(product: Blocking) -> _Filling | None:
+    parts, kernel = product.parts, product.parts.kernel
     rows, columns = (value(kernel, f) for f in (parts.outputs.rows, parts.outputs.columns))
-    chip, length = CHIPS.get(kernel.chip), rounds(kernel, parts.axis)
-    if chip is None or not rows or not columns or not length:
-        return ()
+    chip = CHIPS.get(kernel.chip)
+    if chip is None or not rows or not columns:
+        return None
     others = math.prod(kernel.facts.grid[2:]) if kernel.facts is not None else 1
+    found = _Filling(product, chip.sms, 0, others, rounds(kernel, parts.axis))
+    return replace(found, outputs=found.blocks(Tile(1, 1)))
+
+
+def _split_points(product: Blocking) -> tuple[float, tuple[Point, ...]]:
+    """Large tiles, in as many parts as fill the chip, and how many times as much of it these use.
+
+    None where tiles alone use far more, or rounds are few. What parts leave in memory is little
+    beside what they load.
+    """
+    filling, name = _filling(product), product.old.fresh("PARTS")
+    if filling is None or not filling.length:
+        return 0.0, ()
     found = list[tuple[float, Point]]()
-    product = Blocking(parts)
     for tile, share in _SHAPES:
-        blocks = -(-rows // tile.rows) * -(-columns // tile.columns) * others
-        filled = rows * columns * others / (blocks * tile.rows * tile.columns)
+        blocks = filling.blocks(tile)
         for count in PARTS:
-            point = _point(product, tile, -(-blocks * count // chip.sms))
-            if not point or (count > 1 and length < count * _EACH):
-                continue
-            parted = _busy(product, blocks) * count
-            waves = -(-parted // chip.sms)
-            busy = parted / (waves * chip.sms) * (1.0 if waves > 1 else _ALONE)
-            rate = share * filled * busy / (1 + count * _EACH / length)
-            found.append((rate, {**point, name: count}))
-    ranked = sorted(found, key=lambda pair: -pair[0])
+            point = _point(product, tile, -(-blocks * count // filling.sms))
+            if point and (count == 1 or filling.length >= count * _EACH):
+                found.append((filling.rate(tile, share, count), {**point, name: count}))
+    ranked = sorted((pair for pair in found if pair[1][name] > 1), key=lambda pair: -pair[0])
     alone = max((rate for rate, point in found if point[name] == 1), default=0.0)
-    if not ranked or ranked[0][0] < _WORTH * alone:
-        return ()
-    return tuple(point for _, point in ranked if point[name] > 1)[:_MOST_POINTS]
+    if not ranked or ranked[0][0] < alone * (_WORTH if alone >= _FULL else _NEAR):
+        return 0.0, ()
+    gain = ranked[0][0] / alone if alone else math.inf
+    return gain, tuple(point for _, point in ranked[:_MOST_POINTS])
 
 
 def _contraction(kernel: Kernel, number: int) -> Refused | tuple[Contraction, int]:
@@ -255,32 +287,15 @@ def _turned(kernel: Kernel, number: int) -> Iterator[tuple[Kernel, int]]:
             yield found, number
 
 
-def _busy(product: Blocking, blocks: int) -> int:
-    """How many of the blocks have outputs with sums: of a triangle about half."""
-    return -(-blocks // 2) if product.turns.any else blocks
-
-
 def _points(product: Blocking) -> tuple[Point, ...]:
     """The tiles that keep most multiprocessors busy, by whole waves of blocks."""
-    parts, kernel = product.parts, product.parts.kernel
-    rows, columns = (value(kernel, f) for f in (parts.outputs.rows, parts.outputs.columns))
-    chip = CHIPS.get(kernel.chip)
-    if rows is None or columns is None or chip is None or not rows or not columns:
+    filling = _filling(product)
+    if filling is None:
         chosen = (_SHAPES[0][0], Tile(), Tile(32, 32, 32, 2, 2), _first(product))
         return tuple(p for tile in chosen if (p := _point(product, tile, 1024)))[:2]
-    others = math.prod(kernel.facts.grid[2:]) if kernel.facts is not None else 1
-
-    def blocks(tile: Tile) -> int:
-        return -(-rows // tile.rows) * -(-columns // tile.columns) * others
-
-    def rate(shape: tuple[Tile, float]) -> float:
-        tile, share = shape
-        busy, padded = _busy(product, blocks(tile)), blocks(tile) * tile.rows * tile.columns
-        waves = -(-busy // chip.sms)
-        return share * busy / (waves * chip.sms) * rows * columns * others / padded
-
-    best = [tile for tile, _ in sorted(_SHAPES, key=rate, reverse=True)]
-    found = [p for tile in best if (p := _point(product, tile, -(-blocks(tile) // chip.sms)))]
+    best = sorted(_SHAPES, key=lambda shape: filling.rate(*shape), reverse=True)
+    most = ((tile, -(-filling.blocks(tile) // filling.sms)) for tile, _ in best)
+    found = [p for tile, each in most if (p := _point(product, tile, each))]
     return tuple(found[:_MOST_POINTS]) or (_point(product, _first(product), 1),)
 
 
