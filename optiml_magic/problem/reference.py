@@ -57,7 +57,7 @@ def ask(
     Raises OracleError where it fails, differs when called ``twice``, or returns the wrong number of
     things.
     """
-    given = arguments(reference, values)
+    given = arguments(reference, values, outputs)
     wide, began = True, time.monotonic()
     try:
         first = reference(**_copies(given, homes, wide=True))
@@ -107,8 +107,13 @@ def _bits_alike(one: Array, two: Array) -> bool:
     return bool(np.array_equal(ours, theirs))
 
 
-def arguments(reference: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that a reference asks for, by the names of its parameters; OracleError if none."""
+def arguments(
+    reference: Callable[..., Any], values: Mapping[str, Any], outputs: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The values that a reference asks for, by the names of its parameters; OracleError if none.
+
+    An array of ``outputs`` without a value is said to be one.
+    """
     try:
         parameters = inspect.signature(reference).parameters.values()
     except (TypeError, ValueError):
@@ -128,6 +133,12 @@ def arguments(reference: Callable[..., Any], values: Mapping[str, Any]) -> dict[
         elif (
             parameter.default is parameter.empty and parameter.kind is not parameter.VAR_POSITIONAL
         ):
+            if parameter.name in outputs:
+                raise OracleError(
+                    f"the reference asks for `{parameter.name}`, which is an output alone",
+                    fix=f'write inout=("{parameter.name}",), give its first content in the inputs '
+                    f"and leave it out of `outputs`; or take it out of the parameters",
+                )
             known = ", ".join(map(_spelled, values))
             raise OracleError(
                 f"the reference asks for `{parameter.name}`, which is not an input",

@@ -58,7 +58,9 @@ class VectoriseMap(KernelRule):
             raise NotLegal("its elements fill a vector already")
         for width in widths:
             title = (
-                f"take {width} items at once" if width > 1 else "take an item's elements at once"
+                f"take items in vectors of {width}"
+                if width > 1
+                else "take an item's elements at once"
             )
             yield Site(
                 f"map {width}", title, partial(coarsen, kernel, Coarse(width)),

@@ -61,6 +61,12 @@ def test_a_reference_that_is_none_is_refused(reference: object, message: str) ->
         ask(reference, {"x": X}, ["out"])  # type: ignore[arg-type]
 
 
+def test_a_reference_that_asks_for_an_output_is_told_how_to_have_it() -> None:
+    with pytest.raises(OracleError, match="`out`, which is an output alone") as refused:
+        ask(lambda x, out: x + out, {"x": X}, ["out"])
+    assert 'inout=("out",)' in str(refused.value.fix)
+
+
 def test_the_text_of_a_reference_is_had_where_python_finds_it(tmp_path: Path) -> None:
     """A lambda behind a text of several lines is one where it finds no end."""
     path = tmp_path / "task.py"
