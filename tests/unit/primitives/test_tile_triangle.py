@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -33,14 +34,14 @@ __global__ void one(const float* a, float* out, int m, int d) {
 SUM = "float s = 0.0f; for (int k = 0; k < d; k++) s += a[i * d + k] * a[j * d + k];"
 STORED = "out[i * m + j] = s;"
 WITHIN = "if (%s) { " + SUM + STORED + " }"
-NUMBERED = {
+NUMBERED: dict[str, Callable[[int, int], bool]] = {
     PLANES % ("if (j > i) return; " + SUM + STORED): lambda i, j: j <= i,
     PLANES % ("if (j < i) return; " + SUM + STORED + " out[j * m + i] = s;"): lambda i, j: j >= i,
     PLANES % (WITHIN % "j < i"): lambda i, j: j < i,
     PLANES % (WITHIN % "j >= i + 20"): lambda i, j: j >= i + 20,
     PLANES % (WITHIN % "j <= i && j > i - 40"): lambda i, j: i - 40 < j <= i,
 }
-LYING = ({}, {"BM": 32}, {"BM": 64, "TM": 8}, {"BN": 64, "BK": 16})
+LYING: tuple[dict[str, int], ...] = ({}, {"BM": 32}, {"BM": 64, "TM": 8}, {"BN": 64, "BK": 16})
 
 
 @pytest.mark.parametrize(("text", "m", "lying"), sampled(
@@ -82,6 +83,28 @@ def test_blocks_share_the_rounds_of_a_triangle(text: str, parts: int) -> None:
     for m, d in ((37, 11), (64, 2)):
         same(text, made, {"a": ("m", "d"), "out": ("m", "m")}, {"m": m, "d": d},
              VALUES | {"PARTS": parts}, rounds=True)  # fmt: skip
+
+
+BLOCK_ROWS = """\
+#pragma optiml launch one grid(cdiv(m, 64), m) block(64, 1)
+__global__ void one(const float* a, float* out, int m, int d) {
+    int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y;
+    if (j <= i) { %s }
+}
+"""
+
+
+@pytest.mark.parametrize("rows", ["m", "m + 1"])
+def test_rows_that_are_blocks_share_their_rounds_as_well(rows: str) -> None:
+    text = (BLOCK_ROWS % (SUM + STORED)).replace("64), m)", f"64), {rows})")
+    text = text.replace(
+        "j <= i)", "j <= i && j < m && i < m)" if rows != "m" else "j <= i && j < m)"
+    )
+    whole = chunk(kernel(text), 0, 2, (1, 2, 3))
+    assert isinstance(whole, Kernel)
+    made = applied(block_outputs(front(whole), 0, TILE))
+    same(text, made, {"a": ("m", "d"), "out": ("m", "m")}, {"m": 37, "d": 11},
+         VALUES | {"PARTS": 3}, rounds=True)  # fmt: skip
 
 
 @pytest.mark.parametrize("tile", [TILE, Tile(64, 16, 8, 4, 2), Tile(32, 32)])
