@@ -16,7 +16,13 @@ from optiml_magic.kernels.editing import Node, lines, text
 from optiml_magic.kernels.expressions import Lambda
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.base import (
+    Kernel,
+    NotLegal,
+    Refused,
+    in_turn,
+    primitive,
+)
 from optiml_magic.kernels.primitives.cutting import Freedom, freedom, uses
 from optiml_magic.kernels.primitives.decided import Decided
 from optiml_magic.kernels.primitives.edges import Edges
@@ -26,6 +32,7 @@ from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Undeci
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.limits import at_least, limits
 from optiml_magic.kernels.primitives.padding import Padding
+from optiml_magic.kernels.primitives.pairs import in_pairs
 from optiml_magic.kernels.primitives.places import as_wide, axis_of, is_wide, own_text_only
 from optiml_magic.kernels.primitives.together import Together
 from optiml_magic.kernels.primitives.vectored import Vectored
@@ -52,12 +59,22 @@ class Several:
     fixed: Mapping[str, int] = field(default_factory=dict)
     blocks: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     padded: bool = False
+    stacks: bool = True
 
 
 @primitive
 def jam(kernel: Kernel, several: Several) -> Kernel:
     """The kernel whose threads take several items each along some axes."""
     return _Jam(kernel.settled(), several).kernel()
+
+
+def jam_in_pairs(kernel: Kernel, several: Several) -> Kernel | Refused:
+    """The same, where items of bytes are computed two at a time if that is exact."""
+    if "x" in several.counts:
+        made = in_turn(kernel, (lambda k: jam(k, replace(several, stacks=False)), in_pairs))
+        if isinstance(made, Kernel):
+            return made
+    return jam(kernel, several)
 
 
 def free_axes(kernel: Kernel) -> str:
@@ -220,7 +237,8 @@ class _Jam:
                 self.vectored.fill()
 
     def kernel(self) -> Kernel:
-        inside = Together(self.old, self.effects, self.decided, self.vectored).lines()
+        columns = self.vectored if self.several.stacks else None
+        inside = Together(self.old, self.effects, self.decided, self.vectored, columns).lines()
         launch, tunes = self._launch(), self._tunes()
         edges = Edges(self.old, self.along, [str(size) for size in launch.block])
         made = [self._first(along, edges) for along in self.along]

@@ -65,14 +65,15 @@ class Together:
     """Makes the lines of the inside from a kernel and what is decided of it."""
 
     def __init__(
-        self, kernel: Kernel, effects: Effects, decided: Decided, vectored: Vectored | None
-    ) -> None:
+        self, kernel: Kernel, effects: Effects, decided: Decided, vectored: Vectored | None,
+        stacks: Vectored | None,
+    ) -> None:  # fmt: skip
         self.kernel = kernel
         self.effects = effects
         self.decided = decided
         self.swaps = decided.swaps
         self.several = [along for along in decided.interior.along if along.several]
-        self.vectored = vectored
+        self.vectored, self.stacks = vectored, stacks
         self.expanded: dict[_Key, str] = {}
         self.columns: set[str] = set()  # names that they have
 
@@ -137,9 +138,8 @@ class Together:
 
     def _columns(self, statement: Statement) -> Stacked | None:
         """Two loops whose columns neighbours share, where they may be taken in any order."""
-        if self.vectored is None:
-            return None
-        return stacked(self.decided, self.vectored, statement, self._without_idle)
+        windows = self.stacks
+        return stacked(self.decided, windows, statement, self._without_idle) if windows else None
 
     def _flat(self, statement: Statement) -> Iterator[Statement]:
         """The statements of a body, those of ways that are taken among them."""

@@ -25,7 +25,7 @@ from optiml_magic.kernels.primitives.jammed import (
     extent_names,
     free_axes,
     item_names,
-    jam,
+    jam_in_pairs,
     least,
     most_threads,
     shared,
@@ -160,7 +160,7 @@ def _site(
     title += "".join(f", where {name} is {number}" for name, number in fixed.items())
     enough = _enough(kernel, 4 ** len(saved))
     return Site(
-        f"along {along}", title, partial(jam, kernel, several),
+        f"along {along}", title, partial(jam_in_pairs, kernel, several),
         round((0.8 if enough else 0.3) * max(0, 1 - left - _ALONE * near), 2),
         Hypothesis(
             _REQUESTS, "lower", "items of a thread share what they load",

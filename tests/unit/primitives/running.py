@@ -23,20 +23,21 @@ def same(
     values: Mapping[str, int] | None = None,
     *,
     rounds: bool = False,
+    given: str = "numbers",
 ) -> None:
     """Fail where a result differs, races or leaves its arrays, with its tuned ``values``.
 
     It may differ by rounding where it ``rounds``.
 
     The last array is what the kernel writes; an array of another type than float has its name in
-    front of its extents: ``("u1", "n")``.
+    front of its extents: ``("u1", "n")``. The others are of what is ``given``.
     """
     program = applied(made).program
     text_of = (program.with_values(values) if values else program).text
     arrays = {}
     for at, (name, shape) in enumerate(shapes.items()):
         typed = shape[0] in ("f8", "u1", "i1", "i4", "f2")
-        content = "zeros" if at == len(shapes) - 1 else "numbers"
+        content = "zeros" if at == len(shapes) - 1 else given
         arrays[name] = Array(shape[0] if typed else "f4", shape[typed:], content)
     others = {n: max(1, s // 3) for n, s in sizes.items()}
     stand = Stand(Made("one", text, arrays, sizes, others, exact=not rounds))

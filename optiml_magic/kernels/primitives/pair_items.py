@@ -1,0 +1,398 @@
+"""Follows what a loop over items does in one round, into the values that it stores.
+
+Loops within are written out, and of branches both ways are followed and joined.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from optiml_magic.kernels.editing import Node, edited, text
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Braces,
+    Call,
+    Cast,
+    Choice,
+    Expr,
+    Index,
+    Literal,
+    Name,
+    Step,
+    Unary,
+    every,
+)
+from optiml_magic.kernels.primitives import pair_values as values
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.pair_values import Test, Value, constant
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    Declare,
+    Evaluate,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    Variable,
+    walk,
+)
+from optiml_magic.kernels.types import CType, named
+
+_STATEMENTS = 2000  # that a round may run to, written out: ours
+_DEEPEST = 4  # functions within each other: ours
+_COMPARED = ("<", ">", "<=", ">=", "==", "!=")
+_Place = tuple[Variable, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A byte that a round leaves in a local array: which row, how far behind the item."""
+
+    variable: Variable
+    row: str
+    at: int
+
+
+@dataclass(eq=False)
+class Items:
+    """One round of a loop over items, which ``counter`` counts; ``bytes_of`` are local arrays."""
+
+    kernel: Kernel
+    counter: Variable
+    bytes_of: frozenset[Variable]
+    known: dict[_Place, Value] = field(default_factory=dict)
+    stored: dict[Stored, Value] = field(default_factory=dict)
+    loaded: set[Variable] = field(default_factory=set)
+    _left: int = _STATEMENTS
+    _depth: int = 0
+    _own: set[Variable] = field(default_factory=set)
+
+    def run(self, statement: Statement) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise NotLegal("an item is too long to be written out", statement.line)
+        match statement:
+            case Blank():
+                pass
+            case Block(body=body):
+                for inner in body:
+                    self.run(inner)
+            case Declare(variables=found):
+                for variable in found:
+                    self._declare(variable)
+            case Evaluate(expression=expression):
+                self._do(expression, statement.line)
+            case If(before=None, constant=False):
+                self._branch(statement)
+            case Loop(kind="for" | "while"):
+                self._loop(statement)
+            case _:
+                raise NotLegal("an item does what is not done in pairs", statement.line)
+
+    def _declare(self, variable: Variable) -> None:
+        self._own.add(variable)
+        plain = not variable.type.depth and not variable.type.reference
+        if not plain or variable.storage != "local" or variable.type.volatile:
+            raise NotLegal(f"`{variable.name}` is no plain local", variable.line)
+        if variable.array and variable.initial:
+            self._table(variable, (), variable.initial)
+        elif isinstance(variable.value, Braces):
+            self._table(variable, (), variable.value.members)
+        elif variable.value is not None:
+            self._assign((variable, ()), self.value(variable.value))
+
+    def _table(self, variable: Variable, at: tuple[int, ...], given: tuple[Expr, ...]) -> None:
+        for place, member in enumerate(given):
+            if isinstance(member, Braces):
+                self._table(variable, (*at, place), member.members)
+            else:
+                self._assign((variable, (*at, place)), self.value(member))
+
+    def _do(self, expression: Expr, line: int) -> None:
+        match expression:
+            case Step():
+                self._step(expression, line)
+            case Assign(op="=", target=target, value=value):
+                self._set(target, self.value(value), line)
+            case Assign(op=op, target=target, value=value) if not any(
+                isinstance(part, Step) for part in every(target)
+            ):
+                made = Binary(None, op[:-1], target, value)
+                self._set(target, self._binary(made), line)
+            case _:
+                raise NotLegal("an item does what is not done in pairs", line)
+
+    def _step(self, step: Step, line: int) -> Value:
+        before = self.value(step.target)
+        after = values.combined(before, values.number(1 if step.op == "++" else -1))
+        self._set(step.target, after, line)
+        return after if step.prefix else before
+
+    def _set(self, target: Expr, value: Value, line: int) -> None:
+        base, indices = _chain(target)
+        variable = base.variable if isinstance(base, Name) else None
+        if variable is None:
+            raise NotLegal("an item stores elsewhere", line)
+        if variable in self.bytes_of and variable not in self._own:
+            row, at = self._place(indices)
+            place = Stored(variable, row, at)
+            if place in self.stored or not 0 <= value.low <= value.high <= _range(8, False)[1]:
+                raise NotLegal("what an item stores may be beyond a byte", line)
+            self.stored[place] = value
+            return
+        if variable not in self._own:
+            raise NotLegal(f"`{variable.name}` goes from item to item", line)
+        self._assign((variable, self._constants(indices)), value)
+
+    def _assign(self, place: _Place, value: Value) -> None:
+        kind = named(place[0].type.base, self.kernel.unit.aliases)
+        _fits(value, kind, place[0].line)
+        self.known[place] = value
+
+    def _branch(self, branch: If) -> None:
+        test = self.test(branch.test)
+        ways = [branch.then, *([branch.other] if branch.other is not None else [])]
+        if isinstance(test, bool):
+            if test or branch.other is not None:
+                self.run(ways[0] if test else ways[1])
+            return
+        before, stored = dict(self.known), dict(self.stored)
+        ends = []
+        for way in (branch.then, branch.other):
+            self.known = dict(before)
+            if way is not None:
+                self.run(way)
+            ends.append(self.known)
+        if self.stored != stored:
+            raise NotLegal("some items store and others do not", branch.line)
+        then, other = ends
+        self.known = {
+            place: values.chosen(test, then[place], other[place])
+            for place in then if place in other
+        }  # fmt: skip
+
+    def _loop(self, loop: Loop) -> None:
+        if loop.before is not None:
+            self.run(loop.before)
+        while loop.test is None or (test := self.test(loop.test)) is not False:
+            if loop.test is not None and test is not True:
+                raise NotLegal("an item makes rounds that its bytes say", loop.line)
+            self.run(loop.body)
+            if loop.update is not None:
+                self._do(loop.update, loop.line)
+            if loop.test is None:
+                raise NotLegal("a loop has no end", loop.line)
+
+    def test(self, expr: Expr) -> Test | bool:
+        match expr:
+            case Unary(op="!", operand=operand):
+                test = self.test(operand)
+                if isinstance(test, bool):
+                    return not test
+            case Binary(op=op, left=left, right=right) if op in _COMPARED:
+                found = values.test(op, *self._sides(left, right))
+                return found if found.decided is None else found.decided
+            case Binary(op="&&" | "||" as op, left=left, right=right):
+                one = self.test(left)
+                if isinstance(one, bool):
+                    return self.test(right) if one == (op == "&&") else one
+        raise NotLegal("a test is not one comparison")
+
+    def _sides(self, left: Expr, right: Expr) -> tuple[Value, Value]:
+        """Both sides of a comparison, which one without a sign would change below zero."""
+        found = self.value(left), self.value(right)
+        kinds = [self.kernel.reading.types.get(side) for side in (left, right)]
+        if (
+            not all(k and (k.signed or (k.size or 0) < 4) for k in kinds)
+            and min(v.low for v in found) < 0
+        ):
+            raise NotLegal("a number below zero may be taken for one without a sign")
+        return found
+
+    def value(self, expr: Expr) -> Value:
+        self._plain(expr)
+        match expr:
+            case Literal(value=int() as known):
+                return values.number(known)
+            case Name() | Index():
+                return self._read(expr)
+            case Step(target=Name()):
+                return self._step(expr, 0)
+            case Unary(op="+", operand=operand):
+                return self.value(operand)
+            case Unary(op="-", operand=operand):
+                return self._typed(expr, values.combined(values.number(0), self.value(operand), -1))
+            case Binary():
+                return self._typed(expr, self._binary(expr))
+            case Choice(test=test, then=then, other=other):
+                given = self.test(test)
+                if isinstance(given, bool):
+                    return self.value(then if given else other)
+                return self._typed(expr, values.chosen(given, *self._sides(then, other)))
+            case Cast(type=spelled, operand=operand):
+                value, kind = self.value(operand), named(spelled, self.kernel.unit.aliases)
+                _fits(value, kind, 0)
+                return value
+            case Call(function=name, arguments=given, receiver=None, callee=None):
+                return self._call(name.removeprefix("std::").removeprefix("::"), given)
+        raise NotLegal("an item computes what is not done in pairs")
+
+    def _plain(self, expr: Expr) -> None:
+        kind = self.kernel.reading.types.get(expr)
+        if kind is not None and not kind.integral:
+            raise NotLegal("an item computes with other numbers than whole ones")
+
+    def _typed(self, expr: Expr, value: Value) -> Value:
+        kind = self.kernel.reading.types.get(expr)
+        if kind is None:
+            raise NotLegal("the type of a number is not known")
+        _fits(value, kind, 0)
+        return value
+
+    def _call(self, name: str, given: tuple[Expr, ...]) -> Value:
+        own = {f.name for f in self.kernel.unit.functions if not f.kernel}
+        found = [self.value(one) for one in given]
+        match name, found:
+            case ("min" | "max" as which, [_, _]) if which not in own:
+                return values.extreme(which, *self._sides(*given))
+            case ("abs", [one]) if "abs" not in own:
+                return values.magnitude(one)
+        called = self.kernel.unit.called(name, len(given))
+        if len(called) != 1 or called[0].template or called[0].kernel or self._depth > _DEEPEST:
+            raise NotLegal(f"`{name}` is not done in pairs")
+        self._own |= {*called[0].parameters}
+        for parameter, value in zip(called[0].parameters, found, strict=True):
+            if parameter.type.depth or parameter.type.reference or parameter.array:
+                raise NotLegal(f"`{name}` may change what it is given")
+            self._assign((parameter, ()), value)
+        self._depth += 1
+        made = self._returned(called[0].body.body)
+        self._depth -= 1
+        _fits(made, named(called[0].result.base, self.kernel.unit.aliases), called[0].line)
+        return made
+
+    def _returned(self, body: tuple[Statement, ...]) -> Value:
+        """What a function returns, whose ways each end with that."""
+        for place, statement in enumerate(body):
+            match statement:
+                case Leave(kind="return", value=Expr() as value):
+                    return self.value(value)
+                case Block(body=inner):
+                    return self._returned((*inner, *body[place + 1 :]))
+                case If(before=None, constant=False) if any(
+                    isinstance(inner, Leave) for inner in walk(statement)
+                ):
+                    test, rest = self.test(statement.test), body[place + 1 :]
+                    then = (statement.then, *rest)
+                    other = (*((statement.other,) if statement.other else ()), *rest)
+                    if isinstance(test, bool):
+                        return self._returned(then if test else other)
+                    before = dict(self.known)
+                    first = self._returned(then)
+                    self.known = before
+                    return values.chosen(test, first, self._returned(other))
+                case _:
+                    self.run(statement)
+        raise NotLegal("a function may return nothing")
+
+    def _binary(self, expr: Binary) -> Value:
+        left, right = self.value(expr.left), self.value(expr.right)
+        by = constant(right)
+        match expr.op:
+            case "+" | "-":
+                return values.combined(left, right, 1 if expr.op == "+" else -1)
+            case "*":
+                return values.product(left, right)
+            case "<<" if by is not None and 0 <= by < 16 and left.low >= 0:
+                return values.combined(values.number(0), left, 1 << by)
+            case ">>" if by is not None and 0 <= by < 16:
+                return values.quotient(left, 1 << by)
+            case "/" if by is not None:
+                return values.quotient(left, by)
+            case "&" if by is not None and by & (by + 1) == 0 and left.low >= 0 and left.high <= by:
+                return left
+        raise NotLegal(f"`{expr.op}` is not done in pairs")
+
+    def _read(self, expr: Expr) -> Value:
+        base, indices = _chain(expr)
+        variable = base.variable if isinstance(base, Name) else None
+        if variable is None:
+            raise NotLegal("an item asks for what is not its own")
+        if variable in self._own:
+            place = variable, self._constants(indices)
+            if place not in self.known:
+                raise NotLegal(f"`{variable.name}` may not be set", variable.line)
+            return self.known[place]
+        if variable in self.bytes_of and indices:
+            row, at = self._place(indices)
+            self.loaded.add(variable)
+            return values.element(variable.name, row, at)
+        raise NotLegal(f"how great `{variable.name}` is is not known", variable.line)
+
+    def _constants(self, indices: tuple[Expr, ...]) -> tuple[int, ...]:
+        found = [constant(self.value(index)) for index in indices]
+        if any(one is None for one in found):
+            raise NotLegal("an index depends on what is loaded")
+        return tuple(one for one in found if one is not None)
+
+    def _place(self, indices: tuple[Expr, ...]) -> tuple[str, int]:
+        """The row of an element, and how far it lies behind the item."""
+        *rows, last = indices
+        times, at = self._along(last)
+        if times != 1:
+            raise NotLegal("items are not neighbours in a row")
+        return "".join(f"[{self._spelled(row)}]" for row in rows), at
+
+    def _along(self, expr: Expr) -> tuple[int, int]:
+        match expr:
+            case Name(variable=variable) if variable is self.counter:
+                return 1, 0
+            case Binary(op="+" | "-" as op, left=left, right=right):
+                (a, b), (c, d) = self._along(left), self._along(right)
+                sign = 1 if op == "+" else -1
+                return a + sign * c, b + sign * d
+        known = constant(self.value(expr))
+        if known is None:
+            raise NotLegal("an index depends on what is loaded")
+        return 0, known
+
+    def _spelled(self, expr: Expr) -> str:
+        """A row, with the counters of loops that are written out as numbers."""
+        swaps: dict[Node, Node] = {}
+        for part in every(expr):
+            if isinstance(part, Name):
+                if part.variable is self.counter or part.variable in self.bytes_of:
+                    raise NotLegal("the row of an element is another for each item")
+                if part.variable in self._own:
+                    known = constant(self.value(part))
+                    if known is None:
+                        raise NotLegal("an index depends on what is loaded")
+                    swaps[part] = text(str(known) if known >= 0 else f"({known})")
+            elif not isinstance(part, Literal | Binary | Unary):
+                raise NotLegal("where a row lies is not read")
+        shown = self.kernel.show(Evaluate(None, 0, edited(expr, swaps)) if swaps else Evaluate(
+            None, 0, expr
+        ))  # fmt: skip
+        return shown.strip().removesuffix(";")
+
+
+def _chain(expr: Expr) -> tuple[Expr, tuple[Expr, ...]]:
+    indices: list[Expr] = []
+    while isinstance(expr, Index):
+        indices.insert(0, expr.index)
+        expr = expr.base
+    return expr, tuple(indices)
+
+
+def _range(bits: int, signed: bool) -> tuple[int, int]:
+    return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+
+
+def _fits(value: Value, kind: CType, line: int) -> None:
+    """A number stays what it is in a type, so that no conversion changes it."""
+    plain = kind.integral and kind.kind == "int" and kind.lanes == 1 and kind.size
+    low, high = _range(8 * (kind.size or 1), kind.signed)
+    if not plain or not low <= value.low <= value.high <= high:
+        raise NotLegal(f"a number may not fit into `{kind.name}`", line)
