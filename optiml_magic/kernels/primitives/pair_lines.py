@@ -110,14 +110,14 @@ class PairLines:
             case Extreme() if _is_exact(value.low, value.high):
                 return self._extreme(value)
             case Magnitude(of=of):
-                return self._let(value, self._half("__habs2", of))
+                return self._let(value, f"pair_bits(__habs2({self._halves(of)}))")
             case Quotient(of=of, by=by) if by & (by - 1) == 0:
-                mask = (_WORD >> by.bit_length() - 1) * _BOTH
-                return self._let(value, f"{self._shifted(value)} & {mask:#x}u")
+                kept = (_WORD >> by.bit_length() - 1) * _BOTH
+                return self._let(value, f"{self._shifted(value)} & {kept:#x}u")
             case Quotient(of=of, by=by):
                 return self._let(value, self._divided(self.name(of), int(of.high), by))
             case Chosen(compared=op, left=left, right=right, then=then, other=other):
-                mask = self._let((op, left, right), self._half(_MASKS[op], left, right, True))
+                mask = self._let((op, left, right), f"{_MASKS[op]}({self._halves(left, right)})")
                 one, two = self.name(then), self.name(other)
                 return self._let(value, f"({mask} & {one}) | (~{mask} & {two})")
         raise NotLegal("a number may be beyond what halves hold exactly")
@@ -130,13 +130,10 @@ class PairLines:
             self.lines.append(f"const unsigned {self._names[key]} = {words};")
         return self._names[key]
 
-    def _half(self, function: str, *values: Value | bool) -> str:
-        bits = values[-1] is not True
-        given = [value for value in values if isinstance(value, Value)]
-        if any(not _is_exact(value.low, value.high) for value in given):
+    def _halves(self, *values: Value) -> str:
+        if any(not _is_exact(value.low, value.high) for value in values):
             raise NotLegal("a number may be beyond what halves hold exactly")
-        words = ", ".join(f"pair_halves({self.name(value)})" for value in given)
-        return f"pair_bits({function}({words}))" if bits else f"{function}({words})"
+        return ", ".join(f"pair_halves({self.name(value)})" for value in values)
 
     def _shifted(self, value: Quotient) -> str:
         return f"{self.name(value.of)} >> {value.by.bit_length() - 1}"

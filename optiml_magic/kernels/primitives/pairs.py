@@ -14,7 +14,16 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.pair_items import Items
 from optiml_magic.kernels.primitives.pair_lines import HELPERS, NAMES, PairLines
 from optiml_magic.kernels.primitives.pair_values import Element
-from optiml_magic.kernels.tree import Blank, Block, Declare, Evaluate, Loop, Variable, walk
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    Declare,
+    Evaluate,
+    Loop,
+    Statement,
+    Variable,
+    walk,
+)
 from optiml_magic.kernels.types import named
 from optiml_magic.source.program import parse_program
 
@@ -30,7 +39,7 @@ def in_pairs(kernel: Kernel) -> Kernel:
     if kernel.words & NAMES and not ours:
         raise NotLegal("names of pairs are others' already")
     arrays = _arrays(kernel)
-    swaps: dict[Node, Node | tuple[Node, ...] | None] = {}
+    swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
     reason: NotLegal | None = None
     loaded, touched = set[Variable](), set[Variable]()
     for block in walk(kernel.function.body):
@@ -125,7 +134,8 @@ def _pair(kernel: Kernel, loop: Loop, items: Items) -> str:
     assert isinstance(loop.test, Binary)
     count = kernel.show(Evaluate(None, 0, loop.test.right)).strip().removesuffix(";")
     pairs = PairLines(item, kernel.fresh("pair"), items.stored.values())
-    held, packed = [], []
+    held: list[tuple[str, str]] = []
+    packed: list[str] = []
     for place, value in items.stored.items():
         name = kernel.fresh(f"{place.variable.name}_pairs", *(n for n, _ in held))
         held.append((name, pairs.stored(value)))
