@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 
 from optiml_magic.kernels.editing import Node, lines
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import is_simple
 from optiml_magic.kernels.primitives.grids import form_of, needed, said_alike
@@ -29,13 +31,15 @@ from optiml_magic.source.expressions import Expression, Number, parse_expression
 
 
 @primitive
-def chunk(kernel: Kernel, at: int, parts: int, counts: tuple[int, ...]) -> Kernel:
+def chunk(
+    kernel: Kernel, at: int, parts: int, counts: tuple[int, ...], whole: int = 1
+) -> Kernel:  # fmt: skip
     """The kernel that combines the parts of the loop with this number, which counts from 0 by 1.
 
     In front of it stands the one that makes them. ``counts`` are the numbers of parts to choose
-    from.
+    from; all but the last have a multiple of ``whole`` rounds.
     """
-    return _Chunks(kernel.settled(), at, Sharing(1, parts, (1,), counts)).kernel()
+    return _Chunks(kernel.settled(), at, Sharing(1, parts, (1,), counts), whole).kernel()
 
 
 def front(kernel: Kernel) -> Kernel:
@@ -47,8 +51,9 @@ def front(kernel: Kernel) -> Kernel:
 class _Chunks(Splitting):
     in_order = True
 
-    def __init__(self, kernel: Kernel, at: int, sharing: Sharing) -> None:
+    def __init__(self, kernel: Kernel, at: int, sharing: Sharing, whole: int) -> None:
         super().__init__(kernel, at, sharing)
+        self.whole = whole
         alone = kernel.block[0] == 1 and kernel.launch.grid[0].tree == Number(1)
         if alone:
             check_own_work(kernel, self.effects)
@@ -62,7 +67,7 @@ class _Chunks(Splitting):
         self.counter = number.variable
         speller = speller_before(kernel, self.effects, self.loop)
         self.limit = "1" if items is None else items.limit(speller)
-        rows = form_of(self.down.tree, kernel.reading.symbols) if self.down is not None else None
+        rows = self._rows_of_launch()
         self.high = "gridDim.y * blockDim.y" if rows is None else speller.count(rows)
         self.down = None if rows is None else self.down
         told = self.down.names if self.down is not None else ()
@@ -85,6 +90,21 @@ class _Chunks(Splitting):
             return None
         return blocks[0]
 
+    def _rows_of_launch(self) -> Polynomial | None:
+        """The rows of threads that do something, or that there are, in the kernel's own sizes."""
+        kernel, launch = self.old, self.old.launch
+        if "y" not in self.before:
+            return None
+        extents = [self.down] if self.down is not None else [launch.grid[1], *launch.block[1:2]]
+        names = {name for extent in extents for name in extent.names}
+        own = {p for p in kernel.function.parameters if p.name in names}
+        forms = [form_of(extent.tree, kernel.reading.symbols) for extent in extents]
+        if self.down is None and (not said_alike(kernel, names) or len(own) < len(names)):
+            return None
+        self.used |= own
+        known = [form for form in forms if form is not None]
+        return prod(known, start=Polynomial.constant(1)) if len(known) == len(forms) else None
+
     def _turn(self) -> str:
         return f"blockIdx.{self.axis}"
 
@@ -95,7 +115,9 @@ class _Chunks(Splitting):
         count, own, turn = self.count, self.own, self.round
         body = self.old.show(self.loop.body, private).strip()
         inner = body[1:].lstrip() if body.startswith("{") else f"{body}\n}}"
-        shares = f"{count} / {parts} + ({count} % {parts} + {parts} - 1) / {parts}"
+        all_parts = f"({parts} * {self.whole})" if self.whole > 1 else parts
+        shares = f"{count} / {all_parts} + ({count} % {all_parts} + {all_parts} - 1) / {all_parts}"
+        shares = f"({shares}) * {self.whole}" if self.whole > 1 else shares
         first = f"min(({kind}){self.turn} * {each}, {count})"
         return (
             lines(f"const {kind} {count} = {total}, {each} = {shares};"),

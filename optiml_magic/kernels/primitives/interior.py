@@ -138,7 +138,8 @@ class Interior:
         if access.index is None:
             raise Undecided("where it is is not followed")
         with self.attempt():
-            form = self._counted(self.placed(self.plain(access.index)), access)
+            form = self.plain(self._counted(access.index, access, ahead=True))
+            form = self._counted(self.placed(form), access)
             self.moving.check_settled(form, self.moving.gathered(form))
             base, steps = _ZERO, dict[tuple[str, ...], Polynomial]()
             for monomial, factor in form.terms:
@@ -187,7 +188,7 @@ class Interior:
 
     def plain(self, form: Polynomial) -> Polynomial:
         """A form without what is only there for the borders."""
-        for name in sorted(form.symbols):
+        for name in sorted(form.symbols & self.symbols.table.keys()):
             symbol = self.symbols[name]
             if symbol.kind not in ("operation", "select") or not self.moving.varies(symbol):
                 continue
@@ -326,18 +327,25 @@ class Interior:
             form = form - by * Polynomial.symbol(name) + self._by_counter(axis, by)
         return form
 
-    def _counted(self, form: Polynomial, access: Access) -> Polynomial:
-        """A form over the counters of the loops around, as they are called in the text."""
+    def _counted(self, form: Polynomial, access: Access, *, ahead: bool = False) -> Polynomial:
+        """A form over the counters of the loops around, as they are called in the text.
+
+        ``ahead`` of all else those of loops that begin where no size alone says, all items alike:
+        there what a round counts from and what a form has of it are the same.
+        """
         for axis in self.kernel.reading.loops(access):
+            plain = axis.start is None or all(map(self.moving.is_size, axis.start.symbols))
+            if ahead and (plain or axis.start is None or not self.moving.same(axis.start)):
+                continue
             by = form.coefficient(axis.name)
             if by is None:
                 raise Undecided("it is not linear in a round")
             if by == _ZERO:
                 continue
-            form = form - by * Polynomial.symbol(axis.name) + self._by_counter(axis, by)
+            form = form - by * Polynomial.symbol(axis.name) + self._by_counter(axis, by, ahead)
         return form
 
-    def _by_counter(self, axis: Axis, by: Polynomial) -> Polynomial:
+    def _by_counter(self, axis: Axis, by: Polynomial, ahead: bool = False) -> Polynomial:
         variable, start, step = axis.variable, axis.start, axis.step
         size = step.value if step is not None else None
         if variable is None or start is None or not size or axis.scaled:
@@ -348,7 +356,8 @@ class Interior:
         if apart is None:
             raise Undecided("a round's step does not divide it")
         apart = apart if size > 0 else -apart
-        start = self.placed(self.plain(start), items=False)
+        if not ahead:
+            start = self.placed(self.plain(start), items=False)
         if {f"@{along.axis}" for along in self.along if along.several} & start.symbols:
             raise Undecided("a loop begins elsewhere for each item")
         return apart * (Polynomial.symbol(f"{COUNTER}{variable.name}") - start)

@@ -79,6 +79,11 @@ class Moving:
         inside = self.symbols.inside(form)
         return bool(inside & self.builtins) or any(self.is_counter(n) for n in inside)
 
+    def same(self, form: Polynomial) -> bool:
+        """Whether a number is the same for all items of a thread, and in all rounds."""
+        inside = self.symbols.inside(form)
+        return not inside & self._coarse and not any(map(self.is_counter, inside))
+
     def varies(self, symbol: Symbol) -> bool:
         return self.moves(Polynomial.symbol(symbol.name))
 

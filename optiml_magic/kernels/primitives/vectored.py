@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from math import gcd, prod
 
 from optiml_magic.kernels.editing import text
 from optiml_magic.kernels.expressions import Expr, every
@@ -18,13 +19,15 @@ from optiml_magic.kernels.primitives.certain import certain
 from optiml_magic.kernels.primitives.decided import Decided
 from optiml_magic.kernels.primitives.halos import Halo
 from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Element, factor
-from optiml_magic.kernels.primitives.items import Items
+from optiml_magic.kernels.primitives.items import WIDEST, Items
 from optiml_magic.kernels.primitives.reached import lies_between, places
+from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.windows import Round, Sizes, Taken, Window, widest
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import If, Loop
 
 _ZERO = Polynomial()
+_AWAY = "items are not neighbours in `{}`"
 _APART = 4  # elements from an item to the next of which all sectors are asked for anyway: ours
 
 
@@ -56,8 +59,8 @@ class Vectored:
             self._others |= {access} if alone else set()
             if alone and (access.offset is None or self._moves(access.offset)):
                 raise NotLegal(f"where its items are in `{access.array}` is not read", access.line)
-        for at, accesses in self.decided.found.values():
-            if any(self._item in f.symbols for f in at.steps.values()):
+        for at, accesses in self._along():
+            if any(self._item in f.symbols for f in at.steps.values()) or self._strip(at, accesses):
                 self._one(at, accesses)
             else:
                 self._others |= {*accesses}
@@ -68,8 +71,14 @@ class Vectored:
                 self._alone(one, group)
             if group.does("store"):
                 del self._groups[key]
+        whole = {g.array.array for g in self._groups.values() if g.width > 1 or () not in g.outer}
         for group in self._groups.values():
+            if group.array.array not in whole:  # not what strips of it have left over
+                access = group.taken[0].access
+                raise NotLegal(_AWAY.format(access.array), access.line)
             self.decided.windows.setdefault(group.taken[0].scope, []).append(group)
+            if group.width == 1:
+                continue
             for sizes in {s for one in group.taken for s in one.at.steps if s}:
                 self.rows.add((sizes, group.width))
             self._aligned(group.taken[0].at, group.taken[0].access, group.width)
@@ -108,12 +117,33 @@ class Vectored:
         inside = self.kernel.reading.symbols.inside(form)
         return bool(inside & {"threadIdx.x", "blockIdx.x"})
 
+    def _along(self) -> Iterator[tuple[Element, tuple[Access, ...]]]:
+        """What is decided, behind addresses that are aligned at the measured sizes where they can.
+
+        Strides of which all of an array are as many steps away belong to its address.
+        """
+        found = [*self.decided.found.values()]
+        written = self.kernel.reading.written
+        for at, accesses in found:
+            beside = [other.steps for other, _ in found if other.array == at.array]
+            alike = {
+                s: f for s, f in at.steps.items()
+                if s and f.value and all(steps.get(s) == f for steps in beside)
+            }  # fmt: skip
+            base = sum((f * Polynomial.of({s: 1}) for s, f in alike.items()), at.base)
+            steps = {s: f for s, f in at.steps.items() if s not in alike}
+            if not any(self.decided.effects.same(name, at.array) for name in written):
+                known = (value(self.kernel, Polynomial.of({m: by})) for m, by in base.terms)
+                beyond = Polynomial.constant(sum(filter(None, known)) % widest(accesses[0], WIDEST))
+                base, steps[()] = base - beyond, steps.get((), _ZERO) + beyond
+            yield Element(at.array, base, steps), accesses
+
     def _one(self, at: Element, accesses: tuple[Access, ...]) -> None:
         access = accesses[0]
-        away = f"items are not neighbours in `{access.array}`"
+        away = _AWAY.format(access.array)
         others = [f for s, f in at.steps.items() if s]
         apart = factor(at.steps.get((), _ZERO), self._item)
-        if not 1 <= apart <= _APART or any(self._item in f.symbols for f in others):
+        if not 0 <= apart <= _APART or any(self._item in f.symbols for f in others):
             raise NotLegal(away, access.line)
         scope, rounds = self._around(access)
         mine = {f"{COUNTER}{r.name}": r for r in rounds}
@@ -123,8 +153,10 @@ class Vectored:
             if (rest := f.without([*mine, *items, ""]) - _number(f)).terms
         }  # fmt: skip
         within = at.steps.get((), _ZERO)
-        if () in outer or any(abs(factor(within, name)) > self.least for name in mine):
+        if any(abs(factor(within, name)) > self.least for name in mine):
             raise NotLegal(away, access.line)
+        width = widest(access, apart * self.least if apart else WIDEST)
+        width = self._whole_rounds(width, outer.get((), _ZERO), access)
         by = tuple(
             (s, name, factor(f, name)) for s, f in sorted(at.steps.items())
             for name in sorted(items) if factor(f, name)
@@ -143,13 +175,56 @@ class Vectored:
                 base = self.decided.base(at, access)
             self._groups[key] = Window(
                 name, base,
-                Items(at.array, at.base, (access,)), apart, widest(access, apart * self.least),
+                Items(at.array, at.base, (access,)), apart, width,
                 self.along, self.others, self.turn, outer, self.decided.interior.speller.form,
                 partial(self.decided.offset, wide), begun,
             )  # fmt: skip
         padded = self.decided.padded
         borders = padded.borders(access, at, rounds, self._item, apart) if padded else ()
         self._groups[key].taken.append(Taken(accesses, at, rounds, scope, borders))
+
+    def _strip(self, at: Element, accesses: tuple[Access, ...]) -> bool:
+        """Whether a strip of rounds loads whole vectors, the same for all items."""
+        access, form = accesses[0], at.steps.get((), _ZERO)
+        if any(a.mode != "load" for a in accesses) or self.decided.padded is not None:
+            return False
+        if any(name[:2] == ITEM for name in form.symbols):
+            return False
+        try:
+            _, rounds = self._around(access)
+        except NotLegal:
+            return False
+        by = {r: factor(form, f"{COUNTER}{r.name}") for r in rounds}
+        outer = form.without([f"{COUNTER}{r.name}" for r in rounds]) - _number(form)
+        width = widest(access, WIDEST)
+        if not outer.terms or self._whole_rounds(width, outer, access) != width:
+            return False
+        ends = [r.ends(times) for r, times in by.items()]
+        number = _number(form).value or 0
+        low, high = (sum(end[side] for end in ends) + number for side in (0, 1))
+        rows = (Polynomial.of({s: 1}) for s in at.steps if s)
+        whole = all(self._divides(width, row) for row in (at.base, *rows))
+        return whole and low % width == 0 == (high + 1) % width
+
+    def _divides(self, width: int, form: Polynomial) -> bool:
+        """Whether so many elements divide each term at the measured sizes, wherever a thread is."""
+        return not any(
+            by * prod(value(self.kernel, Polynomial.symbol(n)) or 1 for n in monomial) % width
+            for monomial, by in form.terms
+        )
+
+    def _whole_rounds(self, width: int, outer: Polynomial, access: Access) -> int:
+        """The elements of a vector, where rounds around all items go along the row by whole ones.
+
+        Where these go by fewer each round loads one element after the other.
+        """
+        for axis in self.kernel.reading.loops(access):
+            by = factor(outer, f"{COUNTER}{axis.variable.name}") if axis.variable else 0
+            if by:
+                start, step = (form.value if form is not None else None
+                               for form in (axis.start, axis.step))  # fmt: skip
+                width = gcd(width, by * step, by * start) if step and start is not None else 1
+        return width
 
     def _is_gathered(self, at: Element, access: Access) -> bool:
         """Whether memory says where a row begins, which a round knows before it does anything."""

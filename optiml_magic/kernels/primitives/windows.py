@@ -89,7 +89,7 @@ class Window:
     Attributes:
         base: the address that steps are from; ``array`` what is there. ``begun`` declares it where
             it is another in each round; empty where it is the same in all.
-        apart: elements from one item to the next.
+        apart: elements from one item to the next, 0 where all items take the same.
         along: the axis whose neighbours lie along a row, and ``others`` those that take rows.
         turn: what the counter of vectors along a row is called.
         outer: steps by the counters of loops around all items; the same for all that it holds.
@@ -155,6 +155,12 @@ class Window:
         """How many elements items take side by side along a row, in words."""
         return self.along.count if self.apart == 1 else f"{self.along.count} * {self.apart}"
 
+    def behind(self, number: int) -> str:
+        """So many elements behind these, in words; of what all items have alike there are none."""
+        if not self.apart:
+            return str(number)
+        return f"{self.count} + {number}".replace("+ -", "- ").removesuffix(" + 0")
+
     def span(self, one: Taken) -> tuple[int, int]:
         """The first element of a row, and how many there are beside those of ``count``."""
         low, high = self.ends(one, ())
@@ -182,10 +188,9 @@ class Window:
     def declared(self) -> str:
         high = max(0, *(high for _, high in map(self.span, self.taken)))
         more = self.pad + -(-high // self.width) * self.width
-        length = f"{self.count} + {more}" if more else self.count
         extents = "".join(f"[{e}]" for s in self.strides if (e := self.extent(s)))
         size = self.array.size * self.width
-        return f"alignas({size}) {self.array.kind} {self.name}{extents}[{length}];"
+        return f"alignas({size}) {self.array.kind} {self.name}{extents}[{self.behind(more)}];"
 
     def place(self, one: Taken) -> str:
         """Where the element of an item is."""
@@ -256,11 +261,9 @@ class Window:
 
     def vectors(self, one: Taken, begin: int, end: int, mode: str) -> Iterator[str]:
         """Whole vectors from ``begin`` to ``end`` behind ``count``."""
-        width, count = self.width, self.count
-        stop = f"{count} + {end}" if end > 0 else f"{count} - {-end}" if end else count
-        vector = self.turn
+        width, vector = self.width, self.turn
         yield "#pragma unroll"
-        yield f"for (int {vector} = {begin}; {vector} < {stop}; {vector} += {width}) {{"
+        yield f"for (int {vector} = {begin}; {vector} < {self.behind(end)}; {vector} += {width}) {{"
         yield self._piece(one, vector, self.pad, f"{vector} + ", width, mode)
         yield "}"
 
@@ -270,15 +273,13 @@ class Window:
         """An access to the element ``at`` behind the first item's, or behind ``count``, or more."""
         if not behind:
             return self._piece(one, str(at), self.pad + at, "", many, mode)
-        count = self.count
-        there = count if at == 0 else f"{count} + {at}" if at > 0 else f"{count} - {-at}"
-        return self._piece(one, there, self.pad + at, f"{count} + ", many, mode)
+        return self._piece(one, self.behind(at), self.pad + at, f"{self.count} + ", many, mode)
 
     def _piece(
         self, one: Taken, at: str, number: int, before: str, many: int, mode: str
     ) -> str:  # fmt: skip
         here = f"{self._row(one)}[{before}{number}]".replace("+ -", "- ").replace(" + 0]", "]")
-        rest = {s: f for s, f in one.at.steps.items() if s}
+        rest = {s: f if s else self.outer.get(s, _ZERO) for s, f in one.at.steps.items()}
         steps = self.offset(rest)
         inner = (
             at if steps == "0" else steps if at == "0" else f"{steps} + {at}".replace("+ -", "- ")

@@ -12,8 +12,10 @@ from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
+from optiml_magic.kernels.primitives.chunks import chunk, front
+from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
-from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.grids import needed_form
 from optiml_magic.kernels.primitives.hoisted import hoisted
 from optiml_magic.kernels.primitives.items import WIDEST
@@ -33,6 +35,8 @@ from optiml_magic.kernels.primitives.jammed import (
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sizes import rounds, threads, value
+from optiml_magic.kernels.primitives.slides import may_slide
+from optiml_magic.kernels.primitives.strips import strip_mined
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.model.hypothesis import Hypothesis
@@ -46,6 +50,10 @@ _SEVERAL = (4, 8, 2)  # where there are items along another axis as well
 _SAVED = 0.05  # of a thread's loads, below which no items are worth their registers: ours
 _UNROLLED = 256  # rounds of one item that are worth a number in the text: ours
 _VECTORS = 2  # what items along x come in, fewer accesses than elements at least: ours
+_LONG = 64  # rounds from which on a loop is in strips: ours
+_STRIP_PRIOR = 0.7  # where blocks share the rounds, so that threads are enough
+_PARTS, _EACH = (1, 2, 4, 8, 16, 32, 64), 128  # of them that share rounds, with so many each: ours
+_STRIPS, _ITEMS_OF_STRIPS, _VECTOR = (32, 16, 8), (8, 4, 16), 4  # rounds, items, a vector's floats
 _NEAR = 4  # elements that windows lie apart, for which there is a number in the text: ours
 _THREADS = {f"threadIdx.{axis}" for axis in "xyz"}
 _WORK, _LEAST = 256, 4  # rounds of all items along x, and items whatever they are: ours
@@ -84,13 +92,15 @@ class ShareLoads(KernelRule):
                 yield _site(kernel, fixed, part, ())
         if "x" in free:
             yield from _along_rows(kernel, fixed, found)
+            yield from _in_strips(kernel, fixed)
 
 
 def _along_rows(
-    kernel: Kernel, fixed: Mapping[str, int], found: Mapping[str, float]
-) -> Iterator[Site | Refused]:
+    kernel: Kernel, fixed: Mapping[str, int], found: Mapping[str, float],
+    items: tuple[int, ...] = (),
+) -> Iterator[Site | Refused]:  # fmt: skip
     """Neighbours along x as well, which come and go as vectors."""
-    items = _vectors(kernel)
+    items = items or _vectors(kernel)
     if _near(kernel, {"x": items[0]}) >= _BORDERS:
         padded = [*_padded(kernel, fixed, found, items)]
         yield from padded
@@ -113,6 +123,58 @@ def _along_rows(
     for axes in ([], best) if best else ([],):
         saved = dict(sharing.saved) | {a: found[a] for a in axes}
         yield _site(kernel, fixed, replace(sharing, saved=saved), items)
+
+
+def _in_strips(kernel: Kernel, fixed: Mapping[str, int]) -> Iterator[Site | Refused]:
+    """Neighbours along x whose windows are long, or as long as a size says."""
+    axes, symbols = kernel.axes(), kernel.reading.symbols
+    for number, loop in enumerate(loops_in(kernel.function.body)):
+        length = rounds(kernel, axes[loop]) if loop in axes else 0
+        if (length is not None and length < _LONG) or not may_slide(kernel, loop):
+            continue
+        ready = as_counted(kernel, number, is_simple)
+        if isinstance(ready, Refused):
+            yield ready
+            continue
+        count = _strip(length) if length is not None else _STRIPS[0]
+        ends = [form for form in (axes[loop].start, axes[loop].stop) if form is not None]
+        bounds = {name for form in ends for name in symbols.made_of(form)}
+        free = {name: size for name, size in fixed.items() if name not in bounds}
+        title = f"{count} rounds at a time"
+        parts = _parts(ready, length)
+        if parts > 1:
+            shared_out = chunk(ready, number, parts, _PARTS, count)
+            if isinstance(shared_out, Kernel):
+                ready, title = front(shared_out), f"{title}, and share the rounds among blocks"
+        made = strip_mined(ready, number, count)
+        if isinstance(made, Refused):
+            yield made
+            continue
+        for site in _along_rows(made, free, {}, _ITEMS_OF_STRIPS):
+            if isinstance(site, Refused):
+                yield site
+                continue
+            prior = max(site.prior, _STRIP_PRIOR if parts > 1 else 0)
+            whole = f"{site.title}, {title}"
+            yield replace(site, key=f"strips {number}", title=whole, prior=prior)
+        return
+
+
+def _parts(kernel: Kernel, length: int | None) -> int:
+    """Blocks that share the rounds, where threads with several items each do not fill the chip."""
+    count, chip = threads(kernel), CHIPS.get(kernel.chip)
+    if count is None or chip is None or length is None:
+        return 1
+    wanted = _ENOUGH * chip.sms * _ITEMS_OF_STRIPS[0] / count
+    return max(n for n in _PARTS if n == 1 or (n < 2 * wanted and n * _EACH <= length))
+
+
+def _strip(length: int) -> int:
+    """The rounds of a strip with the fewest loads, where what is left over loads one by one."""
+    items = _ITEMS_OF_STRIPS[0]
+    return min(
+        _STRIPS, key=lambda n: length // n * (2 * n + items) / _VECTOR + length % n * (1 + items)
+    )
 
 
 def _padded(

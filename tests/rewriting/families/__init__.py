@@ -15,6 +15,7 @@ from . import (
     columns,
     counts,
     elements,
+    filters,
     gathers,
     layouts,
     longs,
@@ -66,4 +67,5 @@ FAMILIES = {
     "sections": sections.FAMILY,
     "bounds": bounds.FAMILY,
     "longs": longs.FAMILY,
+    "filters": filters.FAMILY,
 }

@@ -132,3 +132,23 @@ def test_tests_of_borders_stay_where_many_threads_are_near_one(side, stay):
         assert found["along x and z"].points[0] == {
             "ITEMS_X": 4, "ITEMS_Z": 4, "BLOCK_X": 16, "BLOCK_Y": 16, "BLOCKS": 1,
         }  # fmt: skip
+
+
+def test_long_windows_are_taken_in_strips_and_by_several_blocks(propose):
+    text = """
+#pragma optiml launch k grid(cdiv(n, 128)) block(128)
+__global__ void k(const float* a, const float* f, float* o, int n, int t) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float s = 0.0f;
+    for (int k = 0; k < t; ++k) s += a[i + k] * f[k];
+    o[i] = s;
+}"""
+    titles = {"n": [], "few": []}
+    for name, n in (("n", 1 << 24), ("few", 1 << 12)):
+        (kernel,) = kernels(parse_program(text), None)
+        facts = LaunchFacts("k", 1, (n // 128, 1, 1), (128, 1, 1), {}, {"n": n, "t": 1000})
+        sites = ShareLoads().sites(replace(kernel, facts=facts, chip="h200"))
+        titles[name] = [s.title for s in sites if isinstance(s, Site)]
+    whole = "take several items along x together, 32 rounds at a time"
+    assert titles == {"n": [whole], "few": [f"{whole}, and share the rounds among blocks"]}
