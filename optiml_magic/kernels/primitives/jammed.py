@@ -165,6 +165,7 @@ def shared(kernel: Kernel, several: Several) -> Sharing:
     accesses = [access for _, access in made.decided.elements]
     deep = any(made.decided.keeps(a.node) for one in accesses for a in kernel.reading.loops(one))
     sizes = tuple((Polynomial.of({s: 1}), width) for s, width in sorted(rows))
+    sizes += tuple(made.vectored.apart) if made.vectored is not None else ()
     padded = made.decided.padded
     stay = len(padded.around) + len(padded.own) if padded is not None else 0
     return Sharing(saved, sizes, deep, alone, stay)

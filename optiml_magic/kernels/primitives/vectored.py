@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from math import gcd, prod
+from math import gcd
 
 from optiml_magic.kernels.editing import text
 from optiml_magic.kernels.expressions import Expr, every
@@ -17,6 +17,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.primitives.certain import certain
 from optiml_magic.kernels.primitives.decided import Decided
+from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.halos import Halo
 from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Element, factor
 from optiml_magic.kernels.primitives.items import WIDEST, Items
@@ -45,9 +46,11 @@ class Vectored:
         self.others = tuple(a for a in decided.interior.along if a.several and a is not along)
         self.turn = decided.kernel.fresh("part")
         self.rows: set[tuple[Sizes, int]] = set()
+        self.apart: list[tuple[Polynomial, int]] = []  # elements from a row to the next, likewise
         self._others: set[Access] = set()  # that do not go along x
         self._sure = set(certain(decided, self.kernel.function.body))
         self._groups: dict[tuple[object, ...], Window] = {}
+        self._loops = loops_in(decided.kernel.function.body)
 
     def fill(self) -> None:
         """Windows for all that lies along x. Raises NotLegal where something else lies there."""
@@ -157,6 +160,10 @@ class Vectored:
             raise NotLegal(away, access.line)
         width = widest(access, apart * self.least if apart else WIDEST)
         width = self._whole_rounds(width, outer.get((), _ZERO), access)
+        if scope is None and access.mode == "store" and any(map(self.decided.keeps, self._loops)):
+            # Once for each item, beside what a loop does for it: then rows may begin anywhere.
+            rows = (Polynomial.of({s: 1}) for s in at.steps if s)
+            width = width if all(self._divides(width, row) for row in (at.base, *rows)) else 1
         by = tuple(
             (s, name, factor(f, name)) for s, f in sorted(at.steps.items())
             for name in sorted(items) if factor(f, name)
@@ -207,11 +214,19 @@ class Vectored:
         return whole and low % width == 0 == (high + 1) % width
 
     def _divides(self, width: int, form: Polynomial) -> bool:
-        """Whether so many elements divide each term at the measured sizes, wherever a thread is."""
-        return not any(
-            by * prod(value(self.kernel, Polynomial.symbol(n)) or 1 for n in monomial) % width
-            for monomial, by in form.terms
-        )
+        """Whether so many elements divide each part of an address, at the measured sizes."""
+        parts = [*self._rows_before(form), form.without(self._places(form))]
+        return not any((value(self.kernel, part) or 0) % width for part in parts)
+
+    def _rows_before(self, form: Polynomial) -> list[Polynomial]:
+        """How far apart the rows are that an address leaves behind."""
+        own = f"@{self.along.axis}"
+        found = (form.coefficient(name) for name in self._places(form) if name != own)
+        return [by for by in found if by is not None]
+
+    def _places(self, form: Polynomial) -> list[str]:
+        """What of an address is no size."""
+        return [n for n in sorted(form.symbols) if value(self.kernel, Polynomial.symbol(n)) is None]
 
     def _whole_rounds(self, width: int, outer: Polynomial, access: Access) -> int:
         """The elements of a vector, where rounds around all items go along the row by whole ones.
@@ -325,6 +340,7 @@ class Vectored:
                 if times % width and not sizes:
                     raise NotLegal(f"rows of `{access.array}` begin anywhere", access.line)
                 self.rows |= {(sizes, width)} if times % width else set()
+        self.apart += [(row, width) for row in self._rows_before(rest)]
         words = self.decided.address(rest)
         place = f"&{at.array}[{words}]" if words != "0" else at.array
         size = width * (access.element.size or 1)
