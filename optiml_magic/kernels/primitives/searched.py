@@ -101,7 +101,7 @@ def by_places(
 
 def searches(kernel: Kernel) -> Iterator[Search]:
     """The loops of a kernel that look for a place in a local array, of which none is in another."""
-    if not _sizes(kernel):
+    if not array_sizes(kernel):
         return
     axes, effects = kernel.axes(), Effects(kernel)
     found = [
@@ -142,7 +142,7 @@ def _search(
         return None
     if any(isinstance(s, Leave) for s in whole) or not _plain(tail, asked):
         return None
-    walked = _Walked(counter, _sizes(kernel))
+    walked = _Walked(counter, array_sizes(kernel))
     inside = (e for s in (*body, *tail) for e in expressions(s))
     arrays = frozenset(
         e.base.name for e in (*inside, *(e for part in asked for e in every(part)))
@@ -272,7 +272,7 @@ def _asked_alone(
     )  # fmt: skip
 
 
-def _sizes(kernel: Kernel) -> Mapping[str, int]:
+def array_sizes(kernel: Kernel) -> Mapping[str, int]:
     """How many elements the local arrays of one dimension have, whose names mean them alone."""
     given = [v.name for s in walk(kernel.function.body) if isinstance(s, Declare)
              for v in s.variables] + [p.name for p in kernel.function.parameters]  # fmt: skip
@@ -301,8 +301,8 @@ class _Walked:
         stop: int, step: int,
     ) -> int | None:  # fmt: skip
         """The first place that a search may begin at: others would lie outside of an array."""
-        tested = [e for part in asked for e in _certain(part)]
-        ways = [[e for s in part if isinstance(s, Evaluate) for e in _certain(s.expression)]
+        tested = [e for part in asked for e in certainly(part)]
+        ways = [[e for s in part if isinstance(s, Evaluate) for e in certainly(s.expression)]
                 for part in (body, tail)]  # fmt: skip
         near = takewhile(
             lambda at: self._fits(tested, at), (stop - step * n for n in range(1, _MOST + 2))
@@ -315,7 +315,7 @@ class _Walked:
     def ends(self, tail: Sequence[Statement], stop: int, step: int) -> bool:
         """Whether no search begins behind its end, since the tail would leave an array."""
         return not tail or not self._fits(
-            [e for s in tail if isinstance(s, Evaluate) for e in _certain(s.expression)],
+            [e for s in tail if isinstance(s, Evaluate) for e in certainly(s.expression)],
             stop + step,
         )
 
@@ -338,7 +338,7 @@ def behind(index: Expr, counter: Variable) -> int | None:
     return None
 
 
-def _certain(expr: Expr) -> Iterator[Index]:
+def certainly(expr: Expr) -> Iterator[Index]:
     """The elements that an expression certainly asks for."""
     if isinstance(expr, Index):
         yield expr
@@ -346,7 +346,7 @@ def _certain(expr: Expr) -> Iterator[Index]:
     if isinstance(expr, Choice) or (isinstance(expr, Binary) and expr.op in ("&&", "||")):
         parts = parts[:1]
     for part in parts:
-        yield from _certain(part)
+        yield from certainly(part)
 
 
 def _in_turn(kernel: Kernel, one: Search) -> str:

@@ -22,6 +22,7 @@ from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.unstrided import unstrided
+from optiml_magic.kernels.primitives.walked import walked, walks
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Blank, Block, Loop, walk
 from optiml_magic.model.hypothesis import Hypothesis
@@ -59,6 +60,7 @@ class ScalariseArray(KernelRule):
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         yield from _places(kernel)
         yield from _sized(kernel)
+        yield from _walked(kernel)
         yield from _rows(kernel)
         loops, effects = loops_in(kernel.function.body), Effects(kernel)
         done, held = set[Loop](), list[set[str]]()
@@ -131,6 +133,16 @@ def _sized(kernel: Kernel) -> Iterator[Site]:
             partial(in_turn, kernel, (
                 partial(sized, values=sizes), _held, partial(where_legal, searched), written_short,
             )), 0.85, _LOCAL,
+        )  # fmt: skip
+
+
+def _walked(kernel: Kernel) -> Iterator[Site]:
+    """Local arrays that loops walk through as far as the data say."""
+    arrays = sorted({array for one in walks(kernel) for array in one.arrays})
+    if arrays:
+        yield Site(
+            "walked", f"walk through all of {', '.join(arrays)} with constant indices",
+            partial(in_turn, kernel, (walked, _held, written_short)), 0.8, _LOCAL,
         )  # fmt: skip
 
 
