@@ -59,7 +59,7 @@ class _Chunks(Splitting):
             check_own_work(kernel, self.effects)
         items = None if alone else mapped(kernel, self.effects)
         self.across = parse_expression("1") if items is None else items.count
-        self.down = self._rows_below() if "y" in self.before else None
+        self.down = needed(kernel, "y") if "y" in self.before else None
         number = kernel.axes()[self.loop]
         if not is_simple(number, self.effects):
             raise NotLegal("the loop does not count from 0 by 1", self.loop.line)
@@ -70,25 +70,11 @@ class _Chunks(Splitting):
         rows = self._rows_of_launch()
         self.high = "gridDim.y * blockDim.y" if rows is None else speller.count(rows)
         self.down = None if rows is None else self.down
-        told = self.down.names if self.down is not None else ()
-        self.used |= {p for p in kernel.function.parameters if p.name in told}
         self.total = count_of(number, speller, self.effects)
         name = self.counter.name
         self.each, self.start = self._fresh(f"{name}_each"), self._fresh(f"{name}_start")
         self.count, self.own = self._fresh(f"{name}_count"), self._fresh(f"{name}_own")
         self.round = self._fresh(f"{name}_round")
-
-    def _rows_below(self) -> Expression | None:
-        """How many rows there are; where each is a block, as many as these."""
-        kernel, blocks = self.old, self.old.launch.grid[1:2]
-        found = needed(kernel, "y")
-        if found is not None or not blocks or kernel.block[1] != 1:
-            return found
-        form = form_of(blocks[0].tree, kernel.reading.symbols)
-        known = {p.name for p in kernel.function.parameters} | kernel.program.values.keys()
-        if form is None or not form.symbols <= known or not said_alike(kernel, blocks[0].names):
-            return None
-        return blocks[0]
 
     def _rows_of_launch(self) -> Polynomial | None:
         """The rows of threads that do something, or that there are, in the kernel's own sizes."""

@@ -5,13 +5,13 @@ What the rounds of a strip load can then lie in registers (``jammed``), however 
 
 from __future__ import annotations
 
-from optiml_magic.kernels.editing import edited, lines
+from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.heads import count_of
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.staged import hints_of
-from optiml_magic.kernels.tree import Declare, Leave, walk
+from optiml_magic.kernels.tree import Declare, Leave, Statement, walk
 
 
 @primitive
@@ -46,6 +46,7 @@ def strip_mined(kernel: Kernel, at: int, count: int) -> Kernel:
         f"const {kind} {name} = {first} + {turn};\n{inner}",
         *([f"for ({kind} {name} = {whole}; {name} < {end}; ++{name}) {body}"] if rest else []),
     ]
-    hints = dict.fromkeys(hints_of(kernel, loop))
-    new = lines("\n".join(["{", *made, "}"] if head else made))
-    return kernel.rewritten(edited(kernel.function.body, {**hints, loop: (new,)}))
+    swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
+    swaps |= dict.fromkeys(hints_of(kernel, loop))
+    swaps[loop] = lines("\n".join(["{", *made, "}"] if head else made))
+    return kernel.rewritten(edited(kernel.function.body, swaps))

@@ -75,7 +75,9 @@ class ShareLoads(KernelRule):
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "
         "for every neighbour whether it lies inside. A thread that computes several outputs along "
         "an axis keeps what they share in registers, so an output needs a fraction of the loads, "
-        "and far from the borders one comparison stands for all tests of them."
+        "and far from the borders one comparison stands for all tests of them. Of a long window, "
+        "such as a filter of many taps or a correlation, it keeps a strip of rounds at a time; "
+        "where outputs are few, blocks share the rounds as well."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
