@@ -158,7 +158,9 @@ def _in_strips(kernel: Kernel, fixed: Mapping[str, int]) -> Iterator[Site | Refu
                 continue
             prior = max(site.prior, _STRIP_PRIOR if parts > 1 else 0)
             whole = f"{site.title}, {title}"
-            yield replace(site, key=f"strips {number}", title=whole, prior=prior)
+            # Loads are waited for in each strip: more threads come before more registers.
+            points = tuple(sorted(site.points, key=partial(_fewest, blocks_name(made))))
+            yield replace(site, key=f"strips {number}", title=whole, prior=prior, points=points)
         return
 
 
@@ -169,6 +171,10 @@ def _parts(kernel: Kernel, length: int | None) -> int:
         return 1
     wanted = _ENOUGH * chip.sms * _ITEMS_OF_STRIPS[0] / count
     return max(n for n in _PARTS if n == 1 or (n < 2 * wanted and n * _EACH <= length))
+
+
+def _fewest(blocks: str, point: Point) -> int:
+    return -point.get(blocks, 1)
 
 
 def _strip(length: int) -> int:
