@@ -32,6 +32,7 @@ from optiml_magic.kernels.tree import (
     Block,
     Declare,
     Evaluate,
+    If,
     Leave,
     Loop,
     Statement,
@@ -112,7 +113,8 @@ def _before(kernel: Kernel, one: Walk, taken: list[str]) -> tuple[list[str], dic
     """What every round loads from one place, loaded once where there is a round."""
     assert one.loop.test is not None
     effects, told, swaps = Effects(kernel), list[str](), dict[Node, Node]()
-    moving = {one.counter, *effects.changed(one.loop.body)}
+    declared = (v for s in walk(one.loop) if isinstance(s, Declare) for v in s.variables)
+    moving = {*declared, *effects.changed(one.loop.body)}
     first: dict[Node, Node] = {
         e: text(str(one.places.start)) for e in every(one.loop.test)
         if isinstance(e, Name) and e.variable is one.counter
@@ -140,7 +142,7 @@ def _before(kernel: Kernel, one: Walk, taken: list[str]) -> tuple[list[str], dic
 def _each_round(loop: Loop) -> Iterator[Index]:
     """The elements that each round certainly asks for."""
     for statement in loop.body.body if isinstance(loop.body, Block) else (loop.body,):
-        if isinstance(statement, Evaluate | Declare):
+        if isinstance(statement, Evaluate | Declare | If):
             for top in statement.expressions:
                 yield from certainly(top)
 

@@ -59,8 +59,7 @@ class ScalariseArray(KernelRule):
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         yield from _places(kernel)
-        yield from _sized(kernel)
-        yield from _walked(kernel)
+        yield from [*_sized(kernel)] or _walked(kernel)
         yield from _rows(kernel)
         loops, effects = loops_in(kernel.function.body), Effects(kernel)
         done, held = set[Loop](), list[set[str]]()
