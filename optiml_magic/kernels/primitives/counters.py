@@ -45,6 +45,7 @@ _ZERO = Polynomial()
 #: Copies that are loaded at once at the end: 32 of them took 48 registers, so that an H200 had
 #: room for one block of 1,024 threads in place of two, and needed 66 us in place of 48.
 _TOGETHER = 8
+_LOOSE = 4  # times an array's elements, from which on what its indices say is not asked; ours
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +120,8 @@ def _counted(kernel: Kernel, found: Updated) -> Counters | Refused:
     proved = _proved(kernel, found)
     facts = kernel.facts.arrays.get(found.array) if kernel.facts is not None else None
     held = facts.nbytes // size if facts is not None else None
-    if proved is not None and (proved * size <= SHARED or held is None):
+    loose = proved is not None and held is not None and proved > _LOOSE * held
+    if proved is not None and not loose and (proved * size <= SHARED or held is None):
         held = proved
     if held is not None and held * size <= SHARED:
         return Counters(found, held, held, held == proved)

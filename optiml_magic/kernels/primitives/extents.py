@@ -13,17 +13,19 @@ from optiml_magic.kernels.primitives.tabled import passed
 from optiml_magic.source.expressions import Expression, parse_expression
 
 
-def existing(kernel: Kernel, group: Items, count: Expression, sure: Sequence[Items]) -> str | None:
+def existing(
+    kernel: Kernel, group: Items, count: Expression | None, sure: Sequence[Items]
+) -> str | None:
     """The condition under which an array has the elements of ``count`` items, as a launch says it.
 
-    It has them as well where ``sure`` ones, which every item takes, lie at the same places of an
-    array that is no larger. None where nothing says so, or where it is not so at the measured
-    sizes.
+    Without a ``count`` others alone can say so. It has them as well where ``sure`` ones, which
+    every item takes, lie at the same places of an array that is no larger. None where nothing says
+    so, or where it is not so at the measured sizes.
     """
     own, first = _size(kernel, group), group.index.value
     if own is None:
         return None
-    if first is not None and first >= 0:
+    if first is not None and first >= 0 and count is not None:
         asked = [f"{own} >= {_end(count, group.apart, first)}"]
     else:
         alike = [g for g in sure if (g.index, g.apart) == (group.index, group.apart)]

@@ -132,6 +132,8 @@ def _updated(
     if not kinds or array in effects.moved:
         raise NotLegal(f"`{array}` is not a parameter that stays what it is")
     for other in asked:
+        if other.array == array and _elsewhere(kernel, other, found):
+            continue
         if other.mode != "atomic" and effects.same(other.array, array):
             raise NotLegal(f"`{array}` is touched in another way as well", other.line)
         if other.array != array and effects.same(other.array, array):
@@ -151,6 +153,20 @@ def _updated(
         if isinstance(s, Evaluate) and isinstance(e := _bare(s.expression), Call)
     }
     return Updated(array, op, kind, tuple(_update(effects, a, kind, by_call) for a in found))
+
+
+def _elsewhere(kernel: Kernel, other: Access, found: Iterable[Access]) -> bool:
+    """Whether an access is to an element that no thread updates, as ``a[0]`` beside ``a[1]``."""
+    symbols = kernel.reading.symbols
+
+    def one(access: Access) -> Polynomial | None:
+        form = access.index
+        if form is None or access.element != other.element:
+            return None
+        return form if all(symbols[n].kind == "scalar" for n in symbols.inside(form)) else None
+
+    place, places = one(other), [one(access) for access in found]
+    return place is not None and all(p is not None and (p - place).value for p in places)
 
 
 def _update(effects: Effects, access: Access, kind: CType, by_call: dict[Call, Evaluate]) -> Update:

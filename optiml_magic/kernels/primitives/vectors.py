@@ -16,13 +16,15 @@ from optiml_magic.kernels.expressions import Binary, Expr, Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.extents import existing
 from optiml_magic.kernels.primitives.items import WIDEST, Items, element, is_plain
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Variable, walk
-from optiml_magic.source.directives import TuneDirective
+from optiml_magic.source.directives import RequireDirective, TuneDirective
+from optiml_magic.source.expressions import parse_expression
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,8 @@ class _Vectorising:
         self._start, self._stop = axis.start, axis.stop
         self.variable: Variable = axis.variable
         self.groups = self._groups()
+        self.asked = self._existing()
+        self.groups += self.asked
         self.beside = self._beside()
         if not self.groups:
             raise NotLegal("it reads no consecutive elements one by one", loop.line)
@@ -164,6 +168,25 @@ class _Vectorising:
             groups += [Items(array, form, tuple(own)) for own in clusters
                        if (form := own[0].index) is not None and self._is_group(own)]  # fmt: skip
         return groups
+
+    def _existing(self) -> dict[Items, str]:
+        """Loads that some rounds leave alone, with what says that their elements exist."""
+        written, known = self.old.reading.written, {group.array for group in self.groups}
+        found: dict[tuple[str, Polynomial], list[Access]] = {}
+        for access in self.effects.accesses(self.loop):
+            if access.array not in known and access.index is not None:
+                found.setdefault((access.array, access.index), []).append(access)
+        asked = {}
+        for (array, form), own in found.items():
+            if any(self.effects.same(array, other) for other in written):
+                continue
+            group = Items(array, form, tuple(own))
+            if not all(self._consecutive(a, form) for a in own):
+                continue
+            condition = existing(self.old, group, None, self.groups)
+            if condition is not None:
+                asked[group] = condition
+        return asked
 
     def _is_group(self, accesses: Sequence[Access]) -> bool:
         """Whether vectors may bring and take these, of which each takes the same element."""
@@ -287,7 +310,9 @@ class _Vectorising:
         tunes = (
             [TuneDirective(many, tuple(sorted(self.strips)), self.strips[0])] if self.strips else []
         )
-        return old.rewritten(body_now, directives=tunes)
+        asked = dict.fromkeys(self.asked.values())
+        requires = [RequireDirective(parse_expression(one)) for one in asked]
+        return old.rewritten(body_now, directives=[*tunes, *requires])
 
     def _end(self) -> str:
         """The local that holds where the loop ends; empty where there is none.

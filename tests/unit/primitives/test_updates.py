@@ -62,6 +62,14 @@ def test_a_block_updates_one_place_once(body: str, kind: str, now: str) -> None:
     same(before, after, {"float": "f4", "double": "f8"}.get(kind, "i4"))
 
 
+def test_other_elements_may_be_asked_for_that_nobody_updates() -> None:
+    body = "if (i == 3) out[5] = x[0]; atomicAdd(&out[1], x[i] - out[0]); atomicAdd(out + 2, x[i]);"
+    before = text_of(body, "float")
+    after = in_turn(kernel_of(before), (partial(persistent, stride=FEW), gathered))
+    assert "out_part += x[i] - out[0];" in written(after)
+    same(before, after, "f4")
+
+
 def test_what_the_guard_holds_asks_for_the_element_as_well() -> None:
     place = "blockIdx.x * blockDim.x + threadIdx.x"
     before = (
@@ -104,7 +112,10 @@ def test_a_guard_that_holds_for_every_element_is_left_out() -> None:
         ("atomicAdd_system(out, 1);", "`atomicAdd_system` is seen beyond the device, line 6"),
         ("atomicAdd((unsigned*)out, 1u);", "`out` is updated as another type, line 6"),
         ("int k = 1; int* o = out + k; k = 2; atomicAdd(o, k);", "which element of `out` is"),
-        ("atomicAdd(out, out[1]);", "`out` is touched in another way as well"),
+        ("atomicAdd(out, out[n - 1]);", "`out` is touched in another way as well"),
+        ("atomicAdd(&out[i % 8], out[9]);", "`out` is touched in another way as well"),
+        ("atomicAdd(&out[1], 1); out[1 + i] = 2;", "`out` is touched in another way as well"),
+        ("atomicAdd(&out[1], *((char*)out));", "`out` is touched in another way as well"),
         ("int k = i; atomicAdd(out, k++);", "an update changes something else, too, line 6"),
         ("out += 1; atomicAdd(out, 1);", "`out` is not a parameter that stays"),
         ("atomicAdd(out, 1);", "threads leave before their block adds up, line 5"),

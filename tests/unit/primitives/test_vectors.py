@@ -1,0 +1,59 @@
+"""Loads that some rounds of a loop leave alone, by vectors."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.vectors import vectorise
+from tests.rewriting.trying import Stand
+from tests.rewriting.writing import Array, Made
+
+from .alike import end_of, kernel_of, written
+
+SOME = """\
+#pragma optiml launch k grid(cdiv(h, 32)) block(32)
+__global__ void k(const float* a, const unsigned char* c, float* b, float* out, int w, int h) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= h) return;
+    float s = 0;
+    for (int i = 0; i < w; ++i) { %s }
+    out[r] = s;
+}
+"""
+SIZES, OTHERS = {"h": 33, "w": 64}, {"h": 2, "w": 7}
+
+
+def made(body: str, rows: str = "h", wide: str = "w") -> tuple[str, str, dict[str, Array]]:
+    arrays = {
+        "a": Array("f4", (rows, "w")), "c": Array("u1", ("h", "w")), "b": Array("f4", (wide,)),
+        "out": Array("f4", ("h",), "zeros"),
+    }  # fmt: skip
+    text = SOME % body
+    facts = Stand(Made("one", text, arrays, SIZES, OTHERS)).facts(text)
+    return text, written(vectorise(kernel_of(text, facts), 0)), arrays
+
+
+@pytest.mark.parametrize("rows", ["h", "h + 1"])
+def test_they_are_there_where_what_all_rounds_load_is_in_a_smaller_array(rows: str) -> None:
+    body = "if (c[r * w + i] & 1) continue; s += a[r * w + i]; if (s > 9) s -= a[r * w + i];"
+    text, found, arrays = made(body, rows)
+    assert "float4*>(&a[r * w + i_first])" in found
+    assert "if (size(a) >= size(c))" in found or "require size(a) >= size(c)" in found
+    assert end_of(text, found, arrays, SIZES, OTHERS) == "same"
+
+
+@pytest.mark.parametrize(
+    ("body", "rows", "wide"),
+    [
+        ("if (c[r * w + i] & 1) s += a[r * w + i + 1];", "h + 1", "w"),  # at another place
+        ("if (c[r * w + i] & 1 && r < 9) s += a[r * w + i];", "h / 2 + 1", "w"),  # no longer array
+        ("if (c[r * w + i] & 1) s += b[i];", "h", "w"),
+        ("if (c[r * w + i] & 1) { s += b[r * w + i]; b[r * w + i] = 1; }", "h", "w * h"),
+    ],
+)
+def test_else_each_round_that_asks_for_them_loads_them(body: str, rows: str, wide: str) -> None:
+    text, found, arrays = made(body, rows, wide)
+    assert "float4*>(&a" not in found
+    assert "const float4*>(&b" not in found
+    assert "require" not in found
+    assert end_of(text, found, arrays, SIZES, OTHERS) == "same"
