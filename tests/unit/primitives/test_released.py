@@ -1,0 +1,118 @@
+"""Counters that a block keeps in shared memory, as updates of the array itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.released import released
+from tests.rewriting.writing import Array
+
+from .alike import end_of, kernel_of, refused, written
+
+TEXT = """\
+#pragma optiml zero(out)
+#pragma optiml launch k grid(3, 2) block(64)
+__global__ void k(const int* c, int* out, int n, int w) {
+    ZERO
+    __syncthreads();
+    UPDATE
+    __syncthreads();
+    ADD
+}
+"""
+PARTS = {
+    "ZERO": "__shared__ int own[64]; own[threadIdx.x] = 0;",
+    "UPDATE": "for (int i = blockIdx.x * 64 + threadIdx.x; i < n; i += 192) "
+    "atomicAdd(&own[c[i] % 64], 1);",
+    "ADD": "atomicAdd(&out[threadIdx.x], own[threadIdx.x]);",
+}
+WIDE = {
+    "ZERO": "__shared__ int own[100], *p; "
+    "for (int b = threadIdx.x; b < 100; b += blockDim.x) own[b] = 0;",
+    "UPDATE": PARTS["UPDATE"].replace("% 64", "% 100"),
+    "ADD": "for (int b = threadIdx.x; b < 100; b += 64) if (own[b] != 0) "
+    "atomicAdd(&out[b], own[b]);",
+}
+
+
+def text_of(parts: dict[str, str]) -> str:
+    text = TEXT
+    for name, words in {**PARTS, **parts}.items():
+        text = text.replace(name, words)
+    return text
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        WIDE,
+        {"ADD": "int v = own[threadIdx.x]; if (v > 0) atomicAdd(out + threadIdx.x, v);"},
+        {"ADD": "atomicAdd(&out[100 * blockIdx.y + threadIdx.x], own[threadIdx.x]);"},
+        {
+            "ZERO": "__shared__ int own[40]; int t = threadIdx.x; if (t < 40) own[t] = 0;",
+            "UPDATE": "int i = blockIdx.x * blockDim.x + t; "
+            "if (i < n) { atomicAdd(own + (c[i] & 7), c[i]); atomicSub(&own[39], 2); }",
+            "ADD": "if (t < 40) { int v = own[t]; if (v) atomicAdd(&out[t], v); }",
+        },
+    ],
+)
+def test_updates_go_to_the_array(parts: dict[str, str]) -> None:
+    before = text_of(parts)
+    if "int v" in parts.get("ADD", "") and "ZERO" not in parts:
+        before = before.replace("int v = own[threadIdx.x]; if", "{ int v = own[threadIdx.x]; if")
+        before = before.replace("threadIdx.x, v);", "threadIdx.x, v); }")
+    after = released(kernel_of(before))
+    assert "__syncthreads" not in written(after)
+    assert "own" not in written(after)
+    arrays = {"c": Array("i4", ("n",), "positive"), "out": Array("i4", ("200",), "zeros")}
+    assert end_of(before, written(after), arrays, {"n": 301, "w": 5}, {"n": 1, "w": 1}) == "same"
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ({"ZERO": "__shared__ int own[64]; own[threadIdx.x] = 1;"}, "begin with zeros"),
+        ({"ZERO": "__shared__ int own[64]; own[threadIdx.x] = c[threadIdx.x];"}, "begin with zer"),
+        ({"ZERO": "__shared__ int own[64];"}, "not added to an array once"),
+        ({"ZERO": PARTS["ZERO"].replace("64", "65")}, "not each element"),
+        ({"ADD": "if (threadIdx.x < 63) " + PARTS["ADD"]}, "not each element"),
+        ({"ADD": "if (threadIdx.x < w) " + PARTS["ADD"]}, "not each element"),
+        ({"ADD": "if (own[threadIdx.x] > 1) " + PARTS["ADD"]}, "more than its elements"),
+        ({"ADD": "if (own[threadIdx.x] && w) " + PARTS["ADD"]}, "more than its elements"),
+        ({"ADD": "if (out[threadIdx.x] < 7) " + PARTS["ADD"]}, "to one array"),
+        ({"ADD": "{ int v = own[threadIdx.x]; if (w) atomicAdd(&out[threadIdx.x], v); }"},
+         "more than its elements"),
+        ({"ADD": "{ float v = own[threadIdx.x]; atomicAdd(&out[threadIdx.x], (int)v); }"}, ""),
+        ({"ADD": "atomicAdd(&out[threadIdx.x], own[threadIdx.x] + 1);"}, "more than its elements"),
+        ({"ADD": "atomicAdd(&out[threadIdx.x * 2], own[threadIdx.x]);"}, "in a row"),
+        ({"ADD": "atomicAdd(&out[63 - threadIdx.x], own[threadIdx.x]);"}, "in a row"),
+        ({"ADD": "atomicAdd(&out[threadIdx.x], own[0]);"}, ""),
+        ({"ADD": "atomicMax(&out[threadIdx.x], own[threadIdx.x]);"}, "not added to one array"),
+        ({"ADD": "atomicSub(&out[threadIdx.x], own[threadIdx.x]);"}, "not alike"),
+        ({"ADD": "out[threadIdx.x] = own[threadIdx.x];"}, "not added to one array"),
+        ({"ADD": PARTS["ADD"] + " " + PARTS["ADD"]}, "not added to an array once"),
+        ({"ADD": PARTS["ADD"] + " if (own[0] == 3) out[70] = 1;"}, "not added to an array once"),
+        ({"UPDATE": PARTS["UPDATE"] + " out[99] = 5;"}, "touched in another way"),
+        ({"UPDATE": "atomicMax(&own[c[threadIdx.x] % 64], 1);"}, "not added to an array once"),
+        ({"UPDATE": "atomicAdd_block(&own[c[threadIdx.x] % 64], 1);"}, "beyond the device"),
+        ({"UPDATE": "if (own[1] < 5) atomicAdd(&own[c[threadIdx.x] % 64], 1);"}, "another way"),
+        ({"UPDATE": "if (c[0]) return; atomicAdd(&own[c[threadIdx.x] % 64], 1);"}, "leave"),
+        ({"UPDATE": PARTS["UPDATE"] + " __syncthreads(); atomicAdd(&own[3], 1);"}, "wait twice"),
+        ({"UPDATE": "__syncthreads(); " + PARTS["UPDATE"]}, "wait twice"),
+        ({**WIDE, "ADD": WIDE["ADD"].replace("< 100", "< 99")}, "not each element"),
+        ({**WIDE, "ADD": WIDE["ADD"].replace("+= 64", "+= 32")}, "not each element"),
+        ({**WIDE, "ADD": WIDE["ADD"].replace("= threadIdx.x", "= 1 + threadIdx.x")},
+         "not each element"),
+    ],
+)  # fmt: skip
+def test_refused(parts: dict[str, str], reason: str) -> None:
+    assert reason in refused(released(kernel_of(text_of(parts))))
+
+
+def test_what_others_wrote_to_global_memory_is_waited_for() -> None:
+    text = text_of({
+        "ZERO": PARTS["ZERO"] + " d[threadIdx.x] = 1;",
+        "UPDATE": "atomicAdd(&own[0], d[63 - threadIdx.x]);",
+    }).replace("int n,", "int* d, int n,")  # fmt: skip
+    assert "around a barrier" in refused(released(kernel_of(text)))
