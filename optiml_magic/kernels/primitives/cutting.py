@@ -195,6 +195,8 @@ def _gather(kernel: Kernel, expr: Expr, axis: str, found: Uses) -> None:
 
 def _is_stride(kernel: Kernel, expr: Expr, axis: str) -> bool:
     """Whether this is ``blockDim * gridDim``, the threads of the grid."""
+    if builtin(expr) == f"gridDim.{axis}" and _extent(kernel, axis) == 1:
+        return True
     if not isinstance(expr, Binary) or expr.op != "*":
         return False
     sides = bare(expr.left), bare(expr.right)

@@ -90,7 +90,7 @@ def _of_threads(kernel: Kernel) -> Kernel:
     axis = kernel.axes().get(loop) if isinstance(loop, Loop) else None
     if not isinstance(loop, Loop) or axis is None or Effects(kernel).kept(loop.body):
         raise NotLegal("its last statement is not a loop over its items")
-    if axis.start is not None and axis.start.value == 0:
+    if loop.before is not None and axis.start is not None and axis.start.value == 0:
         return kernel
     made = counted(kernel, loops_in(kernel.function.body).index(loop))
     if isinstance(made, Refused):

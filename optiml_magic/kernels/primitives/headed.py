@@ -25,7 +25,7 @@ from optiml_magic.kernels.tree import (
     walk,
 )
 
-_THREAD = "threadIdx.x"
+_OWN = frozenset({"threadIdx.x", "blockIdx.x"})
 _Swaps = dict[Node, Node | tuple[Statement, ...]]
 
 
@@ -51,7 +51,7 @@ def _headed(
         return {}
     asked = kernel.reading.symbols.inside(axis.start)
     counter = axis.variable
-    if _THREAD not in asked or axis.scaled or abs(axis.step.value or 2) == 1 or counter is None:
+    if not _OWN & asked or axis.scaled or abs(axis.step.value or 2) == 1 or counter is None:
         return {}
     if not (rounds := _rounds(loop)):
         return {}

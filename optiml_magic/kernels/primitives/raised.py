@@ -78,6 +78,8 @@ def _raised(kernel: Kernel) -> Kernel:
     late = _begun(made.function.body)
     made = made.rewritten(late) if late is not made.function.body else made
     made = where_legal(unstrided, _with_facts(made, kernel.facts, 1))
+    if made.block[0] != 1:
+        return made
     wide = cut(made, {"x": _WIDTH})
     return _with_facts(wide, made.facts, _WIDTH) if isinstance(wide, Kernel) else made
 

@@ -14,16 +14,17 @@ from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Assign, Call, Expr, Step, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import without_warps
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.cutting import TOLD, uses
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
+from optiml_magic.kernels.primitives.cutting import TOLD, cut, uses
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.firsts import stores_first
 from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.gridwide import gridwide
+from optiml_magic.kernels.primitives.headed import headed
 from optiml_magic.kernels.primitives.numbered import numbered
 from optiml_magic.kernels.primitives.places import own_text_only
 from optiml_magic.kernels.primitives.rounds import check_updates
-from optiml_magic.kernels.primitives.sizes import value
+from optiml_magic.kernels.primitives.sizes import value, with_grid
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.subscripts import delinearised
 from optiml_magic.kernels.tree import (
@@ -42,6 +43,7 @@ from optiml_magic.source.expressions import parse_expression
 
 _DOING = Call | Assign | Step
 _THREAD, _BLOCK, _GRID = "threadIdx.x", "blockIdx.x", "gridDim.x"
+_WIDE = 256  # threads of a block for the items of blocks of one; ours
 
 
 @primitive
@@ -50,6 +52,7 @@ def unstrided(kernel: Kernel) -> Kernel:
 
     One block, or one thread, that takes all items is a grid as well.
     """
+    kernel = where_legal(headed, kernel)
     found = uses(kernel, "x")
     if not found.strides:
         kernel = gridwide(kernel)
@@ -79,12 +82,15 @@ def unstrided(kernel: Kernel) -> Kernel:
     if own & {*found.whole}:
         raise NotLegal("its items ask for a thread's first one", loop.line)
     width = str(kernel.launch.block[0])
-    grid = (parse_expression(f"cdiv({count}, {width})"), *kernel.launch.grid[1:])
+    blocks = f"cdiv({count}, {width})" if width != "1" else str(count)
+    grid = (parse_expression(blocks), *kernel.launch.grid[1:])
     made = kernel.rewritten(
         replace(kernel.function.body, body=(*kept, *first, inside)),
         launch=replace(kernel.launch, grid=grid),
     )
-    return replace(made, facts=_facts(kernel, count))
+    made = replace(made, facts=_facts(kernel, count))
+    wide = cut(made, {"x": _WIDE}) if kernel.block == (1, 1, 1) else made
+    return with_grid(wide) if isinstance(wide, Kernel) else made
 
 
 def _alone(head: Statement) -> Statement:
@@ -105,7 +111,9 @@ def _count(kernel: Kernel, axis: Axis, loop: Loop) -> Polynomial:
     width = kernel.block[0]
     if width is None or not axis.exact or axis.scaled or axis.stop is None:
         raise NotLegal("how many rounds its loop makes is not known", loop.line)
-    start = Polynomial.symbol(_THREAD) + Polynomial.constant(width) * Polynomial.symbol(_BLOCK)
+    start = Polynomial.constant(width) * Polynomial.symbol(_BLOCK)
+    if width != 1 or axis.start != start:  # of the one thread of a block nothing else is asked
+        start += Polynomial.symbol(_THREAD)
     step = Polynomial.constant(width) * Polynomial.symbol(_GRID)
     if axis.start != start or axis.step != step:
         raise NotLegal("its loop does not go from a thread's index in steps of the grid", loop.line)
@@ -157,7 +165,7 @@ def _own(kernel: Kernel, axis: Axis, one: Access, other: Access) -> bool:
     if not (first.proved and second.proved) or first.extents != second.extents:
         return False
     for digit, alike in zip(first.digits, second.digits, strict=False):
-        by = digit.coefficient(_THREAD)
+        by = digit.coefficient(_THREAD if _THREAD in item.symbols else _BLOCK)
         if digit != alike or by is None or not by.value:
             continue
         rest = digit - by * item

@@ -29,6 +29,7 @@ SHAPES = {"a": ("n", "m"), "b": ("m",), "out": ("n", "m")}
         """int index = threadIdx.x, stride = blockDim.x; const float c = b[0];
         for (int i = index; i < n * m; i += stride) out[i] = c * a[i] + b[i % m];""",
         f"int i; {HEAD.replace('int i', 'i')} out[i] = a[i];",
+        "int i = threadIdx.x; while (i < n * m) { out[i] = a[i]; i += blockDim.x; }",
     ],
 )
 def test_items_of_one_block_have_a_thread_each(body: str) -> None:
@@ -53,6 +54,7 @@ def test_a_tuned_width_stays_one() -> None:
         f"{LOOP} out[i] = a[i] * b[i % m];",
         """int index = 0, stride = 1;
         for (size_t i = index; i < n * m; i += stride) out[i] = 2 * a[i];""",
+        "int i = 0; while (i < n * m) { out[i] = a[i] + 1.0f; i++; }",
         "for (int i = 1; i < n * m - 1; i++) out[i] = a[i - 1] + a[i + 1];",
         "for (int i = 0; i < n; i++) { for (int j = 0; j < m; j++) out[i * m + j] = a[j]; }",
     ],

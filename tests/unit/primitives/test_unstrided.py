@@ -26,6 +26,8 @@ SHAPES = {"a": ("n", "m"), "b": ("m",), "out": ("n", "m")}
         """int i = blockIdx.x * 32 + threadIdx.x, step = blockDim.x * gridDim.x;
         for (; i < n * m; i += step) { if (a[i] < 0.0f) continue; out[i] = a[i] * b[i % m]; }""",
         f"int i; {HEAD.replace('int i', 'i')} out[i] = a[i];",
+        """int i = blockIdx.x * blockDim.x + threadIdx.x;
+        while (i < n * m) { out[i] = a[i] + 1.0f; i += blockDim.x * gridDim.x; }""",
         """const float c = b[0];
         for (unsigned i = threadIdx.x + blockIdx.x * blockDim.x; i < n * m; i += blockDim.x * gridDim.x) {
             for (int k = 0; k < 3; k++) { if (k == 1) continue; out[i] += c; }
@@ -70,6 +72,55 @@ def test_a_thread_an_item(body: str) -> None:
 )
 def test_refused(body: str, reason: str) -> None:
     assert reason in refused(unstrided(kernel(STRIDED % body)))[0]
+
+
+BLOCKS = """\
+#pragma optiml launch k grid(7) block(1)
+__global__ void k(const float* a, const float* b, float* out, int n, int m) {
+    %s
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        """for (int i = blockIdx.x; i < n; i += gridDim.x) {
+            for (int j = 0; j < m; ++j) out[i * m + j] = a[i * m + j] * b[j]; }""",
+        "int i = blockIdx.x; while (i < n * m) { out[i] = a[i]; i += gridDim.x; }",
+        f"{HEAD} out[i] = a[i] + b[i % m];",
+    ],
+)
+def test_items_of_blocks_of_one_thread(body: str) -> None:
+    text = BLOCKS % body
+    made = unstrided(kernel(text))
+    assert ", 256)) block(256)" in applied(made).program.text
+    same(text, made, SHAPES, {"n": 29, "m": 37})
+
+
+def test_items_of_blocks_of_one_thread_that_meet_are_refused() -> None:
+    body = "for (int i = blockIdx.x; i < n; i += gridDim.x) out[i / 2] = a[i];"
+    assert "meet in memory" in refused(unstrided(kernel(BLOCKS % body)))[0]
+    many = (BLOCKS % body).replace("i / 2", "i").replace("block(1)", "block(2)")
+    refused(unstrided(kernel(many)))
+
+
+WHILE = "int i = blockIdx.x * 32 + threadIdx.x; while (i < n * m) { %s }"
+STEP = "i += 32 * gridDim.x;"
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        f"if (a[i] < 0.0f) {{ {STEP} continue; }} out[i] = a[i]; {STEP}",
+        f"{STEP} out[i] = a[i];",
+        f"out[i] = a[i]; if (a[i] < 0.0f) {STEP} else {STEP}",
+        "out[i] = a[i]; const int by = 32 * gridDim.x; i += by;",
+        f"out[i] = a[i]; i += 1; {STEP}",
+    ],
+)
+def test_rounds_that_do_not_end_by_their_one_step_are_refused(rounds: str) -> None:
+    refused(unstrided(kernel(STRIDED % WHILE % rounds)))
 
 
 DIGITS = """\
