@@ -30,12 +30,15 @@ def along(kernel: Kernel, axis: str) -> str:
 
 
 def wide(kernel: Kernel, axis: str) -> dict[str, int] | None:
-    """Extents whose rows along ``axis`` are warps, of as many threads; None where none can be."""
+    """Extents whose rows along ``axis`` are warps, of as many threads or the next whole warps.
+
+    None where none can be.
+    """
     sizes = kernel.block[0], kernel.block["xyz".index(axis)]
     if sizes[0] is None or sizes[1] is None or sizes[1] % _WARP == 0:
         return None
     count = sizes[0] * sizes[1]
-    shape = {axis: _WARP, "x": count // _WARP}
+    shape = {axis: _WARP, "x": -(-count // _WARP)}
     try:
         fits = all(
             freedom(kernel, a).allows(extent, kernel.block["xyz".index(a)] or 1)
@@ -43,7 +46,7 @@ def wide(kernel: Kernel, axis: str) -> dict[str, int] | None:
         )
     except NotLegal:
         return None
-    return shape if fits and count % _WARP == 0 else None
+    return shape if fits else None
 
 
 def _sectors(kernel: Kernel, access: Access, name: str) -> int:

@@ -10,7 +10,7 @@ from optiml_magic.kernels import functions
 from optiml_magic.kernels.expressions import Call, Expr, every
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.places import reached
-from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
+from optiml_magic.kernels.primitives.sizes import mean_rounds, middle, rounds, threads
 from optiml_magic.kernels.tree import expressions
 
 _RESIDENT = 2048  # threads of a multiprocessor that is full
@@ -27,7 +27,12 @@ def rough_seconds(kernel: Kernel) -> float | None:
     chip, count = CHIPS.get(kernel.chip), threads(kernel)
     if chip is None or count is None:
         return None
-    known = {axis.name: mean_rounds(kernel, axis) for axis in kernel.reading.axes}
+    at = middle(kernel)
+    known = {
+        axis.name: rounds(kernel, axis, at) if own is None else own
+        for axis in kernel.reading.axes
+        for own in (mean_rounds(kernel, axis),)
+    }
     made = [
         (access.element.size or 1, math.prod(_rounds(known.get(name)) for name in access.loops))
         for access in kernel.reading.accesses

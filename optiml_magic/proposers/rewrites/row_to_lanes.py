@@ -8,9 +8,10 @@ from functools import partial
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.abreast import abreast, check_abreast
 from optiml_magic.kernels.primitives.accumulating import in_register
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, once, where_legal
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.carried import carried
+from optiml_magic.kernels.primitives.clipped import clipped, clips
 from optiml_magic.kernels.primitives.commuting import commuting
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
@@ -38,6 +39,7 @@ COUNTS = (2, 4, 8, 16, 32)
 BLOCKS = (64, 128, 256, 512)
 THREADS = (64, 128, 256, 512, 1024)
 _A_LANE = 16  # elements of a row for each lane, where there are enough
+_SECTOR = 8  # elements of four bytes
 _A_VECTOR = 4  # elements of a row that a thread by itself loads at once: ours
 _STRIPS = (16, 32, 8)  # elements that a thread takes at once of a row that is its own: ours
 SHORT, _LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
@@ -64,13 +66,15 @@ class RowToLanes(KernelRule):
         found = rows(kernel)
         if not found:
             return
+        lengths = [mean_rounds(kernel, axis) for axis in found]
+        length = max((n for n in lengths if n is not None), default=0)
+        kernel = _unguarded(kernel, found)
+        found = rows(kernel)
         at = _numbers(kernel, found)
         if _kept(kernel, at) is not None:
             made = where_legal(commuting, kernel, at)
             if _kept(made, at) is None:
                 kernel, found = made, rows(made)
-        lengths = [mean_rounds(kernel, axis) for axis in found]
-        length = max((n for n in lengths if n is not None), default=0)
         apart = any(axis.start is None or axis.start.value is None for axis in found)
         counters = ", ".join(dict.fromkeys(a.variable.name for a in found if a.variable))
         hypothesis = Hypothesis(_SECTORS, "lower", "lanes read neighbouring elements", (1.5, 8.0))
@@ -94,7 +98,7 @@ class RowToLanes(KernelRule):
         if not length or length <= _LONG:
             yield Site(
                 f"warp {at}", title, partial(shared_by, kernel, at, lanes),
-                0.4 if late else 0.85, hypothesis, _lanes(length), arithmetic,
+                0.4 if late else 0.85, hypothesis, _lanes(kernel, at, length), arithmetic,
             )  # fmt: skip
         if not length or length >= SHORT:
             yield Site(
@@ -218,13 +222,37 @@ def _few(length: int) -> tuple[Point, ...]:
     return tuple({"LANES": n} for n in near if n in COUNTS)
 
 
-def _lanes(length: int) -> tuple[Point, ...]:
-    """So many lanes that each has a few elements, and twice as many."""
+def _lanes(kernel: Kernel, at: tuple[int, ...], length: int) -> tuple[Point, ...]:
+    """So many lanes that each has a few elements, and twice as many.
+
+    Where no vectors bring these, lanes that take one at a time have to fill a sector together.
+    """
     if not length:
         return ({}, {"LANES": 8})
+    if length < _SECTOR * _A_LANE and not _by_vectors(kernel, at):
+        fit = max((n for n in COUNTS if n <= min(length, _SECTOR)), default=COUNTS[0])
+        return ({"LANES": fit}, {"LANES": 2 * fit}, {"LANES": max(2, fit // 2)})
     fit = max((n for n in COUNTS if n * _A_LANE <= length + _A_LANE), default=COUNTS[0])
     more = min(2 * fit, 32) if fit < 32 else 16
     return ({"LANES": fit}, {"LANES": more})
+
+
+def _unguarded(kernel: Kernel, found: Sequence[Axis]) -> Kernel:
+    """Rows that end where a comparison says, where vectors then bring what each round tested."""
+    counters = {axis.variable.name for axis in found if axis.variable}
+    if not counters & {*clips(kernel).names} or _by_vectors(kernel, _numbers(kernel, found)):
+        return kernel
+    made = where_legal(clipped, kernel)
+    return made if _by_vectors(made, _numbers(made, rows(made))) else kernel
+
+
+@once
+def _by_vectors(kernel: Kernel, at: tuple[int, ...]) -> bool:
+    """Whether a thread takes several elements of one of these rows at once."""
+    plain = all_counted(kernel, at)
+    return isinstance(plain, Kernel) and any(
+        isinstance(vectorise(plain, number), Kernel) for number in at
+    )
 
 
 def _threads(kernel: Kernel, length: int) -> tuple[Point, ...]:

@@ -37,9 +37,8 @@ class UnrollStatic(KernelRule):
         found = open_loops(kernel)
         if not found:
             return
-        first, more, few = kernel, "", False
+        first, more, few = kernel, "", _busy(kernel) < _RESIDENT
         if held_up(kernel) and isinstance(alone := restricted(kernel), Kernel):
-            few = _busy(kernel) < _RESIDENT
             first = where_legal(cut, alone, {"x": _NARROW}) if _busy(kernel) < _BLOCK else alone
             more = ", and say that pointers lead to arrays of their own"
         name = kernel.fresh("UNROLL")

@@ -208,10 +208,8 @@ def test_what_the_given_sizes_do_not_meet_is_refused() -> None:
     small = SCALE.replace("16", "4")
     stand = Stand(Made("tall", small, ARRAYS, {"h": 270_000, "w": 2}, {"h": 3, "w": 2}))
     found = offers(small, small, lambda: stand.facts(small), Random(0), each=99)
-    (told,) = [one for one in found if one.rule == "coalesce_mapping"]
-    assert told == Refused(
-        "coalesce_mapping", "`cdiv(h, 4) <= 65535` does not hold for the given sizes"
-    )
+    told = Refused("coalesce_mapping", "`cdiv(h, 4) <= 65535` does not hold for the given sizes")
+    assert told in found
 
 
 def test_rules_look_at_the_launch_that_runs_at_the_given_sizes() -> None:
