@@ -36,6 +36,9 @@ def threaded(kernel: Kernel) -> Kernel:
     if launch.shared is not None or not (alone or len(launch.block) == 1):
         raise NotLegal("its blocks have more than one axis")
     effects.straightforward()
+    steps = {name for axis in kernel.reading.axes if axis.step for name in axis.step.symbols}
+    if alone and "gridDim.x" in steps:
+        raise NotLegal("its blocks take items a grid apart")  # which ``unstrided`` sees
     if not alone and not _first_alone(kernel):
         raise NotLegal("more than one thread of a block works")
     without_warps(kernel)

@@ -63,6 +63,7 @@ def test_a_plane_of_blocks() -> None:
         ("64", "__shared__ float s; if (threadIdx.x == 0) { s = a[0]; out[blockIdx.x] = s; }",
          "share memory"),
         ("1", 'printf("%d", blockIdx.x); out[blockIdx.x] = a[0];', "prints"),
+        ("1", "for (int i = blockIdx.x; i < m; i += gridDim.x) out[i] = a[0];", "a grid apart"),
     ],
 )  # fmt: skip
 def test_refused(width: str, body: str, reason: str) -> None:
