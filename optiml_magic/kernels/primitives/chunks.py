@@ -27,7 +27,7 @@ from optiml_magic.source.directives import (
     ScratchDirective,
     TuneDirective,
 )
-from optiml_magic.source.expressions import Expression, Number, parse_expression
+from optiml_magic.source.expressions import Number, parse_expression
 
 
 @primitive
