@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.blocks import BlockSizes
 from optiml_magic.kernels.expressions import builtin
-from optiml_magic.kernels.extents import expression
+from optiml_magic.kernels.formulas import expression
 from optiml_magic.kernels.parallel import AXES, Bound, Names, bound_of
 from optiml_magic.kernels.ranges import holds
 from optiml_magic.kernels.read import read

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from optiml_magic.kernels.extents import expression
+from optiml_magic.kernels.formulas import expression
 from optiml_magic.kernels.parallel import AXES, Names, comparisons
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.reading import Access

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Assign, Call, Expr, Name, Step, Unread, every
-from optiml_magic.kernels.extents import expression
+from optiml_magic.kernels.formulas import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal

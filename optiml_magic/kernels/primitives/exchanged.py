@@ -12,7 +12,7 @@ from functools import partial
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Expr, Name, builtin
-from optiml_magic.kernels.extents import expression
+from optiml_magic.kernels.formulas import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import exchanged as axes
 from optiml_magic.kernels.primitives.base import (

@@ -12,7 +12,7 @@ from itertools import chain
 
 from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.expressions import builtin
-from optiml_magic.kernels.extents import expression
+from optiml_magic.kernels.formulas import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
