@@ -7,6 +7,7 @@ of a warp idle. Blocks become threads along the same axes, with a guard.
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import builtin
@@ -16,6 +17,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import TOLD
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.firsts import decides
+from optiml_magic.kernels.primitives.grids import most_threads
 from optiml_magic.kernels.primitives.limits import with_limits
 from optiml_magic.kernels.primitives.places import own_text_only
 from optiml_magic.kernels.primitives.rowed import height_of
@@ -46,6 +48,8 @@ def threaded(kernel: Kernel) -> Kernel:
     every_place_read(kernel)
     if kernel.reading.calls & set(TOLD):
         raise NotLegal("it prints, which tells how many threads there are")
+    if most_threads(kernel) < prod(_BLOCKS[0]):
+        raise NotLegal("its launch bounds say how many threads a block has")
     axes = "xy"[: len(launch.grid)]
     counts = [height_of(kernel, effects, extent) for extent in launch.grid[: len(axes)]]
     if None in counts or kernel.block[0] is None:

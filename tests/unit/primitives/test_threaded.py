@@ -73,3 +73,8 @@ def test_refused(width: str, body: str, reason: str) -> None:
 def test_blocks_that_the_kernel_cannot_count() -> None:
     text = (BLOCKS % ("1", SUM)).replace("grid(m)", "grid(size(b))")
     assert "no words for" in refused(threaded(kernel(text)))[0]
+
+
+def test_launch_bounds() -> None:
+    text = (BLOCKS % ("1", SUM)).replace("void k", "void __launch_bounds__(32) k")
+    assert "launch bounds" in refused(threaded(kernel(text)))[0]
