@@ -1,4 +1,4 @@
-"""A ``while`` loop over a thread's items, as a ``for`` loop with its counter in the head.
+"""A loop over a thread's items with its counter in the head, ``while`` loops among them.
 
 ``int i = first; while (i < n) { ...; i += step; }``: steps that look for the items of a thread then
 see what moves it from one to the next, and that nobody asks for the counter behind the loop.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
-from optiml_magic.kernels.expressions import Assign, Call, Index, Step, every
+from optiml_magic.kernels.expressions import Assign, Call, Expr, Index, Step, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.tree import (
@@ -47,31 +47,41 @@ def _headed(
     kernel: Kernel, effects: Effects, own: Sequence[Statement], at: int, loop: Loop
 ) -> _Swaps:
     axis = kernel.axes().get(loop)
-    if axis is None or axis.start is None or axis.step is None or loop.kind != "while":
+    if axis is None or axis.start is None or axis.step is None:
         return {}
-    asked = kernel.reading.symbols.inside(axis.start)
-    counter = axis.variable
+    asked, counter = kernel.reading.symbols.inside(axis.start), axis.variable
     if not _OWN & asked or axis.scaled or abs(axis.step.value or 2) == 1 or counter is None:
         return {}
-    if not (rounds := _rounds(loop)):
+    parts = _parts(effects, loop, counter)
+    if parts is None:
         return {}
-    *body, last = rounds
-    if not isinstance(last, Evaluate) or not isinstance(last.expression, Assign | Step):
-        return {}
-    if {v for s in body for v in effects.changed(s)} & {counter}:
-        return {}
-    if any(isinstance(s, Leave) and s.kind == "continue" for s in walk(loop.body)):
-        return {}
+    update, body = parts
     found = _declared(effects, own[:at], counter)
     after = (s for s in own[at + 1 :] if counter in effects.mentions(s))
     if found is None or any(after):
         return {}
     statement, before = found
     made = Loop(
-        None, loop.line, "for", before, loop.test, last.expression,
-        Block(None, loop.line, tuple(body)),
+        None, loop.line, "for", before, loop.test, update, Block(None, loop.line, tuple(body)),
     )  # fmt: skip
     return {loop: made, statement: _without(statement, counter)}
+
+
+def _parts(
+    effects: Effects, loop: Loop, counter: Variable
+) -> tuple[Expr, Sequence[Statement]] | None:
+    """What moves the counter at the end of each round, and what is done before."""
+    body = _rounds(loop)
+    if loop.kind == "for":
+        return (loop.update, body) if loop.before is None and loop.update is not None else None
+    last = body[-1] if body and loop.kind == "while" else None
+    if not isinstance(last, Evaluate) or not isinstance(last.expression, Assign | Step):
+        return None
+    if any(counter in effects.changed(s) for s in body[:-1]):
+        return None
+    if any(isinstance(s, Leave) and s.kind == "continue" for s in walk(loop.body)):
+        return None
+    return last.expression, body[:-1]
 
 
 def _declared(

@@ -27,13 +27,15 @@ NEXT = "i += blockDim.x * gridDim.x;"
         f"{FIRST} while (i < n) {{ out[i] = a[i] + 1; {NEXT} }}",
         f"{FIRST} float s = a[0]; while (i < n) {{ if (a[i] > s) out[i] = s; {NEXT} }}",
         f"int d = 2, t = threadIdx.x, i = t + blockIdx.x * 64, e = 3; while (i < n) {{ out[i] = d + e; {NEXT} }}",
+        f"{FIRST} for (; i < n; {NEXT[:-1]}) {{ if (a[i] < 0) continue; out[i] = a[i]; }}",
         f"for (int r = 0; r < 2; ++r) {{ {FIRST} while (i < n) {{ out[i] = a[i] + r; i = i + 192; }} }}",
-    ], 2),
+    ], 3),
 )  # fmt: skip
 def test_the_counter_moves_in_the_head(body: str) -> None:
     text = STRIDED % body
     made = headed(kernel(text))
     assert "while" not in applied(made).program.text
+    assert "for (;" not in applied(made).program.text
     for n in (1, 70, 500):
         same(text, made, SHAPES, {"n": n})
 
