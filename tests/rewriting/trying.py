@@ -34,7 +34,7 @@ from .offers import NAMES, Offer, Refused, offers
 from .writing import Made
 
 _CHIP = chip("h200")
-_INSTRUCTIONS = 20_000_000
+_INSTRUCTIONS = 100_000_000
 _AGAIN = 3  # rules that are asked about what a rule made
 _RTOL, _ATOL = 2e-4, 2e-5  # where arithmetic rounds, and its order may change
 
