@@ -10,6 +10,7 @@ from functools import partial
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
 from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
+from optiml_magic.kernels.primitives.grid_words import grid_in_words
 from optiml_magic.kernels.primitives.headed import headed
 from optiml_magic.kernels.primitives.rowed import rowed
 from optiml_magic.kernels.primitives.threaded import threaded
@@ -44,7 +45,7 @@ class Site:
     joined: tuple[str, ...] = ()
 
 
-_SHAPES = (unshadowed, headed, threaded, rowed)
+_SHAPES = (unshadowed, headed, grid_in_words, threaded, rowed)
 
 
 class KernelRule(ABC):
