@@ -21,6 +21,7 @@ from optiml_magic.kernels.primitives.indices import put
 from optiml_magic.kernels.primitives.items import WIDEST, Items, element, is_plain
 from optiml_magic.kernels.primitives.members import structure
 from optiml_magic.kernels.primitives.naming import speller_before
+from optiml_magic.kernels.primitives.places import index
 from optiml_magic.kernels.primitives.records import Owned, Rows
 from optiml_magic.kernels.primitives.regions import (
     Region,
@@ -259,11 +260,27 @@ def _own(kernel: Kernel, region: Region, array: str, effects: Effects) -> Owned 
     first, count = min(sure), max(sure) - min(sure) + 1
     stores = bool(stored_open)
     stored = [place for place, ways in stored_open.items() if certain(ways)]
-    if not _FEW <= count <= _MANY or (stores and (len(stored) < count or region.leaves)):
+    if not _FEW <= count <= _MANY or (stores and region.leaves):
         return None
+    if stores and len(stored) < count:
+        if not _apart(kernel, base, count):
+            return None
+        loaded = True  # so that what it stores nothing to is stored as it was
     shifted = base + Polynomial.constant(first)
     kind = accesses[0].element
     return Owned(array, shifted, count, tuple(accesses), loaded, stores, kind.name, kind.size or 0)
+
+
+def _apart(kernel: Kernel, base: Polynomial, count: int) -> bool:
+    """Whether so many elements from there on are no other thread's."""
+    one_axis = kernel.block[1:] == (1, 1) and all(str(e) == "1" for e in kernel.launch.grid[1:])
+    form = index(base, "x", kernel.block[0]) if one_axis and kernel.block[0] is not None else None
+    by = form.coefficient("@x") if form is not None else None
+    if form is None or by is None or by.value is None or abs(by.value) < count:
+        return False
+    symbols = kernel.reading.symbols
+    rest = symbols.inside(form.without(["@x"]))
+    return all(symbols.table[n].kind in ("scalar", "operation") for n in rest)
 
 
 def _place(touch: Touch, base: Polynomial) -> int:

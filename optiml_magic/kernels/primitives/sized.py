@@ -7,6 +7,7 @@ What the numbers require of the sizes is said, so that others are left to the pr
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.expressions import Name
@@ -56,4 +57,10 @@ def sized(kernel: Kernel, values: Mapping[str, int]) -> Kernel:
             if isinstance(e, Name) and e.variable is parameter
         }  # fmt: skip
     asked = [RequireDirective(parse_expression(f"{n} == {v}")) for n, v in values.items()]
-    return kernel.rewritten(edited(kernel.function.body, swaps), directives=asked)
+    # Guards bound threads by the numbers from now on, so what is launched says them as well.
+    launch = replace(
+        kernel.launch,
+        grid=tuple(extent.substituted(values) for extent in kernel.launch.grid),
+        block=tuple(extent.substituted(values) for extent in kernel.launch.block),
+    )
+    return kernel.rewritten(edited(kernel.function.body, swaps), launch=launch, directives=asked)

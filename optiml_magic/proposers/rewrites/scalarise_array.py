@@ -61,37 +61,50 @@ class ScalariseArray(KernelRule):
         yield from _places(kernel)
         yield from [*_sized(kernel)] or _walked(kernel)
         yield from _rows(kernel)
-        loops, effects = loops_in(kernel.function.body), Effects(kernel)
-        done, held = set[Loop](), list[set[str]]()
-        for number, loop in enumerate(loops):
-            axis = kernel.axes().get(loop)
-            if loop in done or axis is None or not 1 < (axis.trips or 0) <= _FEW:
-                continue
-            done |= set(loops_in(loop.body))
-            try:
-                region = region_of(kernel, number, effects)
-                found = owned(kernel, region, effects) if region is not None else []
-            except NotLegal as reason:
-                yield Refused(reason.reason, reason.line)
-                continue
-            if found:
-                arrays = ", ".join(one.array for one in found)
-                held.append({one.array for one in found})
-                yield from _together(kernel, number, found)
-                yield Site(
-                    f"own {number}", f"hold a thread's elements of {arrays} in registers",
-                    partial(hold, kernel, number), 0.78,
-                    Hypothesis(
-                        "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "lower",
-                        "an element is loaded once, with its neighbours", (1.5, 16.0),
-                    ),
-                )  # fmt: skip
-            elif _indexed(kernel, axis) and not _said(kernel, loop):
-                yield Site(
-                    f"local {number}", "unroll the loops that index a local array",
-                    partial(unroll, kernel, number), 0.4, _LOCAL,
-                )  # fmt: skip
-        yield from _stretch(kernel, held)
+        yield from _owning(kernel)
+        sizes = _bounding(kernel, lambda _: True)
+        known = sized(kernel, sizes) if sizes else kernel
+        if isinstance(known, Kernel) and sizes:
+            where = "".join(f", where {name} is {size}" for name, size in sizes.items())
+            yield from (s for s in _owning(known, where) if isinstance(s, Site))
+
+
+def _owning(kernel: Kernel, where: str = "") -> Iterator[Site | Refused]:
+    """What loops of constant rounds touch of a thread's own, in memory or in a local array.
+
+    ``where`` says of which sizes the rounds are constants; a local array is another site's then.
+    """
+    loops, effects = loops_in(kernel.function.body), Effects(kernel)
+    done, held = set[Loop](), list[set[str]]()
+    for number, loop in enumerate(loops):
+        axis = kernel.axes().get(loop)
+        if loop in done or axis is None or not 1 < (axis.trips or 0) <= _FEW:
+            continue
+        done |= set(loops_in(loop.body))
+        try:
+            region = region_of(kernel, number, effects)
+            found = owned(kernel, region, effects) if region is not None else []
+        except NotLegal as reason:
+            yield Refused(reason.reason, reason.line)
+            continue
+        if found:
+            arrays = ", ".join(one.array for one in found)
+            held.append({one.array for one in found})
+            yield from _together(kernel, number, found, where)
+            yield Site(
+                f"own {number}{where}", f"hold a thread's elements of {arrays} in registers{where}",
+                partial(hold, kernel, number), 0.78,
+                Hypothesis(
+                    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "lower",
+                    "an element is loaded once, with its neighbours", (1.5, 16.0),
+                ),
+            )  # fmt: skip
+        elif not where and _indexed(kernel, axis) and not _said(kernel, loop):
+            yield Site(
+                f"local {number}", "unroll the loops that index a local array",
+                partial(unroll, kernel, number), 0.4, _LOCAL,
+            )  # fmt: skip
+    yield from _stretch(kernel, held, where)
 
 
 def _places(kernel: Kernel) -> Iterator[Site]:
@@ -115,16 +128,7 @@ def _places(kernel: Kernel) -> Iterator[Site]:
 
 def _sized(kernel: Kernel) -> Iterator[Site]:
     """Local arrays that loops walk through to a size that the kernel is given."""
-    sizes = dict[str, int]()
-    given = kernel.facts.scalars if kernel.facts is not None else {}
-    for axis in kernel.axes().values():
-        named = {name for form in (axis.start, axis.stop) if form is not None
-                 for name in form.symbols}  # fmt: skip
-        length = rounds(kernel, axis)
-        few = axis.trips is None and 1 < (length or 0) <= _LONG
-        if few and named <= given.keys() and _walks(kernel, axis):
-            sizes |= {name: int(given[name]) for name in named}
-    sizes = {name: size for name, size in sizes.items() if name not in kernel.program.values}
+    sizes = _bounding(kernel, lambda axis: _walks(kernel, axis))
     if sizes:
         where = ", ".join(f"{name} is {size}" for name, size in sizes.items())
         yield Site(
@@ -133,6 +137,20 @@ def _sized(kernel: Kernel) -> Iterator[Site]:
                 partial(sized, values=sizes), _held, partial(where_legal, searched), written_short,
             )), 0.85, _LOCAL,
         )  # fmt: skip
+
+
+def _bounding(kernel: Kernel, wanted: Callable[[Axis], bool]) -> dict[str, int]:
+    """The sizes that a kernel is given and that bound the few rounds of its loops of this kind."""
+    sizes = dict[str, int]()
+    given = kernel.facts.scalars if kernel.facts is not None else {}
+    for axis in kernel.axes().values():
+        named = {name for form in (axis.start, axis.stop) if form is not None
+                 for name in form.symbols}  # fmt: skip
+        length = rounds(kernel, axis)
+        few = axis.trips is None and 1 < (length or 0) <= _LONG
+        if few and named <= given.keys() and wanted(axis):
+            sizes |= {name: int(given[name]) for name in named}
+    return {name: size for name, size in sizes.items() if name not in kernel.program.values}
 
 
 def _walked(kernel: Kernel) -> Iterator[Site]:
@@ -193,7 +211,7 @@ def _walks(kernel: Kernel, axis: Axis) -> bool:
     return any(a.index is not None and axis.name in a.index.symbols for a in inside)
 
 
-def _stretch(kernel: Kernel, held: Sequence[set[str]]) -> Iterator[Site]:
+def _stretch(kernel: Kernel, held: Sequence[set[str]], where: str) -> Iterator[Site]:
     """All that a thread does, where it owns more than what is ``held`` in a single loop."""
     whole = where_legal(ended, kernel)
     effects = Effects(whole)
@@ -204,10 +222,12 @@ def _stretch(kernel: Kernel, held: Sequence[set[str]]) -> Iterator[Site]:
         return
     arrays = {one.array for one in found}
     if not any(arrays <= one for one in held):
-        yield from _together(whole, None, found)
+        yield from _together(whole, None, found, where)
 
 
-def _together(kernel: Kernel, number: int | None, found: Sequence[Owned]) -> Iterator[Site]:
+def _together(
+    kernel: Kernel, number: int | None, found: Sequence[Owned], where: str
+) -> Iterator[Site]:
     """The lanes of a warp bring what they own, where it lies in rows."""
     blocks = _blocks(kernel, found)
     if blocks is None:
@@ -215,9 +235,9 @@ def _together(kernel: Kernel, number: int | None, found: Sequence[Owned]) -> Ite
     points, step = blocks
     arrays = ", ".join(one.array for one in found)
     yield Site(
-        f"rows {'all' if number is None else number}",
+        f"rows {'all' if number is None else number}{where}",
         f"hold a thread's elements of {arrays} in registers, "
-        "which the lanes of a warp bring and store together",
+        f"which the lanes of a warp bring and store together{where}",
         partial(in_turn, kernel, (step, partial(hold, at=number, together=True))), 0.82,
         Hypothesis(
             "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "lower",

@@ -47,6 +47,29 @@ def factors(rng: Random) -> Made:
     return _finished(rng, "factors", body, n * n, f"#define N {n}\n", exact=False)
 
 
+def eliminated(rng: Random) -> Made:
+    """A matrix that is changed where it lies, of an extent that the text or a size says."""
+    n, given = rng.choice([2, 3, 4]), rng.choice([0, 1])
+    at = rng.choice(["i * N * N", "N * N * i", "(i * N) * N"])
+    first = rng.choice(["k + 1", "k + 1", "k", "0"])
+    guard = rng.choice(["", "", "if (b[i] > 0.0f) ", "if (r != 1) "])
+    inner = rng.choice(["int q = k + 1; q < N; q++", "int q = N - 1; q > k; q--"])
+    body = (
+        f"for (int k = 0; k < N; k++) {{\nfor (int r = {first}; r < N; r++) {{\n"
+        f"{guard}c[AT + r * N + k] {rng.choice(['*=', '+=', '='])} c[AT + k * N + k] * 0.25f;\n"
+        f"for ({inner}) c[AT + r * N + q] -= c[AT + r * N + k] * a[AT + k * N + q] * 0.5f;\n"
+        "}\n}"
+    ).replace("AT", at)
+    if not given:
+        return _finished(rng, "eliminated", body, n * n, f"#define N {n}\n", exact=False)
+    parameters = f"{_PARAMETERS}, int m"
+    text = program(rng, "eliminated", parameters, axes(rng, ("i", "n")), body.replace("N", "m"))
+    arrays = {name: Array("f4", ("n * m * m",)) for name in "abc"}
+    sizes, others = sizes_of(rng, ["n"], LONG_EXTENTS)
+    return Made("owned_eliminated", text, arrays, sizes | {"m": n},
+                others | {"m": rng.choice([1, 2, 3, 4])}, inout=("c",), exact=False)  # fmt: skip
+
+
 def locals_(rng: Random) -> Made:
     """A local array between loops that fill it and loops that use it."""
     n = rng.choice([3, 4, 6, 8])
@@ -108,4 +131,6 @@ def structures(rng: Random) -> Made:
     return Made("owned_structures", text, arrays, sizes, others, inout=("c",), exact=False)
 
 
-FAMILY = (structures, products, products, factors, locals_, records, records)
+FAMILY = (
+    structures, products, products, factors, eliminated, eliminated, locals_, records, records,
+)  # fmt: skip

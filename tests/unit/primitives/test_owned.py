@@ -33,6 +33,15 @@ BACK = """\
         c[4 * i + r] = s;
     }
 """
+# As a matrix is eliminated in its place: nothing is stored to its first row.
+IN_PLACE = """\
+    for (int k = 0; k < 3; k++)
+        for (int r = k + 1; r < 3; r++) {
+            c[9 * i + r * 3 + k] *= a[9 * i + k];
+            for (int q = k + 1; q < 3; q++)
+                c[9 * i + r * 3 + q] -= c[9 * i + r * 3 + k] * c[9 * i + k * 3 + q];
+        }
+"""
 
 
 def program(body: str) -> str:
@@ -77,6 +86,10 @@ def test_by_vectors_and_unrolled() -> None:
         (BACK.replace("r + 1; k < 4; k++", "3; k > r; --k"), 4),
         (SUMS.replace("r = 0; r < 4", "r = 2; r < 6").replace("k = 0; k <= r", "k = r; k < r + 2")
          .replace("c[4 * i + r]", "c[4 * i + r - 2]").replace("+ k]", "+ k - 2]"), 5),
+        (IN_PLACE, 9),
+        (IN_PLACE.replace("9 * i", "12 * i + n % 3"), 14),
+        (IN_PLACE.replace("c[9 * i + r * 3 + k] *=", "if (r > 1 || a[9 * i] > 0.5f) "
+                          "c[9 * i + r * 3 + k] *="), 9),
     ],
 )  # fmt: skip
 def test_it_does_the_same(body: str, elements: int) -> None:
@@ -99,6 +112,10 @@ def test_it_does_the_same(body: str, elements: int) -> None:
         (SUMS.replace("a[4 * i + k]", "a[k]").replace("c[4 * i + r]", "c[4 * (n - 1) + r]"),
          "no elements that lie together are a thread's own, line 5"),
         (SUMS.replace("a[4 * i + k]", "1.0f").replace("r < 4; r++", "r < 8; r += 2"),
+         "no elements that lie together are a thread's own, line 5"),
+        # The first of four is perhaps another thread's last, which it stores to.
+        (SUMS.replace("r = 0;", "r = 1;").replace("float s = 0.0f", "float s = c[3 * i]")
+         .replace("a[4 * i + k]", "c[3 * i + k]").replace("c[4 * i + r]", "c[3 * i + r]"),
          "no elements that lie together are a thread's own, line 5"),
         (SUMS.replace("a[4 * i + k]", "c[k]").replace("float s", "{ int k = r; } float s"),
          "a local has the name of a counter, line 5"),

@@ -129,6 +129,40 @@ def test_long_rows_and_sizes_that_change_stay():
     assert all(isinstance(site.apply(), Refused) for site in sites)
 
 
+FACTORS = """\
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(float* a, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float* own = a + i * m * m;
+    for (int k = 0; k < m; k++)
+        for (int r = k + 1; r < m; r++) {
+            own[r * m + k] *= own[k * m + k];
+            for (int q = k + 1; q < m; q++) own[r * m + q] -= own[r * m + k] * own[k * m + q];
+        }
+}
+"""
+
+
+def test_matrices_as_large_as_a_size_says_lie_in_registers(compiles):
+    facts = LaunchFacts("k", 1, (2, 1, 1), (64, 1, 1), {}, {"n": 70, "m": 4})
+    (kernel,) = kernels(parse_program(FACTORS), None)
+    rule = ScalariseArray()
+    shaped = rule.shaped(replace(kernel, facts=facts, chip="h200"))
+    sites = [one for one in rule.sites(shaped) if isinstance(one, Site)]
+    first, second = (site.title for site in sites)
+    assert first.endswith("which the lanes of a warp bring and store together, where m is 4")
+    assert second == "hold a thread's elements of a in registers, where m is 4"
+    arrays = {"a": Array("f4", ("m * m * n",))}
+    for site in sites:
+        made = site.apply()
+        assert isinstance(made, Kernel)
+        text = made.program.with_values(dict(site.points[0])).text
+        assert ".local" not in compiles(text)
+        sizes, others = {"n": 70, "m": 4}, {"n": 3, "m": 3}
+        assert end_of(FACTORS, text, arrays, sizes, others, rounds=True) == "narrowed"
+
+
 CELLS = """\
 #pragma optiml launch k grid(cdiv(w, 32), cdiv(h, 4)) block(32, 4)
 __global__ void k(const float* f, float* g, int w, int h) {

@@ -168,6 +168,21 @@ __global__ void k(const float* x, const float* f, float* out, int n, int c, int 
 SIZES = {"n": 2, "c": 3, "m": 5, "h": 9, "w": 34, "r": 3}
 
 
+# Its launch says by the length of a filter how many outputs there are.
+SIGNALS = """\
+#pragma optiml launch k grid(cdiv(w - r + 1, 128), m, n) block(128)
+__global__ void k(const float* x, const float* f, float* out, int n, int c, int m, int w, int r) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x, filter = blockIdx.y, image = blockIdx.z;
+    int length = w - r + 1;
+    if (col >= length) return;
+    float s = 0.0f;
+    for (int q = 0; q < c; q++)
+        for (int i = 0; i < r; i++) s += x[(image * c + q) * w + col + i] * f[(filter * c + q) * r + i];
+    out[(image * m + filter) * length + col] = s;
+}
+"""
+
+
 def layers(text: str = LAYER, **sizes: int) -> list[Site | Refused]:
     (kernel,) = kernels(parse_program(text), None)
     facts = LaunchFacts("k", 1, (11, 1, 1), (128, 1, 1), {}, SIZES | sizes)
@@ -189,6 +204,21 @@ def test_a_layer_of_one_index_whose_filters_are_as_large_as_a_size_says() -> Non
     point = {"BM": 16, "BN": 32, "BK": 8, "TM": 2, "TN": 2, "BLOCKS": 1}
     text = made.program.with_values(point).text
     assert end_of(LAYER, text, arrays, SIZES, SIZES | {"r": 1}, rounds=True) == "narrowed"
+
+
+def test_a_layer_whose_launch_says_by_its_filters_how_many_outputs_there_are() -> None:
+    (site,) = layers(SIGNALS)
+    assert isinstance(site, Site)
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    arrays = {
+        "x": Array("f4", ("n", "c", "w")), "f": Array("f4", ("m", "c", "r")),
+        "out": Array("f4", ("n", "m", "w - r + 1"), "zeros"),
+    }  # fmt: skip
+    sizes = {name: size for name, size in SIZES.items() if name != "h"}
+    point = {"BM": 16, "BN": 32, "BK": 32, "TM": 2, "TN": 2, "BLOCKS": 1}
+    text = made.program.with_values(point).text
+    assert end_of(SIGNALS, text, arrays, sizes, sizes | {"r": 1}, rounds=True) == "narrowed"
 
 
 def test_a_layer_of_large_filters_says_why_it_is_no_product() -> None:
