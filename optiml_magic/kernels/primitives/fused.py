@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from optiml_magic.kernels.editing import Node, text
 from optiml_magic.kernels.expressions import Assign, Expr, Index, Name
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects
@@ -26,6 +26,7 @@ from optiml_magic.kernels.primitives.paired import Pair, done, numbered, paired,
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.serial import by_rows
 from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Statement, expressions, walk
@@ -33,13 +34,14 @@ from optiml_magic.kernels.types import named
 
 #: One item a thread, along one axis where the launch has two for no reason.
 _SHAPE = (unstrided, linear, in_full, direct)
-_WORD = re.compile(r"[A-Za-z_]\w*")
+#: Names; members are none, nor are suffixes of numbers.
+_WORD = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")
 
 
 @primitive
 def fused(kernel: Kernel) -> Kernel:
     """The kernel and the one that is launched behind it as one."""
-    return _Fusing(_alike(paired(kernel, (*_SHAPE, flat)))).kernel()
+    return _Fusing(_alike(_planar(paired(kernel, (*_SHAPE, flat))))).kernel()
 
 
 @primitive
@@ -53,6 +55,13 @@ def fused_rows(kernel: Kernel) -> Kernel:
     else:
         raise NotLegal("neither walks along rows", kernel.function.line)
     return _Fusing(_alike(pair)).kernel()
+
+
+def _planar(pair: Pair) -> Pair:
+    """The pair where the second launch has the rows and columns of the first one for its items."""
+    if len(pair.first.launch.grid) < 2 or len(pair.second.launch.grid) > 1:
+        return pair
+    return pair.with_second(where_legal(unravelled, pair.second, pair.first))
 
 
 def _alike(pair: Pair) -> Pair:

@@ -35,7 +35,8 @@ from optiml_magic.kernels.tree import (
     walk,
 )
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
+#: Names; members are none, nor are suffixes of numbers.
+_WORD = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")
 _SHAPE = (unstrided, linear, flat)
 
 

@@ -16,7 +16,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import uses
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.grids import form_of, room, said_alike
+from optiml_magic.kernels.primitives.grids import form_of, needed, room, said_alike
 from optiml_magic.kernels.primitives.limits import with_limits
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.places import axis_of, bare, tops
@@ -42,17 +42,27 @@ class Cut:
 
 
 @primitive
-def unravelled(kernel: Kernel) -> Kernel:
-    """A grid of one axis whose threads take their index apart, as one of an axis a digit."""
+def unravelled(kernel: Kernel, like: Kernel | None = None) -> Kernel:
+    """A grid of one axis whose threads take their index apart, as one of an axis a digit.
+
+    Or as the rows and columns of a launch that it is to be ``like``, one of the same items.
+    """
     kernel = kernel.settled()
     if len(kernel.launch.grid) != 1 or len(kernel.launch.block) != 1 or None in kernel.block:
         raise NotLegal("its launch does not have one axis of known extent")
     effects = Effects(kernel)
-    return _Unravelling(kernel, effects, mapped(kernel, effects)).kernel()
+    items = mapped(kernel, effects)
+    if like is None:
+        return _Unravelling(kernel, effects, items).kernel()
+    return _Plane(kernel, effects, items, like).kernel()
 
 
 class _Unravelling:
-    def __init__(self, kernel: Kernel, effects: Effects, items: Mapped) -> None:
+    order = "xy"  # along which the digits lie, the lowest one first
+
+    def __init__(
+        self, kernel: Kernel, effects: Effects, items: Mapped, across: Factors = ()
+    ) -> None:
         self.old, self.effects, self.items = kernel, effects, items
         self.whole = set(uses(kernel, "x").whole)
         self.bounded = True  # whether the digits say how many items there are
@@ -62,6 +72,8 @@ class _Unravelling:
             self._find(top)
         weights = {cut.by for cut in self.cuts.values()}
         weights |= {_product(c.by, c.below) for c in self.cuts.values() if c.below is not None}
+        weights |= {across}
+        self.atoms |= {name: name for name in across}
         self.chain: list[Factors] = sorted(weights | {()}, key=len)
         if len(self.chain) < 2 or not all(
             _divides(a, b) for a, b in zip(self.chain, self.chain[1:], strict=False)
@@ -160,7 +172,7 @@ class _Unravelling:
         old, names = self.old, self.names
         counts = [self._size(*ends) for ends in pairwise([0, *self.ends])]
         rest = self._left()
-        shape, blocks = self._extents(counts, rest)
+        shape, blocks = self._shape(counts, rest)
         swaps: _Swaps = {
             expr: text(_whole(self._value(self._at(cut.by), self._end(cut))))
             for expr, cut in self.cuts.items()
@@ -170,7 +182,7 @@ class _Unravelling:
         last = "yz"[self.top - 1]
         places = [
             f"const {words} {name} = ({words})blockIdx.{axis} * {width} + threadIdx.{axis};"
-            for name, axis, width in zip(names, "xy", shape, strict=False)
+            for name, axis, width in zip(names, self.order, shape, strict=False)
         ]
         bounds = [f"{name} >= {count}" for name, count in zip(names, counts, strict=False)]
         if self.top == 1 and self.bounded:
@@ -180,6 +192,8 @@ class _Unravelling:
         first = lines("\n".join([*places, f"if ({' || '.join(bounds)}) return;"]))
         body = edited(old.function.body, swaps)
         assert isinstance(body, Block)
+        if self.order == "yx":
+            shape, blocks = shape[::-1], blocks[::-1]
         launch = replace(
             old.launch,
             grid=tuple(parse_expression(b) for b in blocks),
@@ -236,7 +250,7 @@ class _Unravelling:
         words = " * ".join(_whole(self.atoms[name]) for name in factors) or "1"
         return form_of(parse_expression(words).tree, self.old.reading.symbols)
 
-    def _extents(self, counts: list[str], rest: str) -> tuple[tuple[int, ...], list[str]]:
+    def _shape(self, counts: list[str], rest: str) -> tuple[tuple[int, ...], list[str]]:
         """The block, of as many threads as before, and the grid."""
         threads = self.old.block[0] or 1
         wide = self._number(counts[0]) or _WARP
@@ -307,6 +321,50 @@ class _Unravelling:
                 facts, grid=(grid[0], grid[1], grid[2]), block=(block[0], block[1], block[2])
             ),
         )
+
+
+class _Plane(_Unravelling):
+    """The rows and columns of another launch in the place of one index."""
+
+    def __init__(self, kernel: Kernel, effects: Effects, items: Mapped, like: Kernel) -> None:
+        self.like = like
+        if _turned(like):
+            self.order = "yx"
+        counts = [needed(like, axis, loads=True) for axis in self.order]
+        if len(like.launch.grid) != 2 or len(like.launch.block) != 2 or None in like.block:
+            raise NotLegal("their launches have other axes", kernel.function.line)
+        across = str(counts[0]) if counts[0] is not None else ""
+        if counts[1] is None or not across.isidentifier():
+            raise NotLegal("how many items there are its guards do not say", like.function.line)
+        super().__init__(kernel, effects, items, (across,))
+        symbols = kernel.reading.symbols
+        if self._form(self.chain[-1]) is None or form_of(counts[1].tree, symbols) is None:
+            raise NotLegal("their launches have other axes", kernel.function.line)
+        self.down = counts[1]
+
+    def _axes(self) -> list[int]:
+        return [self.chain.index(next(c for c in self.chain if c))]
+
+    def _shape(self, counts: list[str], rest: str) -> tuple[tuple[int, ...], list[str]]:
+        del counts  # the other launch has them
+        symbols = self.old.reading.symbols
+        same = form_of(parse_expression(rest).tree, symbols) == form_of(self.down.tree, symbols)
+        if not self.bounded or not same:
+            raise NotLegal("their launches have other items", self.old.function.line)
+        blocks = dict(zip("xy", map(str, self.like.launch.grid), strict=True))
+        widths = dict(zip("xyz", self.like.block, strict=True))
+        shape = tuple(widths[axis] or 1 for axis in self.order)
+        return shape, [blocks[axis] for axis in self.order]
+
+
+def _turned(kernel: Kernel) -> bool:
+    """Whether neighbours along y store neighbours, and those along x do not."""
+    stores = [a.index for a in kernel.reading.accesses if a.mode == "store" and a.index is not None]
+    x, y = (
+        {by.value for form in stores if (by := form.coefficient(f"threadIdx.{axis}")) is not None}
+        for axis in "xy"
+    )
+    return y == {1} and x != {1}
 
 
 def _product(one: Factors, other: Factors | None) -> Factors:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, Refused
@@ -11,8 +12,10 @@ from optiml_magic.kernels.primitives.fused import fused
 from optiml_magic.kernels.primitives.paired import rounds
 from optiml_magic.kernels.primitives.sizes import threads
 from optiml_magic.model.hypothesis import TIME, Hypothesis
+from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
+_PRODUCT = BlockedProduct()
 _RESIDENT = 2048  # threads of a multiprocessor that is full
 
 
@@ -39,14 +42,28 @@ class FuseElementwise(KernelRule):
             arithmetic = arithmetic or rounds(made)
             made = again
             joined.append(last.launch.kernel or last.function.name)
-        if len(joined) > 1:
-            yield Site(
-                "fuse", f"fuse {', '.join(joined[:-1])} and {joined[-1]} into one kernel",
-                lambda: made, round(1 - 0.3 / len(joined), 2) if _fills(made) else 0.3,
-                Hypothesis(TIME, "lower", "what passes between them stays in registers",
-                           (1.2, float(len(joined)) + 1)),
-                arithmetic=("the rounding of products",) if arithmetic else (),
-                joined=tuple(joined[1:]),
+        if len(joined) == 1:
+            return
+        fuse = Site(
+            "fuse", f"fuse {', '.join(joined[:-1])} and {joined[-1]} into one kernel",
+            lambda: made, round(1 - 0.3 / len(joined), 2) if _fills(made) else 0.3,
+            Hypothesis(TIME, "lower", "what passes between them stays in registers",
+                       (1.2, float(len(joined)) + 1)),
+            arithmetic=("the rounding of products",) if arithmetic else (),
+            joined=tuple(joined[1:]),
+        )  # fmt: skip
+        yield fuse
+        yield from _tiled(fuse, made)
+
+
+def _tiled(fuse: Site, made: Kernel) -> Iterator[Site]:
+    """The tiles of a product whose outputs are finished as they are stored."""
+    for site in _PRODUCT.sites(_PRODUCT.shaped(made)):
+        if isinstance(site, Site):
+            more = tuple(dict.fromkeys((*fuse.arithmetic, *site.arithmetic)))
+            yield replace(
+                site, key=f"fuse {site.key}", title=f"{fuse.title}; {site.title}",
+                prior=max(fuse.prior, site.prior), arithmetic=more, joined=fuse.joined,
             )  # fmt: skip
 
 

@@ -127,4 +127,30 @@ def normalised(rng: Random) -> Made:
     return Made("normalised", above + text, arrays, *sizes)
 
 
-FAMILY = (maps, maps, in_place, table, normalised)
+def finished(rng: Random) -> Made:
+    """Products of rows and columns, and what is done to each of them by one index of all."""
+    at = flat(rng, "row", "cols", "col")
+    plane = (("col", "cols"), ("row", "rows"))
+    step = counting(rng, rng.choice(["s += a[row * cols + j] * b[col];", "s = fmaxf(s, a[row * cols + j] + b[j]);"]))  # fmt: skip
+    text = program(
+        rng, "first", "const float* a, const float* b, float* out, int rows, int cols",
+        axes(rng, *plane), f"float s = 0.0f;\n{step}\nout[{at}] = s;",
+    )  # fmt: skip
+    for k in range(rng.choice([1, 2])):
+        whole = rng.choice(["rows * cols", "cols * rows"])
+        read = rng.choice(["b[i % cols]", "a[i]", "b[i % cols] * a[i / cols * cols]", "0.5f"])
+        stored = rng.choice([
+            f"out[i] += {read};", f"out[i] = fmaxf(out[i] * 0.5f + {read}, 0.0f);",
+            f"float v = out[i];\nif (v > {read}) out[i] = v - 1.0f;",
+        ])  # fmt: skip
+        text += program(
+            rng, f"then{k}", "const float* a, const float* b, float* out, int rows, int cols",
+            axes(rng, ("i", whole)), stored,
+        )  # fmt: skip
+    arrays = {"a": Array("f4", ("rows", "cols")), "b": Array("f4", ("cols",)),
+              "out": Array("f4", ("rows", "cols"), "zeros")}  # fmt: skip
+    sizes = sizes_of(rng, ["rows", "cols"], (1, 3, 4, 8, 17, 32, 33, 64))
+    return Made("finished", text, arrays, *sizes)
+
+
+FAMILY = (maps, maps, in_place, table, normalised, finished)

@@ -169,6 +169,62 @@ __global__ void two(const float* a, float* out, int w, int h) {
     assert len(program.launches) == 1
 
 
+PLANE = """\
+#pragma optiml launch one grid(cdiv(w, 8), cdiv(h, 4)) block(8, 4)
+#pragma optiml launch two grid(cdiv(h * w, 64)) block(64)
+__global__ void one(const float* a, float* o, int w, int h) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    float s = 0.0f;
+    for (int k = 0; k < h; k++) s += a[y * h + k] * a[k * w + x];
+    o[y * w + x] = s;
+}
+__global__ void two(float* o, const float* b, int w, int h) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < h * w) o[i] = o[i] * 0.5f + b[i % w];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("h * w", "w * h"),
+        ("+ b[i % w]", "- 1.0f"),
+        ("b[i % w]", "b[i / w] - i"),
+        ("if (i < h * w) o[i]", "if (i >= w * h) return; o[i]"),
+        ("i < h * w", "i < h * w - 1"),
+        ("o[i] * 0.5f", "(i % w > 2 ? o[i] : 3.0f)"),
+    ],
+)
+@pytest.mark.parametrize("turned", [False, True])
+def test_one_index_behind_rows_and_columns(old: str, new: str, *, turned: bool) -> None:
+    text, grid = PLANE.replace(old, new), "grid(cdiv(w, 8), cdiv(h, 4)) block(8, 4)"
+    if turned:
+        text = text.replace("int x = b", "int y = b").replace("y = blockIdx.y", "x = blockIdx.y")
+        text = text.replace(grid, grid := "grid(cdiv(h, 8), cdiv(w, 4)) block(8, 4)")
+    made = applied(fused(_first(text)))
+    assert len(made.program.launches) == 1
+    assert grid in made.program.text
+    assert "%" not in made.program.text.split("__global__")[1]
+    shapes = {"a": ("(h + w) * (h + w)",), "b": ("h + w",), "o": ("h * w",)}
+    for sizes in ({"w": 13, "h": 6}, {"w": 3, "h": 33}):
+        same(text, made, shapes, sizes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("o[i] * 0.5f", "o[h * w - 1 - i]", "another thread"),
+        ("i % w", "i % h", "other axes"),
+        ("x >= w ||", "x >= w - 1 ||", "guards are not the same"),
+        ("o[y * w + x]", "o[x * h + y]", "other axes"),
+    ],
+)
+def test_other_rows_and_columns_are_refused(old: str, new: str, reason: str) -> None:
+    assert reason in refused(fused(_first(PLANE.replace(old, new))))[0]
+
+
 @pytest.mark.parametrize(
     ("one", "two", "reason"),
     [

@@ -59,6 +59,33 @@ def test_products_that_a_sum_follows_may_be_rounded_together() -> None:
     assert [bool(i.arithmetic) for i in ideas] == [True, False]
 
 
+def test_a_product_and_what_finishes_it_are_one_kernel_of_tiles(compiles) -> None:
+    text = """\
+#pragma optiml launch product grid(cdiv(n, 16), cdiv(m, 16)) block(16, 16)
+#pragma optiml launch relu grid(cdiv(m * n, 256)) block(256)
+__global__ void product(const float* a, const float* b, float* c, int m, int n, int k) {
+    int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= m || j >= n) return;
+    float s = 0.0f;
+    for (int q = 0; q < k; q++) s += a[i * k + q] * b[q * n + j];
+    c[i * n + j] = s;
+}
+__global__ void relu(float* c, const float* bias, int m, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < m * n) c[i] = fmaxf(c[i] + bias[i % n], 0.0f);
+}
+"""
+    ideas, _ = asked(RULES["fuse_elementwise"], text)
+    fuse, *tiled = [i for i in ideas if i.title.startswith("fuse product and relu")]
+    assert all("; tiles in shared memory and registers" in i.title for i in tiled)
+    assert max(i.prior for i in tiled) > fuse.prior
+    found = made(tiled[:1])[0].text
+    assert found.count("#pragma optiml launch") == 1
+    assert "_tile[" in found
+    assert "fmaxf(" in found
+    compiles(found)
+
+
 def test_a_reduction_and_what_is_around_it_is_one_kernel_of_lanes(compiles) -> None:
     ideas, refused = asked(RULES["fuse_map_reduce"], ROWS)
     assert not refused
