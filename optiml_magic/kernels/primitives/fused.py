@@ -149,11 +149,12 @@ class _Fusing:
         """The axis along which threads differ in this digit, each from all others."""
         symbols = self.first.reading.symbols
         for axis, width in zip("xyz", self.first.block, strict=True):
-            by = digit.coefficient(f"threadIdx.{axis}")
+            whole = Polynomial.symbol(f"blockIdx.{axis}") * Polynomial.constant(width or 0)
+            if width != 1 or f"threadIdx.{axis}" in digit.symbols:
+                whole += Polynomial.symbol(f"threadIdx.{axis}")
+            by = digit.coefficient(f"{'blockIdx' if width == 1 else 'threadIdx'}.{axis}")
             if by is None or not by.value or width is None:
                 continue
-            whole = Polynomial.symbol(f"threadIdx.{axis}")
-            whole += Polynomial.symbol(f"blockIdx.{axis}") * Polynomial.constant(width)
             rest = digit - by * whole
             if symbols.known(rest) and all(
                 symbols[n].kind == "scalar" for n in symbols.inside(rest)

@@ -45,7 +45,7 @@ class Cut:
 def unravelled(kernel: Kernel, like: Kernel | None = None) -> Kernel:
     """A grid of one axis whose threads take their index apart, as one of an axis a digit.
 
-    Or as the rows and columns of a launch that it is to be ``like``, one of the same items.
+    Or as the axes of a launch that it is to be ``like``, one of the same items.
     """
     kernel = kernel.settled()
     if len(kernel.launch.grid) != 1 or len(kernel.launch.block) != 1 or None in kernel.block:
@@ -54,7 +54,7 @@ def unravelled(kernel: Kernel, like: Kernel | None = None) -> Kernel:
     items = mapped(kernel, effects)
     if like is None:
         return _Unravelling(kernel, effects, items).kernel()
-    return _Plane(kernel, effects, items, like).kernel()
+    return _Alike(kernel, effects, items, like).kernel()
 
 
 class _Unravelling:
@@ -72,8 +72,9 @@ class _Unravelling:
             self._find(top)
         weights = {cut.by for cut in self.cuts.values()}
         weights |= {_product(c.by, c.below) for c in self.cuts.values() if c.below is not None}
-        weights |= {across}
+        weights |= {tuple(sorted(across[: n + 1])) for n in range(len(across))}
         self.atoms |= {name: name for name in across}
+        self.across = across
         self.chain: list[Factors] = sorted(weights | {()}, key=len)
         if len(self.chain) < 2 or not all(
             _divides(a, b) for a, b in zip(self.chain, self.chain[1:], strict=False)
@@ -193,7 +194,7 @@ class _Unravelling:
         body = edited(old.function.body, swaps)
         assert isinstance(body, Block)
         if self.order == "yx":
-            shape, blocks = shape[::-1], blocks[::-1]
+            shape, blocks = (*shape[1::-1], *shape[2:]), [*blocks[1::-1], *blocks[2:]]
         launch = replace(
             old.launch,
             grid=tuple(parse_expression(b) for b in blocks),
@@ -323,38 +324,37 @@ class _Unravelling:
         )
 
 
-class _Plane(_Unravelling):
-    """The rows and columns of another launch in the place of one index."""
+class _Alike(_Unravelling):
+    """The axes of another launch, two or three, in the place of one index."""
 
     def __init__(self, kernel: Kernel, effects: Effects, items: Mapped, like: Kernel) -> None:
         self.like = like
+        grid, block = like.launch.grid, like.launch.block
+        if not 2 <= len(grid) <= 3 or len(block) < 2 or None in like.block or like.block[2] != 1:
+            raise NotLegal("their launches have other axes", kernel.function.line)
         if _turned(like):
             self.order = "yx"
-        counts = [needed(like, axis, loads=True) for axis in self.order]
-        if len(like.launch.grid) != 2 or len(like.launch.block) != 2 or None in like.block:
-            raise NotLegal("their launches have other axes", kernel.function.line)
-        across = str(counts[0]) if counts[0] is not None else ""
-        if counts[1] is None or not across.isidentifier():
+        axes = f"{self.order}z"[: len(grid)]
+        counts = [grid[2] if axis == "z" else needed(like, axis, loads=True) for axis in axes]
+        inner = tuple(str(count) for count in counts[:-1])
+        self.last = form_of(counts[-1].tree, kernel.reading.symbols) if counts[-1] else None
+        if self.last is None or not all(name.isidentifier() for name in inner):
             raise NotLegal("how many items there are its guards do not say", like.function.line)
-        super().__init__(kernel, effects, items, (across,))
-        symbols = kernel.reading.symbols
-        if self._form(self.chain[-1]) is None or form_of(counts[1].tree, symbols) is None:
-            raise NotLegal("their launches have other axes", kernel.function.line)
-        self.down = counts[1]
+        super().__init__(kernel, effects, items, inner)
 
     def _axes(self) -> list[int]:
-        return [self.chain.index(next(c for c in self.chain if c))]
+        whole = [self.across[: n + 1] for n in range(len(self.across))]
+        return [self.chain.index(_product(one, ())) for one in whole]
 
     def _shape(self, counts: list[str], rest: str) -> tuple[tuple[int, ...], list[str]]:
         del counts  # the other launch has them
-        symbols = self.old.reading.symbols
-        same = form_of(parse_expression(rest).tree, symbols) == form_of(self.down.tree, symbols)
+        same = form_of(parse_expression(rest).tree, self.old.reading.symbols) == self.last
         if not self.bounded or not same:
             raise NotLegal("their launches have other items", self.old.function.line)
-        blocks = dict(zip("xy", map(str, self.like.launch.grid), strict=True))
-        widths = dict(zip("xyz", self.like.block, strict=True))
-        shape = tuple(widths[axis] or 1 for axis in self.order)
-        return shape, [blocks[axis] for axis in self.order]
+        grid, block = [*map(str, self.like.launch.grid)], [w or 1 for w in self.like.block]
+        block = block[: len(self.like.launch.block)]
+        turned = slice(None, None, -1) if self.order == "yx" else slice(None)
+        return (*block[:2][turned], *block[2:]), [*grid[:2][turned], *grid[2:]]
 
 
 def _turned(kernel: Kernel) -> bool:

@@ -80,6 +80,8 @@ def _owning(kernel: Kernel, where: str = "") -> Iterator[Site | Refused]:
         axis = kernel.axes().get(loop)
         if loop in done or axis is None or not 1 < (axis.trips or 0) <= _FEW:
             continue
+        if where and not loops_in(loop.body):  # a row, of which each element is asked for once
+            continue
         done |= set(loops_in(loop.body))
         try:
             region = region_of(kernel, number, effects)

@@ -129,28 +129,31 @@ def normalised(rng: Random) -> Made:
 
 def finished(rng: Random) -> Made:
     """Products of rows and columns, and what is done to each of them by one index of all."""
-    at = flat(rng, "row", "cols", "col")
-    plane = (("col", "cols"), ("row", "rows"))
+    names = ["rows", "cols", *rng.choice([[], [], ["depth"]])]
+    at, index = [("col", "cols"), ("row", "rows")], flat(rng, "row", "cols", "col")
+    if "depth" in names:
+        at.append(("layer", "depth"))
+        index = "(layer * rows + row) * cols + col"
     step = counting(rng, rng.choice(["s += a[row * cols + j] * b[col];", "s = fmaxf(s, a[row * cols + j] + b[j]);"]))  # fmt: skip
+    parameters = (
+        f"const float* a, const float* b, float* out, {', '.join(f'int {n}' for n in names)}"
+    )
     text = program(
-        rng, "first", "const float* a, const float* b, float* out, int rows, int cols",
-        axes(rng, *plane), f"float s = 0.0f;\n{step}\nout[{at}] = s;",
-    )  # fmt: skip
+        rng, "first", parameters, axes(rng, *at), f"float s = 0.0f;\n{step}\nout[{index}] = s;"
+    )
     for k in range(rng.choice([1, 2])):
-        whole = rng.choice(["rows * cols", "cols * rows"])
-        read = rng.choice(["b[i % cols]", "a[i]", "b[i % cols] * a[i / cols * cols]", "0.5f"])
+        whole = " * ".join(rng.sample(names, len(names)))
+        read = rng.choice(
+            ["b[i % cols]", "a[i % (rows * cols)]", "b[i % cols] * a[i / cols % rows]", "0.5f"]
+        )
         stored = rng.choice([
             f"out[i] += {read};", f"out[i] = fmaxf(out[i] * 0.5f + {read}, 0.0f);",
             f"float v = out[i];\nif (v > {read}) out[i] = v - 1.0f;",
         ])  # fmt: skip
-        text += program(
-            rng, f"then{k}", "const float* a, const float* b, float* out, int rows, int cols",
-            axes(rng, ("i", whole)), stored,
-        )  # fmt: skip
+        text += program(rng, f"then{k}", parameters, axes(rng, ("i", whole)), stored)
     arrays = {"a": Array("f4", ("rows", "cols")), "b": Array("f4", ("cols",)),
-              "out": Array("f4", ("rows", "cols"), "zeros")}  # fmt: skip
-    sizes = sizes_of(rng, ["rows", "cols"], (1, 3, 4, 8, 17, 32, 33, 64))
-    return Made("finished", text, arrays, *sizes)
+              "out": Array("f4", tuple(names), "zeros")}  # fmt: skip
+    return Made("finished", text, arrays, *sizes_of(rng, names, (1, 3, 4, 8, 17, 32)))
 
 
 FAMILY = (maps, maps, in_place, table, normalised, finished)

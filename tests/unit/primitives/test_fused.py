@@ -212,6 +212,16 @@ def test_one_index_behind_rows_and_columns(old: str, new: str, *, turned: bool) 
         same(text, made, shapes, sizes)
 
 
+def test_one_index_behind_layers_of_rows_and_columns() -> None:
+    text = PLANE.replace("cdiv(h, 4))", "cdiv(h, 4), d)").replace("int h)", "int h, int d)")
+    text = text.replace("h * w", "d * h * w").replace("o[y *", "o[(blockIdx.z * h + y) *")
+    made = applied(fused(_first(text.replace("b[i % w]", "b[i / (h * w)]"))))
+    assert "grid(cdiv(w, 8), cdiv(h, 4), d) block(8, 4)" in made.program.text
+    assert "/" not in made.program.text.split("__global__")[1]
+    shapes = {"a": ("(h + w) * (h + w)",), "b": ("d",), "o": ("d * h * w",)}
+    same(text.replace("b[i % w]", "b[i / (h * w)]"), made, shapes, {"w": 13, "h": 6, "d": 3})
+
+
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
