@@ -37,6 +37,10 @@ _AT_FIRST = re.compile(r"\n([ \t]*)[^ \t\n][^\n]*\n\1\^")
 
 _UNDEFINED = re.compile(r'identifier "(\w+)" is undefined')
 
+# A kernel is asked for by its name, behind the text, which does not say which of several it is.
+_OVERLOADED = re.compile(r'overloaded function "(\w+)"')
+_NAMES = "__nv_name_map"
+
 # Why a file did not open tells one that exists from one that does not.
 _REASON = re.compile(r"(cannot open source file \"[^\"\n]*\"): [^\n]*")
 
@@ -47,12 +51,18 @@ def parse_log(log: str, source: str = "") -> tuple[Diagnostic, ...]:
     A ``;`` that is missed at the beginning of a line is missing at the end of the code before it:
     with the ``source`` the message points there.
     """
-    found = []
+    found = list[Diagnostic]()
     for match in _MESSAGE.finditer(log):
         file, line = match["file"] or match["host"], match["line"] or match["at"]
         inside = file == CELL
         text, at = match["text"].strip(), int(line) if inside else 0
-        if not inside:
+        several = _OVERLOADED.search(text) if file == _NAMES else None
+        if several:
+            at = _kernel_of(source, several[1])
+            text = f"CUDA's headers have a function `{several[1]}` as well; rename the kernel"
+        elif file == _NAMES and found:  # what follows from the one before
+            continue
+        elif not inside:
             text = f"{text} (in {file.rsplit('/', 1)[-1]}:{line})"
         elif text == _SEMICOLON and source and _AT_FIRST.match(log, match.end()):
             text, at = f"{text} at the end of this line", _code_before(source, at)
@@ -79,6 +89,13 @@ def _code_before(source: str, line: int) -> int:
     """The last line before ``line`` that is not blank or a comment."""
     lines = lex(source).code.splitlines()[: line - 1]
     return max((at for at, code in enumerate(lines, 1) if code.strip()), default=line)
+
+
+def _kernel_of(source: str, name: str) -> int:
+    """The line that defines a kernel; 0 where none does."""
+    code = lex(source).code
+    place = re.search(rf"__global__\b[^;{{}}]*?\b{name}\s*\(", code)
+    return code.count("\n", 0, place.end()) + 1 if place else 0
 
 
 def _undefined(text: str) -> str:

@@ -99,6 +99,18 @@ def test_a_brace_left_open_is_named_by_its_line(nvrtc: NvrtcCompiler) -> None:
     assert 'expected a "}"' in error.message
 
 
+def test_a_kernel_called_as_a_function_of_the_headers_is_named_by_its_line(
+    nvrtc: NvrtcCompiler,
+) -> None:
+    text = "// a norm\n__global__ void\nnorm(float* x) { x[0] = 0.0f; }\n"
+    found = nvrtc.compile(text, ("norm",), chip("h200"), CompileOptions())
+    assert isinstance(found, CompileFailure)
+    (error,) = found.errors
+    assert (error.line, error.message) == (
+        3, "CUDA's headers have a function `norm` as well; rename the kernel"
+    )  # fmt: skip
+
+
 def test_an_error_in_a_header_names_the_header(nvrtc: NvrtcCompiler) -> None:
     (error, *_) = failure(nvrtc, "#include <cub/cub.cuh>\n__global__ void k() {}\n").errors
     assert error.line == 0
