@@ -9,11 +9,11 @@ Matmul Kernel for cuBLAS-like Performance" (2022).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Assign, Call, Expr, Name, Step, Unread, every
+from optiml_magic.kernels.editing import Node, lines, text
+from optiml_magic.kernels.expressions import Name
 from optiml_magic.kernels.formulas import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
@@ -24,13 +24,14 @@ from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.steady import steadied
 from optiml_magic.kernels.primitives.tile_layout import Layout, Tile
+from optiml_magic.kernels.primitives.tile_margins import Margins
 from optiml_magic.kernels.primitives.tile_outputs import outputs
 from optiml_magic.kernels.primitives.tile_outside import Outside
 from optiml_magic.kernels.primitives.tile_rounds import TileRounds
-from optiml_magic.kernels.primitives.tile_sums import once
+from optiml_magic.kernels.primitives.tile_sums import once, unasked
 from optiml_magic.kernels.primitives.tiles import Tiles
 from optiml_magic.kernels.symbols import Compare
-from optiml_magic.kernels.tree import Block, Declare, Statement, expressions, walk
+from optiml_magic.kernels.tree import Block, Statement
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
@@ -63,10 +64,14 @@ class Blocking:
         for operand in parts.operands:
             now, own = self.layout.names[operand][2], self.layout.side(operand).at
             self.inside |= {access.own: text(f"{now}[{own}]") for access in operand.accesses}
-        self.inside |= dict.fromkeys(_unasked(parts.loop.body, self.inside))
+        self.inside |= dict.fromkeys(unasked(parts.loop.body, self.inside))
         self.turns = TileRounds(parts, self.layout)
         self.outside = Outside(self.layout, self.tiles.rounds, self.inside)
         self.sums = {v: self.old.fresh(f"{v}_tile") for v in parts.variables()}
+        turns = self.turns
+        if turns.begin or turns.end or turns.whole or turns.any:  # a row's rounds are not all
+            self.layout.margins = frozenset()
+        self.margins = Margins(self.layout, self.tiles, self.sums)
 
     def kernel(self) -> Kernel:
         written = outputs(self.parts, self.layout, self.sums)
@@ -87,7 +92,10 @@ class Blocking:
         triangle = self.turns.triangle
         places = triangle.opening() if triangle is not None else ""
         made = [*self.layout.opening(places), *self.tiles.declared()]
+        made += self.margins.declared()
         for reduction in self.parts.reductions:
+            if reduction.place in self.layout.margins:
+                continue
             sums, first = self.sums[reduction.place], combine.nothing(reduction)
             whole = self.layout.sum_of(reduction.place, sums, whole=True)
             declared = f"{reduction.type.name} {whole}"
@@ -140,7 +148,7 @@ if ({more}) {tiles.fetch}({from_} + {deep});
 if ({more}) {tiles.put}({half} ^ 1);
 __syncthreads();
 }}"""
-        made = "\n".join([*filter(None, opening), rounds])
+        made = "\n".join([*filter(None, opening), rounds, *self.margins.finished()])
         return f"if ({' && '.join(turns.any)}) {{\n{made}\n}}" if turns.any else made
 
     def _rounds(self) -> str:
@@ -168,11 +176,13 @@ __syncthreads();
                 f"for (int {at} = 0; {at} < {side.own}; ++{at}) "
                 f"{now}[{at}] = {self.tiles.taken(operand, at)};"
             )
-        return "\n".join([*made, *self.outside.first(), layout.each(self._round(body))])
+        each = layout.each(self._round(body))
+        return "\n".join([*made, *self.outside.first(), each, *self.margins.rounds()])
 
     def _round(self, body: Sequence[Statement]) -> str:
         """What the loop does on what a thread has in registers."""
         swaps = {**self.inside, **self.outside.swaps}
+        swaps |= dict.fromkeys(self.margins.statements)
         m, n = self.layout.sides[ROW], self.layout.sides[COLUMN]
         variables = self.parts.variables()
         for expr in self.parts.effects.inside(self.parts.loop.body):
@@ -183,7 +193,8 @@ __syncthreads();
             ):
                 swaps[expr] = text(self.layout.sum_of(expr.name, self.sums[expr.name]))
         for side, other in ((ROW, n), (COLUMN, m)):
-            places = [place for place, own in self.layout.sums.items() if own == side]
+            places = [place for place, own in self.layout.sums.items()
+                      if own == side and place not in self.layout.margins]  # fmt: skip
             swaps |= once(self.parts, places, f"{other.at} == 0", swaps)
         shown = self.old.show(Block(None, 0, tuple(body)), swaps)[1:-1].strip()
         return shown[1:-1].strip() if len(body) == 1 and isinstance(body[0], Block) else shown
@@ -215,7 +226,7 @@ __syncthreads();
         m, n = layout.sides[ROW], layout.sides[COLUMN]
         fits = [
             layout.fits(), f"{layout.registers} + {_LEAST_BESIDE} <= {_OF_THREAD}",
-            *self.tiles.fits(), f"{self.tiles.shared()} <= {SHARED}",
+            *self.tiles.fits(), f"{self.tiles.shared()}{self.margins.shared()} <= {SHARED}",
         ]  # fmt: skip
         needed = f"({layout.registers} + {_LEAST_BESIDE}) * ({layout.count})"
         resident = f"{needed} * {layout.blocks} <= {REGISTERS}"
@@ -229,24 +240,3 @@ __syncthreads();
             ),
             TuneDirective(layout.blocks, BLOCKS, tile.blocks, parse_expression(resident)),
         ]  # fmt: skip
-
-
-def _unasked(body: Statement, swaps: Mapping[Node, Node | None]) -> set[Statement]:
-    """The declarations of names that nobody asks for any more: indices of what is in registers."""
-    found: set[Statement] = set()
-    while True:
-        left = edited(body, {**swaps, **dict.fromkeys(found)})
-        asked = {e.variable for e in expressions(left) if isinstance(e, Name)}
-        idle = {
-            s for s in walk(body)
-            if isinstance(s, Declare) and s not in found and not asked & {*s.variables}
-            and all(v.value is None or _plain(v.value) for v in s.variables)
-        }  # fmt: skip
-        if not idle:
-            return found
-        found |= idle
-
-
-def _plain(value: Expr) -> bool:
-    """Whether to compute a value does nothing else."""
-    return not any(isinstance(e, Assign | Step | Call | Unread) for e in every(value))

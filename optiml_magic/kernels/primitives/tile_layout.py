@@ -13,7 +13,7 @@ from optiml_magic.kernels.primitives.operands import (
     symbols_inside,
 )
 from optiml_magic.kernels.primitives.places import Place
-from optiml_magic.kernels.primitives.tile_sums import sum_sides
+from optiml_magic.kernels.primitives.tile_sums import margins, sum_sides
 from optiml_magic.kernels.spelling import Speller
 
 RUN = 4  # outputs of a thread that lie together, 16 bytes of floats
@@ -69,6 +69,7 @@ class Layout:
         self.parts = parts
         self.old = parts.kernel
         self.sums = sum_sides(parts)
+        self.margins = margins(parts, self.sums)
         fresh = self.old.fresh
         self.wide = self.old.wide
         self.deep, self.blocks = fresh("BK"), fresh("BLOCKS")
@@ -113,10 +114,14 @@ class Layout:
         These are its sums, a round's elements, and its share of the next tiles.
         """
         parts, m, n = self.parts, self.sides[ROW], self.sides[COLUMN]
-        sums = dict.fromkeys(("", *self.sides), 0)
+        sums, few = dict.fromkeys(("", *self.sides), 0), 0
         for reduction in parts.reductions:
-            sums[self.sums[reduction.place]] += _words(reduction.type.size)
-        found = f"{sums['']} * {m.own} * {n.own}"
+            words = _words(reduction.type.size)
+            if reduction.place in self.margins:
+                few += words
+            else:
+                sums[self.sums[reduction.place]] += words
+        found = f"{sums['']} * {m.own} * {n.own}" + (f" + {few}" if few else "")
         for name, side in self.sides.items():
             held = [o for o in (*parts.operands, *parts.others) if o.side == name]
             found += f" + {sum(_words(o.size) for o in held) + sums[name]} * {side.own}"

@@ -12,6 +12,7 @@ from optiml_magic.kernels.editing import Node, lines, text
 from optiml_magic.kernels.expressions import Assign, Expr, Name, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
+from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.items import WIDEST, Items, is_plain
 from optiml_magic.kernels.primitives.meetings import never_meet
 from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction
@@ -22,6 +23,7 @@ from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import (
     Block,
     Evaluate,
+    If,
     Leave,
     Statement,
     expressions,
@@ -66,13 +68,57 @@ class _Outputs:
         self.stored = self._all_stored()
 
     def made(self) -> Statement:
-        m, n = self.layout.sides[ROW], self.layout.sides[COLUMN]
+        m, n = (self.layout.sides[side] for side in (ROW, COLUMN))
         row = f"const int {self.row} = {m.first} + {self.layout.owned(m, m.at)};"
         column = f"const int {self.column} = {n.first} + "
-        body = self._body()
+        places = [row, f"{column}{self.layout.owned(n, n.at)};", *self._within()]
+        rare = self._rare()
+        if rare is None:
+            return lines(self._written(row, column, places, {}))
+        found = self.old.fresh("again")
+        whole = self._written(row, column, places, {})
+        short = self._written(row, column, places, {rare: rare.then})
+        return lines(
+            f"bool {found} = false;\n"
+            + self.layout.each("\n".join([*places, self._asking(rare, found)]))
+            + f"\nif (!{found}) {{\n{short}\n}} else {{\n{whole}\n}}"
+        )
+
+    def _asking(self, rare: If, found: str) -> str:
+        """What comes before a branch, and whether its second way is gone."""
+        swaps: dict[Node, Node | None] = {**self._swaps()}
+        test = self.old.show(Evaluate(None, 0, rare.test), swaps).removesuffix(";")
+        swaps[rare] = lines(f"{found} |= !({test});")
+        swaps |= dict.fromkeys(_behind(self.old.function.body, rare))
+        return self.old.show(self.old.function.body, swaps)[1:-1].strip()
+
+    def _rare(self) -> If | None:
+        """A branch after the sums of which one way is short and the other repeats a loop.
+
+        Whether any output of a thread takes the long way is asked first, so that those that do
+        not, which are most, go on without a branch each.
+        """
+        loads = {a.own for a in self.old.reading.accesses if a.mode == "load"}
+        stored = {a.node for a in self.old.reading.accesses if a.node not in loads}
+        body = self.old.function.body
+        for branch in walk(body):
+            if not isinstance(branch, If) or branch.other is None or branch.before is not None:
+                continue
+            if loops_in(branch.then) or not loops_in(branch.other):
+                continue
+            before = {*walk(body)} - {s for b in (branch, *_behind(body, branch)) for s in walk(b)}
+            around = {s for s in before if branch in {*walk(s)}}
+            done = {e for s in before - around for e in expressions(s)}
+            if self.parts.loop in before and not stored & done:
+                return branch
+        return None
+
+    def _written(self, row: str, column: str, places: list[str], more: Mapping[Node, Node]) -> str:
+        """What is done for all outputs of a thread."""
+        m, n = self.layout.sides[ROW], self.layout.sides[COLUMN]
+        body = self._body(more)
         if not self.stored:
-            places = f"{row}\n{column}{self.layout.owned(n, n.at)};"
-            return lines(self.layout.each("\n".join([places, *self._within(), body])))
+            return self.layout.each("\n".join([*places, body]))
         at = self.layout.at
         first = f"{column}{self.layout.owned(n, self.run)};"
         made = [
@@ -84,12 +130,10 @@ class _Outputs:
               f"{one.access.element.name} {one.own}[{n.run}];" for one in self.stored),
             *(f"unsigned {one.there} = 0;" for one in self.stored if one.there),
             f"#pragma unroll\nfor (int {at} = 0; {at} < {n.run}; ++{at}) {{",
-            f"const int {n.at} = {self.run} + {at};",
-            f"{row}\n{column}{self.layout.owned(n, n.at)};",
-            *self._within(), body, "}",
+            f"const int {n.at} = {self.run} + {at};", *places, body, "}",
             row, first, *(self._put(one) for one in self.stored), "}", "}",
         ]  # fmt: skip
-        return lines("\n".join(made))
+        return "\n".join(made)
 
     def _within(self) -> list[str]:
         """Where no guard of the kernel's own says where outputs end.
@@ -102,7 +146,17 @@ class _Outputs:
         ends = {s: self.layout.speller({}).factor(self.parts.extent(s)) for s in sides}
         return [f"if ({at[side]} >= {end}) continue;" for side, end in ends.items()]
 
-    def _body(self) -> str:
+    def _body(self, more: Mapping[Node, Node]) -> str:
+        swaps = {**self._swaps(), **more}
+        for one in self.stored:
+            item = text(f"{one.own}[{self.layout.at}]")
+            swaps |= dict.fromkeys(self._behind(one.accesses), item)
+            swaps |= {a.node.target: item for a in one.accesses if isinstance(a.node, Assign)}
+        swaps |= self._noted(swaps)
+        return self.old.show(self.old.function.body, swaps)[1:-1].strip()
+
+    def _swaps(self) -> dict[Node, Node]:
+        """The sums in the place of the loop, and an output's indices in that of a thread's."""
         parts = self.parts
         swaps: dict[Node, Node] = placed(self.old, self.layout.places(self.row, self.column))
         sums = [
@@ -113,12 +167,7 @@ class _Outputs:
         for statement in walk(self.old.function.body):
             if isinstance(statement, Leave) and statement.kind == "return":
                 swaps[statement] = replace(statement, kind="continue", span=None)
-        for one in self.stored:
-            item = text(f"{one.own}[{self.layout.at}]")
-            swaps |= dict.fromkeys(self._behind(one.accesses), item)
-            swaps |= {a.node.target: item for a in one.accesses if isinstance(a.node, Assign)}
-        swaps |= self._noted(swaps)
-        return self.old.show(self.old.function.body, swaps)[1:-1].strip()
+        return swaps
 
     # -- stores
 
@@ -256,3 +305,13 @@ class _Outputs:
             "}",
         ]
         return "\n".join(made if one.there else [f"if ({self.row} < {rows}) {{", *made, "}"])
+
+
+def _behind(body: Statement, last: Statement) -> set[Statement]:
+    """The statements that a body comes to after one of its own."""
+    found = set[Statement]()
+    for block in walk(body):
+        if isinstance(block, Block):
+            own = next((n for n, s in enumerate(block.body) if last in {*walk(s)}), None)
+            found |= {*block.body[own + 1 :]} if own is not None else set()
+    return found

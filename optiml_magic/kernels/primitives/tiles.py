@@ -58,13 +58,23 @@ class Tiles:
 
     def taken(self, operand: Operand, at: str) -> str:
         """An element of a tile in a round, of those of a thread."""
-        one = next(b for b in self.brought if b.operand is operand)
-        side, tile = self.layout.side(operand), self.layout.names[operand][0]
-        start = side.start
-        if one.along == self.parts.axis.name and one.width > 1:
-            start = f"({start} ^ {self.layout.turned(self.layout.round)})"
-        index = self.layout.owned(side, at, start)
+        side = self.layout.side(operand)
+        index = self.layout.owned(side, at, self._turned(operand, side.start))
+        return self._element(operand, index)
+
+    def taken_at(self, operand: Operand, place: str) -> str:
+        """The element of a tile in a round, of the row or column at this place of it."""
+        return self._element(operand, self._turned(operand, place))
+
+    def _element(self, operand: Operand, index: str) -> str:
+        tile = self.layout.names[operand][0]
         return f"{tile}[{self.layout.half}][{self.layout.round}][{index}]"
+
+    def _turned(self, operand: Operand, place: str) -> str:
+        one = next(b for b in self.brought if b.operand is operand)
+        if one.along == self.parts.axis.name and one.width > 1:
+            return f"({place} ^ {self.layout.turned(self.layout.round)})"
+        return place
 
     def declared(self) -> list[str]:
         """The tiles, and what of them is on its way."""

@@ -76,5 +76,6 @@ def test_tiles_have_the_squares_of_their_rows_and_columns_once() -> None:
     assert "how sums of squares are made" in idea.arithmetic
     text = idea.make()
     assert isinstance(text, str)
-    assert "if (own_col == 0) left_squares_tile[own_row] += left * left;" in text
+    assert "left_squares_part[part] += left * left;" in text
+    assert "again |= !(16 * rest > squares);" in text
     assert end_of(TEXT % ("0.0f", ROUND), text, ARRAYS, *SIZES, rounds=True) == "same"
