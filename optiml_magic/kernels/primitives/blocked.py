@@ -196,7 +196,9 @@ __syncthreads();
             places = [place for place, own in self.layout.sums.items()
                       if own == side and place not in self.layout.margins]  # fmt: skip
             swaps |= once(self.parts, places, f"{other.at} == 0", swaps)
-        shown = self.old.show(Block(None, 0, tuple(body)), swaps)[1:-1].strip()
+        whole = Block(None, 0, tuple(body))
+        swaps |= dict.fromkeys(unasked(whole, swaps))
+        shown = self.old.show(whole, swaps)[1:-1].strip()
         return shown[1:-1].strip() if len(body) == 1 and isinstance(body[0], Block) else shown
 
     # -- the launch

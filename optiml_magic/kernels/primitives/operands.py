@@ -22,7 +22,7 @@ from optiml_magic.kernels.symbols import Condition, Symbol
 from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Loop, Variable, walk
 
 ROW, COLUMN = "@row", "@col"
-_FROM_ZERO = frozenset("+|^")
+FROM_ZERO = frozenset("+|^")
 
 
 @dataclass(frozen=True)
@@ -267,7 +267,7 @@ class Contraction:
             v: v.value for s in walk(self.loop.body) if isinstance(s, Declare) for v in s.variables
         }
         values = [value for r in self.reductions for value in r.values]
-        sums = all(r.op in _FROM_ZERO for r in self.reductions)
+        sums = all(r.op in FROM_ZERO for r in self.reductions)
         return sums and all(is_zero(value, loads, lets) for value in values)
 
     def _stores(self) -> None:

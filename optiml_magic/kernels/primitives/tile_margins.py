@@ -16,8 +16,9 @@ from optiml_magic.kernels.primitives.operands import COLUMN, ROW
 from optiml_magic.kernels.primitives.tile_layout import Layout
 from optiml_magic.kernels.primitives.tile_sums import adding, unasked
 from optiml_magic.kernels.primitives.tiles import Tiles
+from optiml_magic.kernels.primitives.zeros import nothing
 from optiml_magic.kernels.reading import Reduction
-from optiml_magic.kernels.tree import Evaluate, Statement, expressions, walk
+from optiml_magic.kernels.tree import Block, Declare, Statement, expressions, walk
 
 
 class Margins:
@@ -95,13 +96,16 @@ class Margins:
         """What the loop does for these sums alone, with a row or a column of the tile."""
         parts, variables = self.parts, self.parts.variables()
         own = {s for p in places for s in adding(parts, variables[p])}
-        swaps: dict[Node, Node | None] = {
-            access.own: text(self.tiles.taken_at(operand, self.own))
-            for operand in parts.operands if operand.side == side for access in operand.accesses
-        }  # fmt: skip
+        swaps: dict[Node, Node | None] = {}
+        for operand in (*parts.operands, *parts.others):
+            # What is of the other side is declared beside it at most.
+            mine = operand.deep and operand.side == side
+            found = self.tiles.taken_at(operand, self.own) if mine else nothing(operand.kind)
+            swaps |= {access.own: text(found) for access in operand.accesses}
         swaps |= {
-            s: None for s in walk(parts.loop.body) if isinstance(s, Evaluate) and s not in own
-        }
+            s: None for s in walk(parts.loop.body)
+            if not isinstance(s, Declare | Block) and not own & {*walk(s)}
+        }  # fmt: skip
         for statement in own:
             for expr in expressions(statement):
                 if isinstance(expr, Name) and expr.name in places and (

@@ -10,13 +10,14 @@ from collections.abc import Sequence
 
 from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction
+from optiml_magic.kernels.primitives.operands import COLUMN, FROM_ZERO, ROW, Contraction
 from optiml_magic.kernels.primitives.projected import extreme
-from optiml_magic.kernels.primitives.tile_guards import is_bound
+from optiml_magic.kernels.primitives.tile_guards import guards, is_bound
 from optiml_magic.kernels.primitives.tile_layout import Layout
 from optiml_magic.kernels.primitives.tile_triangle import triangle
+from optiml_magic.kernels.primitives.zeros import is_zero
 from optiml_magic.kernels.symbols import Compare, Condition
-from optiml_magic.kernels.tree import Block, If, Statement, only_leaves
+from optiml_magic.kernels.tree import Block, Declare, If, Statement, only_leaves, walk
 
 _PLAIN = frozenset({"scalar", "builtin"})
 
@@ -36,17 +37,23 @@ class TileRounds:
         self.any = self._spelled(self.around, greatest=True)
         self.triangle = triangle(parts, layout, around, self.around) if self.around else None
         forms = self._forms(tests)
+        if forms is None and not self._nothing(tests):
+            self.body, forms = (parts.loop.body,), ()
         self.whole = self._spelled(forms, greatest=False)
         self.begin, self.end = self._ends(forms or ())
 
     def _parted(self) -> tuple[tuple[Statement, ...], list[Condition]]:
         """What a round does where it counts, and when it does."""
         body: tuple[Statement, ...] = (self.parts.loop.body,)
-        found: list[Condition] = []
+        found, before = list[Condition](), list[Statement]()
         while body:
             match body:
                 case (Block(body=inner),):
                     body = inner
+                    continue
+                case (Declare() as declared, _, *_):
+                    before.append(declared)
+                    body = body[1:]
                     continue
                 case (If(test=test, then=then, other=None, before=None), *rest):
                     leaves = only_leaves(then, "continue")
@@ -57,7 +64,26 @@ class TileRounds:
                     body = tuple(rest) if leaves else (then,)
                     continue
             break
-        return (body, found) if found else ((self.parts.loop.body,), [])
+        return ((*before, *body), found) if found else ((self.parts.loop.body,), [])
+
+    def _nothing(self, tests: Sequence[Condition]) -> bool:
+        """Whether a round adds nothing where a test does not hold, as what it loads is zero then.
+
+        As with products by a padding of zeros, what it is times may be no finite number.
+        """
+        parts = self.parts
+        values = [value for r in parts.reductions for value in r.values]
+        lets = {v: v.value for s in walk(parts.loop.body) if isinstance(s, Declare)
+                for v in s.variables}  # fmt: skip
+        guarded = {o: guards(parts, o) for o in (*parts.operands, *parts.others)}
+        for test in (p for t in tests for p in t.conjuncts()):
+            if not isinstance(test, Compare):
+                return False
+            placed = Compare(test.op, parts.placed(test.form), test.roots)
+            loads = {a.own for o, found in guarded.items() if placed in found for a in o.accesses}
+            if not all(is_zero(value, loads, lets) for value in values):
+                return False
+        return all(r.op in FROM_ZERO for r in parts.reductions)
 
     def _condition(self, test: Expr, inside: Statement | Sequence[Statement]) -> Condition | None:
         """What holds where a branch is taken, as all accesses in it say."""

@@ -50,8 +50,9 @@ class Steps:
         tests = [c.form for c in self._compared()] if self._is_int() else []
         forms = [operand.form, *tests]
         apart = self._is_int() and any(map(self._apart, forms)) and all(map(self._separate, forms))
+        self.counted = [c for c in self._compared() if self._alike(c.form)] if apart else []
         for form in forms:
-            if apart:
+            if apart and form not in [c.form for c in self.counted]:
                 self._keep(self._round(form), f"{name}_steps", "")
             kinds = self._kinds(self._block(form))
             # Tests are of numbers with a sign, where a built-in variable has none.
@@ -59,11 +60,31 @@ class Steps:
             worth = {"operation", "builtin"} if form in tests else {"operation"}
             if kinds <= _PLAIN and kinds & worth:
                 self._keep(self._block(form), f"{name}_from", kind)
+        taken = [part.name for part in self.kept]
+        self.there = layout.old.fresh(f"{name}_there", *taken) if self.counted else ""
+        tables = [p.name for p in self.kept if not p.kind] + [self.there] * bool(self.there)
+        self.now = {table: layout.old.fresh(f"{table}_now", *taken) for table in tables}
 
     @property
     def looks(self) -> bool:
         """Whether something is kept in a table."""
         return any(not part.kind for part in self.kept)
+
+    @property
+    def tables(self) -> int:
+        """How many tables there are."""
+        return sum(not part.kind for part in self.kept) + bool(self.there)
+
+    @property
+    def plain(self) -> bool:
+        """Whether to compute its tests asks for nothing but numbers at hand, whatever they are."""
+        tests = guards(self.parts, self.operand)
+        return all(isinstance(c, Compare) and self._kinds(c.form) <= _PLAIN for c in tests)
+
+    def tests(self) -> list[Condition | str]:
+        """What must hold for an element, of which that is alike for a whole round was looked up."""
+        rest = [c for c in guards(self.parts, self.operand) if c not in self.counted]
+        return [*([self.now[self.there]] if self.there else []), *rest]
 
     def put(self, form: Polynomial) -> Polynomial:
         """A form with what is kept in the place of what it was."""
@@ -81,10 +102,17 @@ class Steps:
             Compare(test.op, self.put(test.form), test.roots) if isinstance(test, Compare) else test
         )
 
-    def names(self, deep: str) -> dict[str, str]:
-        """What is asked for in a round, ``deep`` rounds behind the first of its tile."""
-        half = f"{self.layout.from_} / {self.layout.deep} % 2"
-        return {p.symbol: p.name + ("" if p.kind else f"[{half}][{deep}]") for p in self.kept}
+    def names(self) -> dict[str, str]:
+        """What stands for what is kept, where a round's share of it was ``looked`` up."""
+        return {p.symbol: p.name if p.kind else self.now[p.name] for p in self.kept}
+
+    def looked(self, deep: str) -> str:
+        """Looks up what is asked for in a round, ``deep`` rounds behind the first of its tile.
+
+        Whether it is needed is not asked before, so that the lookups of a thread do not wait.
+        """
+        found = (f"{now} = {self._place(table, deep)}" for table, now in self.now.items())
+        return f"const int {', '.join(found)};\n" if self.now else ""
 
     def declared(self) -> Iterator[str]:
         """What is kept: tables of this tile's rounds and of the next one's, and plain numbers."""
@@ -95,14 +123,25 @@ class Steps:
                 yield f"const {part.kind} {part.name} = {words};"
             else:
                 yield f"__shared__ int {part.name}[2][{self.layout.deep}];"
+        if self.there:
+            yield f"__shared__ int {self.there}[2][{self.layout.deep}];"
 
-    def filled(self) -> Iterator[str]:
+    def filled(self, rounds: str) -> Iterator[str]:
         """What a thread computes for the round ``from_`` and as many more as its own number."""
-        speller = self.layout.speller({self.parts.axis.name: self.layout.round})
-        half = f"{self.layout.from_} / {self.layout.deep} % 2"
+        deep = self.layout.round
+        names = {p.symbol: p.name for p in self.kept if p.kind}
+        speller = self.layout.speller({self.parts.axis.name: deep, **names})
         for part in self.kept:
             if not part.kind:
-                yield f"{part.name}[{half}][threadIdx.x] = {speller.form(part.form)};"
+                yield f"{self._place(part.name, 'threadIdx.x')} = {speller.form(part.form)};"
+        if self.there:
+            tests = [f"{deep} < {rounds}"]
+            tests += [speller.condition(self.condition(c)) for c in self.counted]
+            there = " & ".join(f"({test})" for test in tests)
+            yield f"{self._place(self.there, 'threadIdx.x')} = {there};"
+
+    def _place(self, table: str, deep: str) -> str:
+        return f"{table}[{self.layout.from_} / {self.layout.deep} % 2][{deep}]"
 
     def _keep(self, form: Polynomial, name: str, kind: str) -> None:
         known = any(form in (p.form, -p.form) and p.kind == kind for p in self.kept)
@@ -136,6 +175,12 @@ class Steps:
         """Whether a form takes a round apart, by operations on plain numbers alone."""
         alone = Polynomial.of({(n,): 1 for n in form.symbols - {self.parts.axis.name}})
         return self.parts.axis.name in symbols_inside(self.parts, alone)
+
+    def _alike(self, form: Polynomial) -> bool:
+        """Whether a test is of a round and its block alone, of plain numbers."""
+        inside = frozenset[str]().union(*(self._in(m) for m, _ in form.terms))
+        moving = {ROW, COLUMN} & inside
+        return self.parts.axis.name in inside and not moving and self._kinds(form) <= _PLAIN
 
     def _separate(self, form: Polynomial) -> bool:
         """Whether what a form asks of a round is a sum of its own, without loads."""

@@ -94,7 +94,7 @@ class Tiles:
 
     def looking(self) -> list[str]:
         """Computes what is looked up for the rounds of one tile, before they are fetched."""
-        inside = [line for steps in self.steps.values() for line in steps.filled()]
+        inside = [line for steps in self.steps.values() for line in steps.filled(self.rounds)]
         if not inside:
             return []
         from_, deep = self.layout.from_, self.layout.deep
@@ -123,7 +123,7 @@ class Tiles:
         for one in self.brought:
             row = f"({self.layout.side(one.operand).whole} + {_SPARE})"
             parts[row] = parts.get(row, 0) + 2 * one.operand.size
-        tables = sum(not part.kind for steps in self.steps.values() for part in steps.kept)
+        tables = sum(steps.tables for steps in self.steps.values())
         rows = [f"{by} * {self.layout.deep} * {row}" for row, by in parts.items()]
         return " + ".join([*rows, *([f"{8 * tables} * {self.layout.deep}"] if tables else [])])
 
@@ -216,15 +216,22 @@ class Tiles:
 
     def _placing(self, one: Brought) -> tuple[str, str]:
         """Round and row in the tile of the first element that a thread brings in its turn."""
-        many, at, deep = self.layout.side(one.operand).whole, self.layout.at, self.layout.deep
+        many, deep = self.layout.side(one.operand).whole, self.layout.deep
         width, along = one.width, one.along == self.parts.axis.name
-        if along and width > 1:  # neighbouring threads bring a row's whole share
-            return f"{at} % ({deep} / {width}) * {width}", f"{at} / ({deep} / {width})"
-        if along:
-            return f"{at} % {deep}", f"{at} / {deep}"
-        if width > 1:
-            return f"{at} / ({many} / {width})", f"{at} % ({many} / {width}) * {width}"
-        return f"{at} / {many}", f"{at} % {many}"
+        # Neighbouring threads bring a row's whole share.
+        length = deep if along else many
+        line, place = self._parted(length if width == 1 else f"({length} / {width})")
+        place = place if width == 1 else f"({place}) * {width}"
+        return (place, line) if along else (line, place)
+
+    def _parted(self, by: str) -> tuple[str, str]:
+        """A thread's place in a turn by rows of this length: the row, and where in it.
+
+        Tiles and blocks are powers of two, of which one divides the other, so that what the turn
+        adds to either is a number once its loop is unrolled.
+        """
+        before = f"{self.turn} * {self.layout.threads}"
+        return f"threadIdx.x / {by} + {before} / {by}", f"threadIdx.x % {by} + {before} % {by}"
 
     def _turns(self, one: Brought, inside: str) -> str:
         many, deep, threads = (
@@ -233,8 +240,7 @@ class Tiles:
         by = f"({one.width} * {threads})" if one.width > 1 else threads
         return (
             f"#pragma unroll\nfor (int {self.turn} = 0; {self.turn} < {many} * {deep} / {by}; "
-            f"++{self.turn}) {{\n"
-            f"const int {self.layout.at} = threadIdx.x + {self.turn} * {threads};\n{inside}\n}}"
+            f"++{self.turn}) {{\n{inside}\n}}"
         )
 
     def _elements(self, one: Brought) -> str:
@@ -247,21 +253,26 @@ class Tiles:
         side = self.layout.side(one.operand)
         return (
             f"const int {self.layout.round} = {self.layout.from_} + {deep}, "
-            f"{side.at} = {side.first} + {own};\n"
+            f"{side.at} = {side.first} + {own};\n{self.steps[one.operand].looked(deep)}"
         )
 
     def _loaded(self, one: Brought, deep: str, own: str) -> tuple[str, str]:
-        """When an element is there, and where."""
+        """When an element is there, and where; after what is looked up for it."""
         steps = self.steps[one.operand]
         names = {self.parts.axis.name: deep, one.operand.side: own}
-        names |= steps.names(self._placing(one)[0])
+        names |= steps.names()
         speller = self.layout.speller(names)
-        tests = [f"{deep} < {self.rounds}"]
-        tests += [speller.condition(steps.condition(c)) for c in guards(self.parts, one.operand)]
+        tests = [] if steps.there else [f"{deep} < {self.rounds}"]
+        tests += [c if isinstance(c, str) else speller.condition(steps.condition(c))
+                  for c in steps.tests()]  # fmt: skip
         form = steps.put(one.operand.form)
         wide = self.layout.speller(names, wide=self.layout.wide)
         there = f"{one.operand.array}[{self._index(form, wide)}]"
-        return " && ".join(dict.fromkeys(tests)), there
+        tests = [*dict.fromkeys(tests)]
+        if not steps.plain or len(tests) == 1:
+            return " && ".join(tests), there
+        # Without a branch for each test the loads of a thread wait for each other no longer.
+        return " & ".join(f"({test})" for test in tests), there
 
     def _index(self, form: Polynomial, speller: Speller) -> str:
         """An index, its parts of the counter each once: what they are times is the same for all."""
@@ -298,6 +309,7 @@ class Tiles:
         first = (
             f"const int {k} = {self.layout.from_} + {deep}{more * along}, "
             f"{i} = {side.first} + {own}{more * (not along)};\n"
+            f"{self.steps[one.operand].looked(f'{deep}{more * along}')}"
         )
         test, there = self._loaded(one, k, i)
         place = f"{following}[{self.turn} * {one.width} + {self.element}]"

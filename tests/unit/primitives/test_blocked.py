@@ -24,16 +24,20 @@ def blocked(inside: str) -> Kernel | Refused:
     return block_outputs(kernel(PLANE % inside), 0, TILE)
 
 
-DEPTH, SIDE = "at % (BK / 4) * 4", "at / ({0} / 4)"
+PLACE = "threadIdx.x {0} ({1}) + turn * THREADS {0} ({1})"
+DEPTH, SIDE = f"({PLACE.format('%', 'BK / 4')}) * 4", PLACE.replace("({1})", "({1} / 4)")
 
 
 @pytest.mark.parametrize(
     ("value", "along"),
     [
-        ("a[i * d + k] * b[k * n + j]", (DEPTH, SIDE.format("BN"))),
-        ("a[k * m + i] * b[j * d + k]", (SIDE.format("BM"), DEPTH)),
+        ("a[i * d + k] * b[k * n + j]", (DEPTH, SIDE.format("/", "BN"))),
+        ("a[k * m + i] * b[j * d + k]", (SIDE.format("/", "BM"), DEPTH)),
         ("fabsf(a[i * d + k] - b[j * d + k])", (DEPTH, DEPTH)),
-        ("a[2 * (i * d + k)] * b[k * n + n - 1 - j]", ("at / BM", "at / BN")),
+        (
+            "a[2 * (i * d + k)] * b[k * n + n - 1 - j]",
+            tuple(f"threadIdx.x / {b} + turn * THREADS / {b}" for b in ("BM", "BN")),
+        ),
     ],
 )
 def test_neighbouring_threads_bring_neighbouring_elements(
@@ -201,13 +205,32 @@ __global__ void k(const float* x, const float* f, float* out, int images, int ch
 """
 
 
+@pytest.mark.parametrize(
+    ("body", "tested"),
+    [
+        ("if (k % 3 != 1) s += a[i * d + k] * b[j * d + k];", False),
+        ("int q = k % 3; if (q < 2 && q > 0) s += a[i * d + k] * b[j * d + k];", False),
+        ("if (i + k % 3 < m) s += a[i * d + k] * b[j * d + k];", False),
+        ("if (k % 3 != 1) s += a[i * d + k] * b[j * d + k] + 1.0f;", True),
+        ("if (i + k % 3 < m) s += fabsf(a[i * d + k] - b[j * d + k]);", True),
+    ],
+)
+def test_rounds_that_are_left_out_add_nothing(body: str, tested: bool) -> None:
+    text = PLANE % f"for (int k = 0; k < d; ++k) {{ {body} }}"
+    made = applied(block_outputs(kernel(text), 0, Tile(16, 32, 32, 2, 2, 1)))
+    rounds = made.program.text.partition("deep < BK; ++deep")[2]
+    assert (" % 3" in rounds.partition("put(")[0]) == tested
+    shapes = {"a": ("m", "d"), "b": ("n", "d"), "out": ("m", "n")}
+    same(text, made, shapes, {"m": 19, "n": 34, "d": 40})
+
+
 def test_a_layer_is_a_product_of_filters_with_what_lies_beside_each_other() -> None:
     one = applied(exchange_rows(applied(collapse(kernel(LAYER), 0))))
     found = applied(block_outputs(one, 0, TILE))
     text = found.program.text
     assert "grid(cdiv(w, BN), cdiv(filters, BM), images * h)" in text
     assert "f[channels * own_row * 6 + deep]" in text
-    assert "x[own_col + x_from + x_steps[tile_from / BK % 2][at / BN]]" in text
+    assert "x[own_col + x_from + x_steps_now]" in text
     assert "+ ((deep / 2) % 3) * w + " in text[: text.index("fetch = ")]
     shapes = {"x": ("images", "channels", "h + 2", "w + 1"), "f": ("filters", "channels", "3", "2"),
               "out": ("images", "filters", "h", "w")}  # fmt: skip

@@ -241,8 +241,8 @@ def test_sums_of_a_row_alone_are_one_for_each_row() -> None:
                      "k], y = b[j * d + k]; s += x * y; u += x * x; v = fmaxf(v, y); }")
             ).replace("= s;", "= s / (1.0f + u) + v;")  # fmt: skip
     made = applied(tiled(text))
-    assert "if (own_col == 0) u_tile[own_row] +=" in made.program.text
-    assert "if (own_row == 0) v_tile[own_col] =" in made.program.text
+    assert "u_part[part] += x * x;" in made.program.text
+    assert "v_part[part] = fmaxf(v_part[part], y);" in made.program.text
     same(text, made, {"a": ("m", "d"), "b": ("n", "d"), "out": ("m", "n")},
          {"m": 19, "n": 34, "d": 9}, TILE, rounds=True)  # fmt: skip
 
