@@ -156,15 +156,19 @@ __syncthreads();
         layout, tiles, turns = self.layout, self.tiles, self.turns
         deep, depth, beyond = layout.round, tiles.rounds, not self.parts.zero_beyond
         each = f"for (int {deep} = 0; {deep} < {layout.deep}; ++{deep}) {{"
-        whole = f"#pragma unroll\n{each}\n{self._inside(*turns.body)}\n}}"
+        whole = self._each(f"#pragma unroll\n{each}\n", *turns.body)
         tests = [f"{layout.from_} + {layout.deep} <= {depth}"] * beyond + turns.whole
         if not tests:
             return whole
         if beyond:
             each = f"for (int {deep} = 0; {layout.from_} + {deep} < {depth}; ++{deep}) {{"
             each = each.replace("; ++", f" && {deep} < {layout.deep}; ++") if turns.whole else each
-        rest = f"#pragma unroll 1\n{each}\n{self._inside(self.parts.loop.body)}\n}}"
+        rest = self._each(f"#pragma unroll 1\n{each}\n", self.parts.loop.body)
         return f"if ({' && '.join(tests)}) {{\n{whole}\n}} else {{\n{rest}\n}}"
+
+    def _each(self, head: str, *body: Statement) -> str:
+        """The rounds that a loop's head says, and what they add to the sums of a side."""
+        return "\n".join([f"{head}{self._inside(*body)}\n}}", *self.margins.rounds(head)])
 
     def _inside(self, *body: Statement) -> str:
         """A round of a tile: what a thread takes from shared memory, and what it does with that."""
@@ -176,8 +180,7 @@ __syncthreads();
                 f"for (int {at} = 0; {at} < {side.own}; ++{at}) "
                 f"{now}[{at}] = {self.tiles.taken(operand, at)};"
             )
-        each = layout.each(self._round(body))
-        return "\n".join([*made, *self.outside.first(), each, *self.margins.rounds()])
+        return "\n".join([*made, *self.outside.first(), layout.each(self._round(body))])
 
     def _round(self, body: Sequence[Statement]) -> str:
         """What the loop does on what a thread has in registers."""
@@ -192,12 +195,12 @@ __syncthreads();
                 and expr.variable is variables.get(expr.name)
             ):
                 swaps[expr] = text(self.layout.sum_of(expr.name, self.sums[expr.name]))
+        whole = Block(None, 0, tuple(body))
+        swaps |= dict.fromkeys(unasked(whole, swaps))
         for side, other in ((ROW, n), (COLUMN, m)):
             places = [place for place, own in self.layout.sums.items()
                       if own == side and place not in self.layout.margins]  # fmt: skip
             swaps |= once(self.parts, places, f"{other.at} == 0", swaps)
-        whole = Block(None, 0, tuple(body))
-        swaps |= dict.fromkeys(unasked(whole, swaps))
         shown = self.old.show(whole, swaps)[1:-1].strip()
         return shown[1:-1].strip() if len(body) == 1 and isinstance(body[0], Block) else shown
 

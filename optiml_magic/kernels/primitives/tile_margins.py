@@ -50,12 +50,13 @@ class Margins:
             begun = f"{self.part[place]}[{self.turn}] = {combine.nothing(reduction)};"
             yield f"#pragma unroll\n{self._over(side)}{begun}"
 
-    def rounds(self) -> Iterator[str]:
-        """What is added in a round, by the threads that have a row or a column of the tile."""
+    def rounds(self, each: str) -> Iterator[str]:
+        """What ``each`` round of a tile adds, by the threads that have a row or a column of it."""
         for side, reductions in self.apart.items():
             if reductions:
                 inner = self._body(side, {r.place for r in reductions})
-                yield f"#pragma unroll\n{self._over(side)}{{\n{self._there(side)}{inner}\n}}"
+                yield f"#pragma unroll\n{self._over(side)}{{\n{self._there(side)}{{\n{each}"
+                yield f"{inner}\n}}\n}}\n}}"
 
     def finished(self) -> Iterator[str]:
         """Gives each thread the sums of its rows and columns."""
@@ -89,8 +90,12 @@ class Margins:
         return f"for (int {self.turn} = 0; {self.turn} < {self._turns(side)}; ++{self.turn}) "
 
     def _there(self, side: str) -> str:
-        return (f"const int {self.own} = threadIdx.x + {self.turn} * {self.layout.threads};\n"
-                f"if ({self.own} < {self.layout.sides[side].whole}) ")  # fmt: skip
+        # The last threads have columns where the first have rows.
+        threads = self.layout.threads
+        first = "threadIdx.x" if side == ROW else f"{threads} - 1 - threadIdx.x"
+        whole = self.layout.sides[side].whole
+        place = f"const int {self.own} = {first} + {self.turn} * {threads};"
+        return f"{place}\nif ({self.own} < {whole}) "
 
     def _body(self, side: str, places: set[str]) -> str:
         """What the loop does for these sums alone, with a row or a column of the tile."""
