@@ -16,7 +16,7 @@ from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.items import Items, element
+from optiml_magic.kernels.primitives.items import Items, element, moved
 from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.neighbours import Neighbours
@@ -74,7 +74,7 @@ class _Coarsening:
         self.tile, self.start = fresh("tile"), fresh(f"{name}_start")
         self.first, self.turn, self.k = fresh(f"{name}_first"), fresh("turn"), fresh(f"{name}_item")
         self.width = coarse.width or self.groups.most
-        if all(self.groups.elements(g, self.width) < 2 for g in self.groups.found):
+        if self.groups.fill(self.width):
             raise NotLegal("its elements fill a vector already")
         for form in self.groups.whole:
             if form.value is not None and form.value % self.width:
@@ -124,12 +124,12 @@ class _Coarsening:
         declared, before, after = [], [], []
         swaps: dict[Node, Node] = {}
         for group, own in self.own.items():
-            many, whole = self.groups.elements(group, width), group.apart * width
-            declared.append(group.declared(own, many, f"{count} * {whole}"))
-            for part in range(0, whole, many):
-                here, there = self._addresses(group, own, part)
-                before += [group.loaded(many, here, there)] if group.does("load") else []
-                after += [group.stored(many, here, there)] if group.does("store") else []
+            piece, whole = self.groups.piece(group, width), group.apart * width
+            declared.append(f"alignas({piece}) {group.kind} {own}[{count} * {whole}];")
+            for at in range(whole * group.size // piece):
+                moves = self._moves(group, own, piece, at)
+                before += [moves[0]] if group.does("load") else []
+                after += [moves[1]] if group.does("store") else []
             for access in group.accesses:
                 place = self._item(group, self.groups.offset(group, access))
                 swaps[element(self.effects, access) or access.node] = text(f"{own}[{place}]")
@@ -155,28 +155,42 @@ class _Coarsening:
 
     def _item(self, group: Items, offset: int) -> str:
         """Where in the local array an element of the present item is."""
+        item = f"{self.turn} * {self.width} + {self.k}"
+        if group.backward:
+            item = f"{self.turn} * {self.width} + {self.width - 1} - {self.k}"
         if group.apart == 1:
-            return f"{self.turn} * {self.width} + {self.k}"
-        place = f"({self.turn} * {self.width} + {self.k}) * {group.apart}"
+            return item
+        place = f"({item}) * {group.apart}"
         return f"{place} + {offset}" if offset else place
 
-    def _addresses(self, group: Items, own: str, part: int) -> tuple[str, str]:
-        """Of a vector in the local array, and in memory."""
+    def _moves(self, group: Items, own: str, piece: int, at: int) -> tuple[str, str]:
+        """The ``at``-th piece of a thread's elements from memory, and to it."""
         here = f"{own} + {self.turn} * {self.width * group.apart}"
-        index = group.index + Polynomial.constant(group.apart) * self.items.index
-        there = self._spelled(index, at=self.first)
-        if part:
-            here, there = f"{here} + {part}", f"{there} + {part}"
-        return here, f"&{group.array}[{there}]"
+        by, index = Polynomial.constant(group.apart), group.index
+        if group.backward:
+            index = index - by * (self.items.index + Polynomial.constant(self.width - 1))
+        else:
+            index = index + by * self.items.index
+        word, parts = group.word(piece), self.groups.parts(group.accesses[0])
+        there = f"&{group.array}[{self._spelled(index, parts, at=self.first)}]"
+        many, rest = divmod(piece, group.size)
+        if at and not rest and parts == 1:
+            return self._both(word, f"{here} + {at * many}", f"{there[:-1]} + {at * many}]")
+        return self._both(word, here, there, f"[{at}]" if at else "")
+
+    def _both(self, word: str, here: str, there: str, at: str = "") -> tuple[str, str]:
+        return moved(word, here, there, at), moved(word, there, here, at)
 
     def _aligned(self) -> list[str]:
         found = []
         for group in self.groups.found:
             rest = [n for n in group.index.symbols if self.groups.steady(n)]
-            at = self._spelled(group.index.without(rest))
+            index = group.index.without(rest)
+            if group.backward:  # where vectors end
+                index = index + Polynomial.constant(group.apart)
+            at = self._spelled(index, self.groups.parts(group.accesses[0]))
             place = group.array if at == "0" else f"&{group.array}[{at}]"
-            many = self.groups.elements(group, self.width)
-            found.append(f"(size_t){place} % {many * group.size} == 0")
+            found.append(f"(size_t){place} % {self.groups.piece(group, self.width)} == 0")
         for form in self.groups.whole:
             if form.value is None and self.width > 1:
                 words = self._spelled(form)
@@ -188,9 +202,10 @@ class _Coarsening:
     def _bound(self) -> str:
         return self.items.limit(self._speller())
 
-    def _spelled(self, form: Polynomial, *, at: str = "") -> str:
-        speller = self._speller(at)
-        return speller.form(speller.local(form))
+    def _spelled(self, form: Polynomial, parts: int = 1, *, at: str = "") -> str:
+        speller, whole = self._speller(at), form.divided(parts)
+        assert whole is not None
+        return speller.form(speller.local(whole))
 
     def _speller(self, at: str = "") -> LocalSpeller:
         known = dict[str, str]()

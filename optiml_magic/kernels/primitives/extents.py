@@ -25,10 +25,11 @@ def existing(
     own, first = _size(kernel, group), group.index.value
     if own is None:
         return None
-    if first is not None and first >= 0 and count is not None:
+    if first is not None and first >= 0 and count is not None and not group.backward:
         asked = [f"{own} >= {_end(count, group.apart, first)}"]
     else:
-        alike = [g for g in sure if (g.index, g.apart) == (group.index, group.apart)]
+        place = (group.index, group.apart, group.backward)
+        alike = [g for g in sure if (g.index, g.apart, g.backward) == place]
         asked = [f"{own} >= {size}" for g in alike if (size := _size(kernel, g)) is not None]
     for condition in asked:
         try:

@@ -6,6 +6,7 @@ are multiples of it.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from optiml_magic.kernels.expressions import Assign, Expr, Step
@@ -21,6 +22,8 @@ _WORDS = {
 }  # fmt: skip
 _PLAIN = {16: "uint4", 8: "uint2", 4: "unsigned int", 2: "unsigned short", 1: "unsigned char"}
 WIDEST = 16  # bytes of one access
+_SIZES = (1, 2, 4, 8)
+TRIPLES = (3, 6, 12)  # bytes of vectors of three, which lie side by side without a gap
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,14 @@ class Items:
     """The accesses to consecutive elements of one array.
 
     Where ``apart`` is more than 1, an item is so many elements; ``index`` is that of its first.
+    Where they go ``backward``, the next item's elements lie before those of an item.
     """
 
     array: str
     index: Polynomial
     accesses: tuple[Access, ...]
     apart: int = 1
+    backward: bool = False
 
     @property
     def size(self) -> int:
@@ -48,7 +53,10 @@ class Items:
 
     def vector(self, width: int) -> str:
         """The type of so many elements at once."""
-        whole = self.size * width
+        return self.word(self.size * width)
+
+    def word(self, whole: int) -> str:
+        """The type of so many bytes at once."""
         return _WORDS.get((self.kind, whole)) or _PLAIN[whole]
 
     def declared(self, own: str, width: int, count: str = "") -> str:
@@ -57,21 +65,27 @@ class Items:
 
     def loaded(self, width: int, own: str, there: str) -> str:
         """So many elements from the address ``there`` in memory to that of ``own``."""
-        vector = self.vector(width)
-        return f"*reinterpret_cast<{vector}*>({own}) = *reinterpret_cast<const {vector}*>({there});"
+        return moved(self.vector(width), own, there)
 
     def stored(self, width: int, own: str, there: str) -> str:
         """The other way round."""
         return self.loaded(width, there, own)
 
 
-def is_plain(kernel: Kernel, access: Access) -> bool:
+def moved(vector: str, to: str, there: str, at: str = "") -> str:
+    """The statement that moves a vector that is ``there``, or the one ``[at]`` behind it."""
+    before = "" if at else "*"
+    own, other = f"reinterpret_cast<{vector}*>({to})", f"reinterpret_cast<const {vector}*>({there})"
+    return f"{before}{own}{at} = {before}{other}{at};"
+
+
+def is_plain(kernel: Kernel, access: Access, sizes: Collection[int] = _SIZES) -> bool:
     """Whether an access takes one number, as the array that it is in holds them."""
     array, kind = kernel.reading.arrays.get(access.array), access.element
     return (
         array is not None
         and array.element == kind
-        and kind.size in (1, 2, 4, 8)
+        and kind.size in sizes
         and kind.depth == 0
         and kind.kind in ("int", "float", "bool", "vector")
     )

@@ -11,12 +11,13 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.covering import cover, ways
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.extents import existing
-from optiml_magic.kernels.primitives.items import WIDEST, Items, element, is_plain
+from optiml_magic.kernels.primitives.items import TRIPLES, WIDEST, Items, element, is_plain
 from optiml_magic.kernels.primitives.mapped import Mapped
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import Evaluate, Statement, walk
 
 _MOST_APART = 4  # elements of an item that are taken as vectors
+_SIZES = (1, 2, 4, 8, *TRIPLES)
 _THREAD, _BLOCK = "threadIdx.x", "blockIdx.x"
 
 
@@ -24,12 +25,19 @@ _THREAD, _BLOCK = "threadIdx.x", "blockIdx.x"
 class _Place:
     """An index as ``apart`` elements an item behind ``first``, and what then must divide.
 
-    Within items whose number ``whole`` forms divide, ``first`` does not change.
+    Where items go ``backward``, each lies so far before the one before it. Within items whose
+    number ``whole`` forms divide, ``first`` does not change.
     """
 
     apart: int
+    backward: bool
     first: Polynomial
     whole: tuple[Polynomial, ...]
+
+    def like(self, group: Items) -> bool:
+        """Whether it is where a group's items begin."""
+        own = (self.apart, self.backward, self.first)
+        return own == (group.apart, group.backward, group.index)
 
 
 class Neighbours:
@@ -60,13 +68,17 @@ class Neighbours:
         }  # fmt: skip
         self.found = tuple(g for g in lying if g in sure or g in self.asked)
         self.left = tuple(g for g in lying if g not in self.found)
-        self.most = WIDEST // max((group.size for group in lying), default=WIDEST)
+        self.most = WIDEST // max((g.size & -g.size for g in lying), default=WIDEST)
         self._check()
 
-    def elements(self, group: Items, width: int) -> int:
-        """How many of ``width`` items' elements are taken at once."""
-        count = group.apart * width
-        return min(WIDEST // group.size, count & -count)
+    def piece(self, group: Items, width: int) -> int:
+        """How many bytes of ``width`` items' elements are taken at once."""
+        whole = group.size * group.apart * width
+        return min(WIDEST, whole & -whole)
+
+    def fill(self, width: int) -> bool:
+        """Whether ``width`` items' elements are vectors of one each."""
+        return all(self.piece(group, width) <= group.size for group in self.found)
 
     @cached_property
     def whole(self) -> tuple[Polynomial, ...]:
@@ -99,6 +111,7 @@ class Neighbours:
         if form is None:
             return None
         whole: list[Polynomial] = []
+        rows: list[Polynomial] = []  # from a row of items to the next, in elements
         for name in form.symbols:  # i % w is i - i / w * w
             symbol = symbols[name]
             if symbol.op != "%" or not self._digit(name):
@@ -117,21 +130,28 @@ class Neighbours:
                 by = form.coefficient(name)
                 if by is None:
                     return None
-                whole += [symbols[name].arguments[1], -by if str(by)[0] == "-" else by]
+                whole.append(symbols[name].arguments[1])
+                rows.append(-by if str(by)[0] == "-" else by)
             elif self.begins(name):  # what a row of items has in common, such as where it begins
                 by = form.coefficient(name)
                 if by is None or (by.value is not None and by.value % WIDEST):
                     return None
-                whole += [*self._overs(symbols[name].arguments[0]), *([] if by.value else [by])]
+                whole += self._overs(symbols[name].arguments[0])
+                rows += [] if by.value else [by]
         apart = form.coefficient(_THREAD)
-        if apart is None or apart.value is None or not 1 <= apart.value <= _MOST_APART:
+        if apart is None or not apart.value or abs(apart.value) > _MOST_APART:
             return None
         first = form - apart * self.items.index
         hidden = first.without([n for n in first.symbols if self.steady(n)])
         inner = {a.name for a in self.kernel.reading.axes if a.node in self._loops}
         if ({_THREAD, _BLOCK} | inner) & symbols.inside(hidden) or inner & symbols.inside(first):
             return None
-        return _Place(apart.value, first, tuple(dict.fromkeys(whole)))
+        many = abs(apart.value)
+        items = [by.divided(many) for by in rows]
+        whole += [by for by in items if by is not None]
+        if None in items:  # such a row may begin between items
+            return None
+        return _Place(many, apart.value < 0, first, tuple(dict.fromkeys(whole)))
 
     @cached_property
     def _loops(self) -> frozenset[Statement]:
@@ -203,14 +223,16 @@ class Neighbours:
         return found
 
     def _near(self, one: _Place | None, other: _Place | None) -> bool:
-        if one is None or other is None or one.apart != other.apart:
+        if one is None or other is None:
             return one is other
+        if (one.apart, one.backward) != (other.apart, other.backward):
+            return False
         between = (other.first - one.first).value
         return between is not None and abs(between) < one.apart
 
     def _group(self, array: str, accesses: Sequence[Access]) -> Items | None:
         places = [place for a in accesses if (place := self.places[a]) is not None]
-        if len(places) < len(accesses) or len({p.apart for p in places}) > 1:
+        if len(places) < len(accesses) or len({(p.apart, p.backward) for p in places}) > 1:
             return None
         apart = places[0].apart
         offsets = [(p.first - places[0].first).value for p in places]
@@ -218,13 +240,32 @@ class Neighbours:
         least = min(known, default=0)
         if len(known) < len(offsets) or max(known) - least >= apart:
             return None
-        first = places[known.index(least)].first
+        first = places[known.index(least)].first  # that of a whole element, where this has parts
         for access in accesses:
-            if access.mode not in ("load", "store") or not is_plain(self.kernel, access):
+            parts = self.parts(access)
+            if access.mode not in ("load", "store") or not parts or first.divided(parts) is None:
                 return None
-            if access.element != accesses[0].element or element(self.effects, access) is None:
+            if (
+                apart % parts
+                or access.element != accesses[0].element
+                or element(self.effects, access) is None
+            ):
                 return None
-        return Items(array, first, tuple(accesses), apart)
+        return Items(array, first, tuple(accesses), apart, places[0].backward)
+
+    def parts(self, access: Access) -> int:
+        """How many numbers of its type an element of its array has, one of which it takes.
+
+        0 where it takes something else.
+        """
+        array, kind = self.kernel.reading.arrays.get(access.array), access.element
+        if is_plain(self.kernel, access, _SIZES):
+            return 1
+        if array is None or array.element.kind not in ("vector", "record"):
+            return 0
+        whole, size = array.element.size, kind.size
+        plain = kind.kind in ("int", "float") and kind.depth == array.element.depth == 0
+        return whole // size if plain and whole and size and whole % size == 0 else 0
 
     def _is_certain(self, group: Items) -> bool:
         """Whether every item takes its elements, so that they exist, and stores what it may."""
@@ -301,7 +342,7 @@ class Neighbours:
                 raise NotLegal("one item may read what another writes", access.line)
         for access in others:
             place = self.places.get(access)
-            if place is None or (place.apart, place.first) != (group.apart, group.index):
+            if place is None or not place.like(group):
                 raise NotLegal("one item may read what another writes", access.line)
         if others:
             written = [at for at, a in enumerate(both) if a.mode != "load"]

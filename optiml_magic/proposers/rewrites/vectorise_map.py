@@ -52,7 +52,7 @@ class VectoriseMap(KernelRule):
         groups = Neighbours(kernel, mapped(kernel, effects), effects)
         loads = any(group.does("load") for group in groups.found)
         widths = [groups.most] if groups.most > 1 else []
-        if any(group.apart > 1 and groups.elements(group, 1) > 1 for group in groups.found):
+        if not groups.fill(1):
             widths.append(1)
         if not widths:
             raise NotLegal("its elements fill a vector already")
@@ -85,7 +85,7 @@ def _lies_along(kernel: Kernel) -> bool:
             if symbols[name].op == "%" and _steps(symbols[name].arguments[0])
         }  # fmt: skip
         steps = [by.value for name in places if (by := form.coefficient(name)) is not None]
-        if size and any(by is not None and 0 < by <= 4 * size for by in steps):
+        if size and any(by is not None and 0 < abs(by) <= 4 * size for by in steps):
             return True
     return False
 

@@ -20,6 +20,7 @@ from . import (
     layouts,
     longs,
     maps,
+    mirrored,
     moments,
     neighbours,
     owned,
@@ -42,7 +43,7 @@ from . import (
 )
 
 FAMILIES = {
-    "maps": (*maps.FAMILY, *neighbours.FAMILY),
+    "maps": (*maps.FAMILY, *neighbours.FAMILY, *mirrored.FAMILY),
     "rows": (*rows.FAMILY, *again.FAMILY, *carried.FAMILY, *elements.FAMILY),
     "pairs": pairs.FAMILY,
     "planes": (*planes.FAMILY, *layouts.FAMILY),
