@@ -16,7 +16,8 @@ from optiml_magic.kernels.primitives.mapped import Mapped
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import Evaluate, Statement, walk
 
-_MOST_APART = 4  # elements of an item that are taken as vectors
+_MOST_APART = 4  # elements of an item that are taken as vectors, or as many as one vector holds
+_WHOLE = 64  # bytes of an array that a thread takes one after the other, as of four floats; ours
 _SIZES = (1, 2, 4, 8, *TRIPLES)
 _THREAD, _BLOCK = "threadIdx.x", "blockIdx.x"
 
@@ -69,6 +70,8 @@ class Neighbours:
         self.found = tuple(g for g in lying if g in sure or g in self.asked)
         self.left = tuple(g for g in lying if g not in self.found)
         self.most = WIDEST // max((g.size & -g.size for g in lying), default=WIDEST)
+        while self.most > 1 and any(g.size * g.apart * self.most > _WHOLE for g in lying):
+            self.most //= 2
         self._check()
 
     def piece(self, group: Items, width: int) -> int:
@@ -139,7 +142,8 @@ class Neighbours:
                 whole += self._overs(symbols[name].arguments[0])
                 rows += [] if by.value else [by]
         apart = form.coefficient(_THREAD)
-        if apart is None or not apart.value or abs(apart.value) > _MOST_APART:
+        most = max(_MOST_APART, WIDEST // (access.element.size or WIDEST))
+        if apart is None or not apart.value or abs(apart.value) > most:
             return None
         first = form - apart * self.items.index
         hidden = first.without([n for n in first.symbols if self.steady(n)])

@@ -180,4 +180,46 @@ def boxes(rng: Random) -> Made:
     return Made("boxes", _signed(text), arrays, *_sizes(rng))
 
 
-FAMILY = (coloured, coloured, pooled, updated, around, boxes)
+def cells(rng: Random) -> Made:
+    """A thread for each of neighbouring cells, which numbers the first of their elements itself."""
+    kind, wide, high = (
+        rng.choice(["u1", "u1", "i2", "f4"]),
+        rng.choice([2, 2, 3, 4]),
+        rng.choice([1, 2]),
+    )
+    parts = rng.choice([1, 1, 3])
+    begin = "\n".join(
+        f"int {p} = {rng.choice([f'{many} * ({at})', f'({at}) * {many}']) if many > 1 else at};"
+        for p, a, many in (("x", "x", wide), ("y", "y", high))
+        for at in [f"blockIdx.{a} * blockDim.{a} + threadIdx.{a}"]
+    )
+    tests = [(p, e, rng.choice([1, many])) for p, e, many in (("x", "w", wide), ("y", "h", high))]
+    left = [f"{p} + {last - 1} >= {e}" if last > 1 else f"{p} >= {e}" for p, e, last in tests]
+    value = f"a[((y + j) * w + x + i) * {parts}{rng.choice([f' + {parts - 1}', ''])}]"
+    inner = rng.choice([f"s += {value};", f"s += {value};\nb[(y + j) * w + x + i] = {value} * 2;"])
+    body = (
+        f"{begin}\nif ({' || '.join(left)}) return;\n{_KINDS[kind]} s = 0;\n"
+        f"for (int j = 0; j < {high}; j++)\nfor (int i = 0; i < {wide}; i++) {{\n{inner}\n}}\n"
+        f"b[h * w + (y / {high}) * (w / {wide}) + x / {wide}] = s;"
+    )
+    columns, rows = rng.choice([8, 16, 32]), rng.choice([1, 4])
+    grid = rng.choice([
+        f"cdiv(w / {wide}, {columns}), cdiv(h / {high}, {rows})",
+        f"cdiv(w, {wide * columns}), cdiv(h, {high * rows})",
+        f"cdiv(cdiv(w, {wide}), {columns}), cdiv(cdiv(h, {high}), {rows})",
+    ])  # fmt: skip
+    text = (
+        f"#pragma optiml launch cells grid({grid}) block({columns}, {rows})\n"
+        f"__global__ void cells(const {_KINDS[kind]}* a, {_KINDS[kind]}* b, int w, int h) {{\n"
+        f"{body}\n}}\n"
+    )
+    odd = rng.choice([0, 0, 1]) if tests[0][2] == wide else 0  # columns that no cell has
+    sizes = [
+        {"w": wide * n + odd, "h": high * rng.choice([1, 3, 4])}
+        for n in (rng.choice([1, 2, 7, 8, 16, 32, 33, 64, 128]) for _ in "ab")
+    ]
+    arrays = {"a": Array(kind, ("h", "w", str(parts))), "b": Array(kind, ("2 * h * w",))}
+    return Made("cells", text, arrays, sizes[0], sizes[1], inout=("b",))
+
+
+FAMILY = (coloured, coloured, pooled, updated, around, boxes, cells)
