@@ -212,13 +212,20 @@ class _Jam:
         self.extents = extent_names(kernel)
         self.blocks = blocks_name(kernel)
 
-        self._decide((0, 0))
-        if self.vectored is not None and self.vectored.beyond != (0, 0):
-            self._decide(self.vectored.beyond)
+        beyond = (0, 0)
+        self._decide(beyond)
+        while (more := self._reached(beyond)) != beyond:
+            beyond = more
+            self._decide(beyond)
         padded = self.decided.padded
         if padded is not None and not padded.around and not padded.own:
             raise NotLegal("no test of a border stays")
         self.decided.prepare()
+
+    def _reached(self, beyond: tuple[int, int]) -> tuple[int, int]:
+        """How far the loads of what was decided reach, or more."""
+        own = self.vectored.beyond if self.vectored is not None else beyond
+        return max(own[0], beyond[0]), max(own[1], beyond[1])
 
     def _decide(self, beyond: tuple[int, int]) -> None:
         """What holds for items, and for as many ``beyond`` them along x."""

@@ -270,6 +270,11 @@ class Vectored:
             halo = partial(Halo, window, least=self.least, sure=self._sure)
             for _, group in window.alike("load"):
                 for form in halo(group).needed():
+                    if any(name.startswith(COUNTER) for name in form.symbols):
+                        access = group[0].access
+                        raise NotLegal(
+                            f"where `{access.array}` ends depends on a round", access.line
+                        )
                     interior.require(form)
             window.bordered = partial(_lines, halo, interior.compared)
             for one in (one for one in window.taken if one.borders):

@@ -173,16 +173,17 @@ class Window:
 
     @property
     def beyond(self) -> tuple[int, int]:
-        """Elements before the least and behind the greatest that a compiler may load along.
+        """Elements before the least and behind the greatest that are loaded along.
 
-        It makes one access of 16 aligned bytes where three of their four elements are asked for.
+        Where three of four aligned elements are asked for one access brings them all; if it were
+        none here, a compiler would make it one.
         """
         before = behind = 0
         for one in (one for one in self.taken if not one.borders):
             low, high = self.span(one)
             head, tail = -low % self.width, high % self.width
-            before = max(before, (1 << (head - 1).bit_length()) - head if head else 0)
-            behind = max(behind, (1 << (tail - 1).bit_length()) - tail if tail else 0)
+            before = max(before, _power(head) - head)
+            behind = max(behind, _power(tail) - tail)
         return before, behind
 
     def declared(self) -> str:
@@ -253,6 +254,8 @@ class Window:
         """Accesses to elements from ``low`` of the first item to ``high`` behind ``count``."""
         width = self.width
         begin, end = -(-low // width) * width, high // width * width
+        if mode == "load" and self.apart:
+            low, high = begin - _power(begin - low), end + _power(high - end)
         for at, many in _cut(low, begin, width):
             yield self.element(one, at, mode, many)
         yield from self.vectors(one, begin, end, mode)
@@ -295,6 +298,11 @@ class Window:
 def widest(access: Access, least: int) -> int:
     """The elements of a vector, where items come in multiples of ``least``."""
     return min(WIDEST // (access.element.size or WIDEST), least & -least)
+
+
+def _power(number: int) -> int:
+    """The least power of two that is no less, of none 0."""
+    return 1 << (number - 1).bit_length() if number else 0
 
 
 def _cut(low: int, high: int, width: int) -> Iterator[tuple[int, int]]:

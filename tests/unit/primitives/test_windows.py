@@ -120,3 +120,27 @@ def test_a_condition_on_numbers() -> None:
     assert holds(Always(False), {}) is False
     assert holds(at_least, {}) is None
     assert holds(Every((at_least, Untold("f", frozenset()))), {"k": 2}) is None
+
+
+@pytest.mark.parametrize("w", sampled([7, 16, 33, 64], 2))
+@pytest.mark.parametrize(
+    ("test", "least"),
+    [
+        ("x + j >= 0 && x + j < w", "4 <= x_first"),
+        ("x >= 3 && x < w - 3", "4 <= x_first"),
+    ],
+)
+def test_three_elements_beside_a_vector_come_as_four(test: str, least: str, w: int) -> None:
+    loop = "for (int j = -3; j <= 3; ++j)"
+    body = f"float s = 0; {loop} if ({test}) s += a[y * w + x + j]; out[y * w + x] = s;"
+    if "j" not in test:
+        body = (
+            f"if (!({test})) return; float s = 0; {loop} s += a[y * w + x + j]; out[y * w + x] = s;"
+        )
+    text = PLANE % ("float", "float", body)
+    made = jam(kernel(text), FOUR)
+    found = applied(made).program.text
+    assert "*reinterpret_cast<float4*>(&a_row[0]) = " in found
+    assert "*reinterpret_cast<float4*>(&a_row[ITEMS_X + 4]) = " in found
+    assert least in found or "x_first - 4" in found
+    same(text, made, {"a": ("h", "w"), "out": ("h", "w")}, {"w": w, "h": 3})
