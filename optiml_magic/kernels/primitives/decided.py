@@ -29,7 +29,8 @@ from optiml_magic.kernels.primitives.costs import code_of_calls
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
 from optiml_magic.kernels.primitives.indices import Element, Undecided
 from optiml_magic.kernels.primitives.interior import Interior
-from optiml_magic.kernels.primitives.items import element, is_plain
+from optiml_magic.kernels.primitives.items import element, numbers
+from optiml_magic.kernels.primitives.naming import signed_size
 from optiml_magic.kernels.primitives.padding import Padding
 from optiml_magic.kernels.primitives.windows import Window
 from optiml_magic.kernels.reading import Access, Axis
@@ -46,7 +47,6 @@ from optiml_magic.kernels.tree import (
     expressions,
     walk,
 )
-from optiml_magic.kernels.types import named
 
 _UNROLLED = 1536  # accesses of a thread in a row that a compiler is asked for, at most: ours
 _UNROLL = "#pragma unroll"
@@ -241,7 +241,7 @@ class Decided:
         return (
             access.array in given
             and access.array not in hidden
-            and is_plain(self.kernel, access)
+            and numbers(self.kernel, access) > 0
             and len({*names}) == len(counters)
         )
 
@@ -262,21 +262,11 @@ class Decided:
                 continue
             words = self.interior.speller.form(step)
             if sizes:
-                extent = " * ".join(self._size(name, wide) for name in sizes)
+                extent = " * ".join(signed_size(self.kernel, name, wide=wide) for name in sizes)
                 words = f"({words})" if len(step.terms) > 1 else words
                 words = {"1": "", "-1": "-"}.get(words, f"{words} * ") + extent
             found.append(words)
         return " + ".join(found).replace("+ -", "- ") or "0"
-
-    def _size(self, name: str, wide: bool) -> str:
-        """A size as a signed number, since what is stepped may lie before the base."""
-        for parameter in self.kernel.function.parameters:
-            if parameter.name == name:
-                kind = named(parameter.type.base, self.kernel.unit.aliases)
-                if wide or (kind.size == 8 and not kind.signed):
-                    return f"(long long){name}"
-                return name if kind.signed or kind.size != 4 else f"(int){name}"
-        return name
 
     def address(self, base: Polynomial) -> str:
         """An index in numbers that are wide enough for every part of it."""
@@ -298,10 +288,19 @@ class Decided:
 
     def declared(self, name: str, found: Element, access: Access) -> str:
         """The declaration of the address that an element is behind."""
-        at = self.address(found.base)
         const = "const " if found.array not in self.kernel.reading.written else ""
-        place = f"&{found.array}[{at}]" if at != "0" else found.array
-        return f"{const}{access.element.name}* {name} = {place};"
+        kind, place = f"{const}{access.element.name}*", self.place(found.array, found.base, access)
+        if numbers(self.kernel, access) > 1:
+            place = f"reinterpret_cast<{kind}>({place})"
+        return f"{kind} {name} = {place};"
+
+    def place(self, array: str, base: Polynomial, access: Access) -> str:
+        """An address of its array, in numbers of those that an access takes."""
+        whole = base.divided(numbers(self.kernel, access))
+        if whole is None:
+            raise NotLegal(f"elements of `{array}` are taken in parts", access.line)
+        at = self.address(whole)
+        return f"&{array}[{at}]" if at != "0" else array
 
     def _unrolled(self, body: Statement) -> set[Loop]:
         """Short loops that do not say themselves how they are to be unrolled."""

@@ -91,6 +91,25 @@ def is_plain(kernel: Kernel, access: Access, sizes: Collection[int] = _SIZES) ->
     )
 
 
+def parts(kernel: Kernel, access: Access) -> int:
+    """How many numbers an element of its array has, where an access takes one of them; else 0."""
+    array, kind = kernel.reading.arrays.get(access.array), access.element
+    if array is None or array.element.kind not in ("vector", "record"):
+        return 0
+    whole, size = array.element.size, kind.size
+    plain = kind.kind in ("int", "float") and kind.depth == array.element.depth == 0
+    return whole // size if plain and whole and size and whole % size == 0 else 0
+
+
+def numbers(kernel: Kernel, access: Access) -> int:
+    """1 where an access takes a plain element, 3 where it takes one of three numbers; else 0."""
+    if is_plain(kernel, access):
+        return 1
+    array = kernel.reading.arrays.get(access.array)
+    triple = array is not None and array.element.size in TRIPLES
+    return parts(kernel, access) if triple else 0
+
+
 def element(effects: Effects, access: Access) -> Expr | None:
     """What stands for the element in the kernel's own text, and is no more than that."""
     node = effects.taken(access)

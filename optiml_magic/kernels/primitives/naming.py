@@ -195,3 +195,14 @@ def _indices(kernel: Kernel, effects: Effects, place: Statement) -> dict[str, st
                 if axis and not variable.type.depth:
                     found.setdefault(axis, variable.name)
     return found
+
+
+def signed_size(kernel: Kernel, name: str, *, wide: bool) -> str:
+    """A size as a signed number, since what is stepped may lie before an address."""
+    for parameter in kernel.function.parameters:
+        if parameter.name == name:
+            kind = named(parameter.type.base, kernel.unit.aliases)
+            if wide or (kind.size == 8 and not kind.signed):
+                return f"(long long){name}"
+            return name if kind.signed or kind.size != 4 else f"(int){name}"
+    return name

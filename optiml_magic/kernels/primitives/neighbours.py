@@ -11,7 +11,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.covering import cover, ways
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.extents import existing
-from optiml_magic.kernels.primitives.items import TRIPLES, WIDEST, Items, element, is_plain
+from optiml_magic.kernels.primitives.items import TRIPLES, WIDEST, Items, element, is_plain, parts
 from optiml_magic.kernels.primitives.mapped import Mapped
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import Evaluate, Statement, walk
@@ -246,11 +246,11 @@ class Neighbours:
             return None
         first = places[known.index(least)].first  # that of a whole element, where this has parts
         for access in accesses:
-            parts = self.parts(access)
-            if access.mode not in ("load", "store") or not parts or first.divided(parts) is None:
+            many = self.parts(access)
+            if access.mode not in ("load", "store") or not many or first.divided(many) is None:
                 return None
             if (
-                apart % parts
+                apart % many
                 or access.element != accesses[0].element
                 or element(self.effects, access) is None
             ):
@@ -258,18 +258,8 @@ class Neighbours:
         return Items(array, first, tuple(accesses), apart, places[0].backward)
 
     def parts(self, access: Access) -> int:
-        """How many numbers of its type an element of its array has, one of which it takes.
-
-        0 where it takes something else.
-        """
-        array, kind = self.kernel.reading.arrays.get(access.array), access.element
-        if is_plain(self.kernel, access, _SIZES):
-            return 1
-        if array is None or array.element.kind not in ("vector", "record"):
-            return 0
-        whole, size = array.element.size, kind.size
-        plain = kind.kind in ("int", "float") and kind.depth == array.element.depth == 0
-        return whole // size if plain and whole and size and whole % size == 0 else 0
+        """How many numbers an element of its array has, one of which it takes; else 1, or 0."""
+        return int(is_plain(self.kernel, access, _SIZES)) or parts(self.kernel, access)
 
     def _is_certain(self, group: Items) -> bool:
         """Whether every item takes its elements, so that they exist, and stores what it may."""

@@ -20,7 +20,7 @@ from optiml_magic.kernels.primitives.decided import Decided
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.halos import Halo
 from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Element, factor
-from optiml_magic.kernels.primitives.items import WIDEST, Items
+from optiml_magic.kernels.primitives.items import WIDEST, Items, numbers
 from optiml_magic.kernels.primitives.reached import lies_between, places
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.windows import Round, Sizes, Taken, Window, widest
@@ -135,7 +135,8 @@ class Vectored:
             }  # fmt: skip
             base = sum((f * Polynomial.of({s: 1}) for s, f in alike.items()), at.base)
             steps = {s: f for s, f in at.steps.items() if s not in alike}
-            if not any(self.decided.effects.same(name, at.array) for name in written):
+            whole = numbers(self.kernel, accesses[0]) > 1  # then addresses are those of elements
+            if not whole and not any(self.decided.effects.same(n, at.array) for n in written):
                 known = (value(self.kernel, Polynomial.of({m: by})) for m, by in base.terms)
                 beyond = Polynomial.constant(sum(filter(None, known)) % widest(accesses[0], WIDEST))
                 base, steps[()] = base - beyond, steps.get((), _ZERO) + beyond
@@ -346,8 +347,7 @@ class Vectored:
                     raise NotLegal(f"rows of `{access.array}` begin anywhere", access.line)
                 self.rows |= {(sizes, width)} if times % width else set()
         self.apart += [(row, width) for row in self._rows_before(rest)]
-        words = self.decided.address(rest)
-        place = f"&{at.array}[{words}]" if words != "0" else at.array
+        place = self.decided.place(at.array, rest, access)
         size = width * (access.element.size or 1)
         interior.whole[rest, place] = f"(size_t){place} % {size} == 0"
 

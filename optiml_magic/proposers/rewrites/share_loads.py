@@ -18,7 +18,7 @@ from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.grids import needed_form
 from optiml_magic.kernels.primitives.hoisted import hoisted
-from optiml_magic.kernels.primitives.items import WIDEST
+from optiml_magic.kernels.primitives.items import WIDEST, numbers
 from optiml_magic.kernels.primitives.jammed import (
     THREADS,
     Several,
@@ -37,6 +37,7 @@ from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sizes import rounds, threads, value
 from optiml_magic.kernels.primitives.slides import may_slide
 from optiml_magic.kernels.primitives.strips import strip_mined
+from optiml_magic.kernels.primitives.triples import by_numbers
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.model.hypothesis import Hypothesis
@@ -70,7 +71,7 @@ class ShareLoads(KernelRule):
     """A thread computes several neighbours of a stencil, or several filters of one image."""
 
     name = "share_loads"
-    before = (*PLAIN, in_full, single, unravelled, unclamped, in_register)
+    before = (*PLAIN, in_full, by_numbers, single, unravelled, unclamped, in_register)
     teaches = (
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "
         "for every neighbour whether it lies inside. A thread that computes several outputs along "
@@ -255,6 +256,7 @@ def _vectors(kernel: Kernel) -> tuple[int, ...]:
         if symbols.inside(access.offset) & {"threadIdx.x", "blockIdx.x"}:
             sizes.add(access.element.size or WIDEST)
             count = prod(rounds(kernel, loop) or 1 for loop in kernel.reading.loops(access))
+            count *= numbers(kernel, access) or 1
             work = max(work, count if count <= _UNROLLED else 1)
     most = max(_LEAST, 1 << (_WORK // work).bit_length() - 1)
     width = max(2, min(WIDEST // max(sizes), most))

@@ -222,4 +222,47 @@ def cells(rng: Random) -> Made:
     return Made("cells", text, arrays, sizes[0], sizes[1], inout=("b",))
 
 
-FAMILY = (coloured, coloured, pooled, updated, around, boxes, cells)
+def triple_windows(rng: Random) -> Made:
+    """Windows of elements of three numbers, as a whole or member by member."""
+    kind = rng.choice(["u1", "u1", "f4", "i2"])
+    name = {"u1": "uchar3", "f4": "float3", "i2": "short3"}[kind]
+    number = "float" if kind == "f4" else "int"
+    outside = rng.choice(["clamp", "test", "continue", "inside", "here"])
+    at = ["y + j", "x + i"]
+    test = "y + j >= 0 && y + j < h && x + i >= 0 && x + i < w"
+    if outside == "clamp":
+        at = [f"min(max({a}, 0), {e} - 1)" for a, e in zip(at, "hw", strict=True)]
+    if outside == "here":
+        at = ["y", "x"]
+    place = f"({at[0]}) * w + {at[1]}"
+    inner = rng.choice([
+        f"{name} p = a[{place}];\nr += p.x; g += p.y * 2; b += p.z - i;",
+        f"r += a[{place}].x; g += a[{place}].y; b = max(b, ({number})a[{place}].z);",
+        f"const {name} p = a[{place}], q = a[y * w + x];\nr += p.x - q.x; g += q.y; b += p.z;",
+        f"const {name}& p = a[{place}];\nr += p.x; g += p.y; b += p.z;",
+    ])  # fmt: skip
+    inner = {
+        "test": f"if ({test}) {{\n{inner}\n}}",
+        "continue": f"if (!({test})) continue;\n{inner}",
+    }.get(outside, inner)
+    far = rng.choice([1, 1, 2])
+    store = rng.choice([
+        f"out[y * w + x] = make_{name}(r, g, b);",
+        f"{name} v;\nv.x = g; v.y = r; v.z = b;\nout[y * w + x] = v;",
+        "out[y * w + x].x = r;\nout[y * w + x].z = b;\nout[y * w + x].y = g;",
+        f"out[y * w + x] = make_{name}(r, g, b);\nif (r > 9) out[y * w + x].x = 9;",
+    ])  # fmt: skip
+    body = (
+        f"{number} r = 0, g = 0, b = 0;\nfor (int j = -{far}; j <= {far}; j++)\n"
+        f"for (int i = -{far}; i <= {far}; i++) {{\n{inner}\n}}\n{store}"
+    )
+    if outside == "inside":
+        within = " && ".join(f"{p} >= {far} && {p} < {e} - {far}" for p, e in ("xw", "yh"))
+        body = f"if ({within}) {{\n{body}\n}}"
+    over = axes(rng, ("x", "w"), ("y", "h"))
+    text = program(rng, "triple_windows", f"const {name}* a, {name}* out, int w, int h", over, body)
+    arrays = {"a": Array(kind, ("h", "w", "3")), "out": Array(kind, ("h", "w", "3"), "zeros")}
+    return Made("triple_windows", _signed(text), arrays, *_sizes(rng), inout=("out",))
+
+
+FAMILY = (coloured, coloured, pooled, updated, around, boxes, cells, triple_windows)

@@ -23,7 +23,9 @@ def _step(syntax: Syntax) -> list[Edit]:
         if node.parent.type in ("pointer_expression", "field_expression"):
             continue
         array = types(function_of(node)).get(src(field(node, "argument")))
-        if array is not None and array.kind == "pointer" and array.constant:
+        # There is no such load of a vector of three numbers.
+        plain = array is not None and not array.type.endswith("3")
+        if plain and array is not None and array.kind == "pointer" and array.constant:
             return [replace(node, f"__ldg(&{array.name}[{src(index_of(node))}])")]
     return []
 
