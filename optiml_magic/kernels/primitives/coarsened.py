@@ -126,8 +126,8 @@ class _Coarsening:
         for group, own in self.own.items():
             piece, whole = self.groups.piece(group, width), group.apart * width
             declared.append(f"alignas({piece}) {group.kind} {own}[{count} * {whole}];")
-            for at in range(whole * group.size // piece):
-                moves = self._moves(group, own, piece, at)
+            for part in range(whole * group.size // piece):
+                moves = self._moves(group, own, piece, part)
                 before += [moves[0]] if group.does("load") else []
                 after += [moves[1]] if group.does("store") else []
             for access in group.accesses:

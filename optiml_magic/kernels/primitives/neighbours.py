@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
@@ -13,7 +14,9 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.extents import existing
 from optiml_magic.kernels.primitives.items import TRIPLES, WIDEST, Items, element, is_plain, parts
 from optiml_magic.kernels.primitives.mapped import Mapped
+from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.kernels.tree import Evaluate, Statement, walk
 
 _MOST_APART = 4  # elements of an item that are taken as vectors, or as many as one vector holds
@@ -56,6 +59,7 @@ class Neighbours:
         self.accesses = [a for a in kernel.reading.accesses
                          if a.own in self.inside and a.space == "global"]  # fmt: skip
         self.places = {a: self._place(a) for a in self.accesses}
+        self.parted = set[str]()  # arrays of which groups have no element in common
         lying = [
             group
             for array in dict.fromkeys(access.array for access in self.accesses)
@@ -209,11 +213,48 @@ class Neighbours:
         own = [access for access in self.accesses if access.array == array]
         every = [a for a in self.kernel.reading.accesses if self.effects.same(a.array, array)]
         if any(a.mode != "load" for a in every):
+            near = self._near_ones(own)
+            if [*every] == own and len({a.element for a in own}) == 1 and self._are_apart(near):
+                self.parted.add(array)
+                return near
             alone = [*every] == own and all(a.mode == "store" for a in own)
             apart = self._near_ones(own) if alone else [own]
             # In the order of the text: where two are one after all, the later one stays.
             return apart if [a for c in apart for a in c] == own else [own]
         return self._near_ones(own)
+
+    def _are_apart(self, clusters: Sequence[Sequence[Access]]) -> bool:
+        """Whether no two of several clusters have an element in common, of whatever items."""
+        ends = [self._ends(cluster) for cluster in clusters]
+        ranges = Ranges(self._counted(), self.kernel.reading.symbols)
+        return len(clusters) > 1 and all(
+            one is not None and other is not None
+            and any(ranges.nonnegative(low - high) for low, high in ((other[0], one[1]),
+                                                                     (one[0], other[1])))
+            for one, other in combinations(ends, 2)
+        )  # fmt: skip
+
+    def _counted(self) -> list[Condition]:
+        """What is known where there is an item: of ``n / 2`` there are no more than half of n."""
+        bound, symbols = self.items.bound, self.kernel.reading.symbols
+        forms = [bound - Polynomial.constant(1)]
+        for name in bound.symbols:
+            symbol = symbols[name]
+            if bound == Polynomial.symbol(name) and symbol.op == "/" and len(symbol.arguments) == 2:
+                forms.append(symbol.arguments[0] - symbol.arguments[1] * bound)
+        return [Compare(">=", form, frozenset()) for form in forms]
+
+    def _ends(self, cluster: Sequence[Access]) -> tuple[Polynomial, Polynomial] | None:
+        """The first element of a row that items have of a cluster, and the one behind the last."""
+        places = [place for a in cluster if (place := self.places[a]) is not None]
+        offsets = [(place.first - places[0].first).value for place in places]
+        known = [offset for offset in offsets if offset is not None]
+        if len(known) < len(cluster):
+            return None
+        by, first = Polynomial.constant(places[0].apart), places[known.index(min(known))].first
+        end = first + Polynomial.constant(max(known) - min(known) + 1)
+        others = (self.items.bound - Polynomial.constant(1)) * by
+        return (first - others, end) if places[0].backward else (first, end + others)
 
     def _near_ones(self, own: list[Access]) -> list[list[Access]]:
         found: list[list[Access]] = []
@@ -332,7 +373,9 @@ class Neighbours:
         stored = {a for g in self.found if all(a.mode == "store" for a in g.accesses)
                   for a in g.accesses}  # fmt: skip
         for access in every:
-            if access.array == group.array and access not in {*group.accesses} | stored:
+            parted = group.array in self.parted
+            own = access in {*group.accesses} | stored
+            if access.array == group.array and not own and not parted:
                 raise NotLegal("one item may read what another writes", access.line)
         for access in others:
             place = self.places.get(access)

@@ -94,4 +94,32 @@ def triples(rng: Random) -> Made:
     return Made("triples", text, arrays, *sizes_of(rng, ["n"], LINE_EXTENTS), inout=("out",))
 
 
-FAMILY = (reversal, flip, triples)
+def swapped(rng: Random) -> Made:
+    """Both ends, or both halves, of a line or of each row, exchanged where they are."""
+    kind, rows = rng.choice([*_KINDS]), rng.choice([0, 0, 1])
+    count, row = ("w", "y * w + ") if rows else ("n", "")
+    item = "x" if rows else "i"
+    half = rng.choice([f"{count} / 2", f"{count} / 2", f"({count} + 1) / 2"])
+    far = rng.choice([
+        f"{row}{count} - 1 - {item}", f"{row}{count} - 1 - {item}", f"{row}{item} + {half}",
+    ])  # fmt: skip
+    one, other = f"v[{row}{item}]", f"v[{far}]"
+    body = rng.choice([
+        f"{_KINDS[kind]} t = {one};\n{one} = {other};\n{other} = t;",
+        f"{_KINDS[kind]} s = {one} + {other}, d = {one} - {other};\n{one} = s;\n{other} = d;",
+        f"{one} += 1;\n{other} += 2;",
+        f"if ({one} > {other}) {{\n{_KINDS[kind]} t = {one};\n{one} = {other};\n{other} = t;\n}}",
+        f"{one} = {other} * 2;",
+    ])  # fmt: skip
+    spans = (("x", half), ("y", "h")) if rows else (("i", half),)
+    sizes = ["w", "h"] if rows else ["n"]
+    text = program(rng, "swapped", f"{_KINDS[kind]}* v, {', '.join(f'int {s}' for s in sizes)}", axes(rng, *spans), body)  # fmt: skip
+    whole = ("h * w + 1",) if rows else ("n + 1",)
+    extents = [n for n in (_ROWS if rows else LINE_EXTENTS) if n > 1]  # then there is an item
+    if "+ 1" in half and "- 1" not in far:  # the halves of an odd line lie over the next row
+        extents = [2 * n for n in extents]
+    drawn = sizes_of(rng, sizes, extents)
+    return Made("swapped", text, {"v": Array(kind, whole)}, *drawn, inout=("v",))
+
+
+FAMILY = (reversal, flip, triples, swapped)

@@ -58,6 +58,26 @@ def test_both_ends_of_one_array_are_refused(body: str) -> None:
     assert "`out`" in refused(coarsen(kernel(LINE.replace("BODY", body)), ONE))[0]
 
 
+HALF = LINE.replace("cdiv(n, 32)", "cdiv(n / 2, 32)").replace("i < n)", "i < n / 2)")
+SWAP = "int t = out[i]; out[i] = out[FAR]; out[FAR] = t + a[i];"
+
+
+@pytest.mark.parametrize("n", sampled([6, 63, 1025, 1088], 2))
+@pytest.mark.parametrize("far", ["n - 1 - i", "i + n / 2", "n - n / 2 + i"])
+def test_ends_and_halves_are_exchanged_where_they_are(far: str, n: int) -> None:
+    text = HALF.replace("BODY", SWAP.replace("FAR", far))
+    made = coarsen(kernel(text), ONE)
+    assert "out_items_2" in applied(made).program.text
+    same(text, made, SHAPES, {"n": n, "w": 8})
+
+
+@pytest.mark.parametrize("half", ["(n + 1) / 2", "n"])
+@pytest.mark.parametrize("far", ["n - 1 - i", "i + w"])
+def test_ends_that_may_meet_are_refused(half: str, far: str) -> None:
+    text = HALF.replace("BODY", SWAP.replace("FAR", far)).replace("n / 2", half)
+    assert "`out`" in refused(coarsen(kernel(text), ONE))[0]
+
+
 @pytest.mark.parametrize("kind", ["u1 uchar3", "i1 char3", "f4 float3"])
 @pytest.mark.parametrize("many", sampled([64, 531, 1024], 1))
 @pytest.mark.parametrize(
