@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives.coarsened import Coarse, coarsen, names
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.flat import flat
+from optiml_magic.kernels.primitives.items import WIDEST
 from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.neighbours import Neighbours
 from optiml_magic.kernels.primitives.shaped import linear
@@ -86,7 +87,7 @@ def _lies_along(kernel: Kernel) -> bool:
             if symbols[name].op == "%" and _steps(symbols[name].arguments[0])
         }  # fmt: skip
         steps = [by.value for name in places if (by := form.coefficient(name)) is not None]
-        if size and any(by is not None and 0 < abs(by) <= 4 * size for by in steps):
+        if size and any(by is not None and 0 < abs(by) <= max(4 * size, WIDEST) for by in steps):
             return True
     return False
 

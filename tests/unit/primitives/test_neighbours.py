@@ -114,3 +114,15 @@ def test_members_that_leave_others_alone_are_refused(body: str, reason: str) -> 
 def test_rows_that_begin_between_the_items_of_a_vector_are_refused() -> None:
     body = "out[i] = a[2 * i + i / w * n] + a[2 * i + i / w * n + 1];"
     assert "`a`" in refused(coarsen(kernel(LINE.replace("BODY", body)), ONE))[0]
+
+
+@pytest.mark.parametrize(("own", "far"), [(6, 4), (8, 1), (16, 2)])
+def test_items_of_as_many_bytes_as_a_vector(own: int, far: int) -> None:
+    """``own`` elements of each are loaded, and ``far`` stored."""
+    total = " + ".join(f"a[{own} * i + {at}]" for at in range(own))
+    body = " ".join(f"out[{far} * i + {at}] = {total} + {at};" for at in range(far))
+    text = LINE.replace("BODY", body)
+    made = coarsen(kernel(text), ONE)
+    assert f"(size_t)a % {min(16, 8 * own & -(8 * own))} == 0" in applied(made).program.text
+    shapes = {"a": ("u1", f"{own} * n"), "out": ("u1", f"{far} * n")}
+    same(text, made, shapes, {"n": 530, "w": 8})
