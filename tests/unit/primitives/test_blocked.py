@@ -24,7 +24,7 @@ def blocked(inside: str) -> Kernel | Refused:
     return block_outputs(kernel(PLANE % inside), 0, TILE)
 
 
-PLACE = "threadIdx.x {0} ({1}) + turn * THREADS {0} ({1})"
+PLACE = "(int)threadIdx.x {0} ({1}) + turn * THREADS {0} ({1})"
 DEPTH, SIDE = f"({PLACE.format('%', 'BK / 4')}) * 4", PLACE.replace("({1})", "({1} / 4)")
 
 
@@ -36,7 +36,7 @@ DEPTH, SIDE = f"({PLACE.format('%', 'BK / 4')}) * 4", PLACE.replace("({1})", "({
         ("fabsf(a[i * d + k] - b[j * d + k])", (DEPTH, DEPTH)),
         (
             "a[2 * (i * d + k)] * b[k * n + n - 1 - j]",
-            tuple(f"threadIdx.x / {b} + turn * THREADS / {b}" for b in ("BM", "BN")),
+            tuple(f"(int)threadIdx.x / {b} + turn * THREADS / {b}" for b in ("BM", "BN")),
         ),
     ],
 )
