@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Expr, Name
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
+from optiml_magic.kernels.primitives.counted import counted
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
-from optiml_magic.kernels.primitives.extents import existing
-from optiml_magic.kernels.primitives.items import WIDEST, Items, element, is_plain
+from optiml_magic.kernels.primitives.items import WIDEST, Items, element
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
-from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.primitives.vector_groups import Groups
+from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Unspelled
-from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Variable, walk
 from optiml_magic.source.directives import RequireDirective, TuneDirective
 from optiml_magic.source.expressions import parse_expression
@@ -42,14 +42,26 @@ class Whole:
 
 @primitive
 def vectorise(
-    kernel: Kernel, at: int, whole: Whole | None = None, strips: Sequence[int] = ()
+    kernel: Kernel,
+    at: int,
+    whole: Whole | None = None,
+    strips: Sequence[int] = (),
+    strip: str = "",
 ) -> Kernel:
     """The loop with this number takes as many elements as 16 bytes of the widest array hold.
 
-    Or one of so many ``strips``, the first of them to begin with, by several vectors.
+    Or one of so many ``strips``, the first of them to begin with, by several vectors; ``strip`` is
+    the tuned name that another loop has them by already.
     """
     loop = loops_in(kernel.function.body)[at]
-    return _Vectorising(kernel, loop, whole, strips).kernel()
+    return _Vectorising(kernel, loop, whole, strips, strip).kernel()
+
+
+def upward(kernel: Kernel, at: int) -> Kernel:
+    """The kernel with the loop of this number counted from 0, where it counts down by one."""
+    axis = kernel.axes().get(loops_in(kernel.function.body)[at])
+    down = axis is not None and axis.step is not None and axis.step.value == -1
+    return where_legal(counted, kernel, at) if down else kernel
 
 
 def vectorised(kernel: Kernel, at: Sequence[int]) -> tuple[Kernel, tuple[int, ...]]:
@@ -63,7 +75,7 @@ def vectorised(kernel: Kernel, at: Sequence[int]) -> tuple[Kernel, tuple[int, ..
         number, shared = own + ahead, whole.get(own)
         before = loops_in(kernel.function.body)
         inner = len(loops_in(before[number].body))
-        made = vectorise(kernel, number, shared)
+        made = vectorise(upward(kernel, number), number, shared)
         if isinstance(made, Refused):
             numbers.append(number)
             continue
@@ -110,7 +122,12 @@ def _wholes(kernel: Kernel, at: Sequence[int]) -> Iterator[tuple[int, Whole]]:
 
 class _Vectorising:
     def __init__(
-        self, kernel: Kernel, loop: Loop, whole: Whole | None = None, strips: Sequence[int] = ()
+        self,
+        kernel: Kernel,
+        loop: Loop,
+        whole: Whole | None = None,
+        strips: Sequence[int] = (),
+        strip: str = "",
     ) -> None:
         self.old = kernel
         self.whole = whole
@@ -138,123 +155,34 @@ class _Vectorising:
         self.axis: Axis = axis
         self._start, self._stop = axis.start, axis.stop
         self.variable: Variable = axis.variable
-        self.groups = self._groups()
-        self.asked = self._existing()
-        self.groups += self.asked
-        self.beside = self._beside()
+        self.found = Groups(kernel, axis, axis.start)
+        self.groups = self.found.groups
+        self.leader: Items | None = None
         if not self.groups:
             raise NotLegal("it reads no consecutive elements one by one", loop.line)
         widest = WIDEST // max(group.size for group in self.groups)
         self.width = widest if whole is None else whole.width
         if self.width < 2:
             raise NotLegal("its elements fill a vector already", loop.line)
-        self.strips = tuple(n for n in strips if n % self.width == 0)
-        self.many = kernel.fresh("STRIP") if self.strips else str(self.width)
+        self.longest = max(strips, default=0)
+        longest = max(self._whole(group) for group in self.groups) if strips else 1
+        self.strips = tuple(n for n in strips if n % longest == 0)
+        self.many = str(self.width)
+        if self.strips:
+            self.width = longest
+            self.many = strip or kernel.fresh("STRIP")
+        if whole is None:
+            self.leader, self.groups = self.found.together(self._wide)
+        tunes = {tune.name: tune.values for tune in kernel.program.tunes}
+        if strip and tunes[strip] != tuple(sorted(self.strips)):
+            raise NotLegal("another loop takes other numbers of elements at once", loop.line)
 
-    def _groups(self) -> list[Items]:
-        found: dict[str, list[Access]] = {}
-        for access in self.effects.accesses(self.loop):
-            found.setdefault(access.array, []).append(access)
-        groups = []
-        for array, every in found.items():
-            others = [a for name, more in found.items() if name != array for a in more
-                      if self.effects.same(name, array)]  # fmt: skip
-            if any(a.mode != "load" for a in (*every, *others)):
-                alike = every[0].index is not None and all(a.index == every[0].index
-                                                           for a in (*every, *others))  # fmt: skip
-                clusters = [every] if alike else []
-            else:
-                clusters = self._rows(every)
-            groups += [Items(array, form, tuple(own)) for own in clusters
-                       if (form := own[0].index) is not None and self._is_group(own)]  # fmt: skip
-        return groups
+    def _wide(self, group: Items) -> int:
+        """Elements of one vector of a group: in strips each has vectors that are whole."""
+        return self._whole(group) if self.strips else self.width
 
-    def _existing(self) -> dict[Items, str]:
-        """Loads that some rounds leave alone, with what says that their elements exist."""
-        written, known = self.old.reading.written, {group.array for group in self.groups}
-        found: dict[tuple[str, Polynomial], list[Access]] = {}
-        for access in self.effects.accesses(self.loop):
-            if access.array not in known and access.index is not None:
-                found.setdefault((access.array, access.index), []).append(access)
-        asked = {}
-        for (array, form), own in found.items():
-            if any(self.effects.same(array, other) for other in written):
-                continue
-            group = Items(array, form, tuple(own))
-            if not all(self._consecutive(a, form) for a in own):
-                continue
-            condition = existing(self.old, group, None, self.groups)
-            if condition is not None:
-                asked[group] = condition
-        return asked
-
-    def _is_group(self, accesses: Sequence[Access]) -> bool:
-        """Whether vectors may bring and take these, of which each takes the same element."""
-        form = accesses[0].index
-        sure = [self._always(a.guard) for a in accesses]
-        return (
-            form is not None
-            and all(self._consecutive(a, form) for a in accesses)
-            and any(sure)
-            and all(s or a.mode == "load" for a, s in zip(accesses, sure, strict=True))
-        )
-
-    def _rows(self, loads: Sequence[Access]) -> list[list[Access]]:
-        """The loads that vectors may bring: of those a constant apart the likeliest ones alone.
-
-        They are where the first round's is aligned if the array is, and of these as many as may be.
-        """
-        found: dict[Polynomial, list[Access]] = {}
-        for access in loads:
-            if access.index is not None:
-                found.setdefault(access.index, []).append(access)
-        rows: list[list[Polynomial]] = []
-        for form in (form for form, own in found.items() if self._is_group(own)):
-            near = next((row for row in rows if (form - row[0]).value is not None), None)
-            if near is None:
-                rows.append([form])
-            else:
-                near.append(form)
-        best = (max(row, key=lambda f: (not self._behind(f), len(found[f]))) for row in rows)
-        return [found[form] for form in best]
-
-    def _behind(self, form: Polynomial) -> int:
-        """How many elements an index lies behind what is told by names alone."""
-        own = form.without([self.axis.name]) - self._start
-        return next((factor for monomial, factor in own.terms if not monomial), 0)
-
-    def _beside(self) -> dict[Access, tuple[Items, int]]:
-        """Loads that lie so many elements from one that a vector brings, and are in it mostly."""
-        found = {}
-        for group in self.groups:
-            for access in self.effects.accesses(self.loop):
-                if access.array != group.array or access in group.accesses or access.index is None:
-                    continue
-                apart = (access.index - group.index).value
-                if apart and self._consecutive(access, access.index):
-                    found[access] = group, apart
-        return found
-
-    def _consecutive(self, access: Access, form: Polynomial) -> bool:
-        """Whether a round that takes an element takes the one behind that of the round before."""
-        by = form.coefficient(self.axis.name)
-        inner = {a.name for a in self.old.reading.axes if a.node in set(loops_in(self.loop.body))}
-        symbols = self.old.reading.symbols
-        rest = form.without([self.axis.name])
-        return (
-            access.mode in ("load", "store")
-            and access.index == form
-            and by is not None and by.value == 1
-            and not ({self.axis.name} | inner) & symbols.inside(rest)
-            and is_plain(self.old, access)
-            and not any(loop in inner for loop in access.loops)
-            and element(self.effects, access) is not None
-        )  # fmt: skip
-
-    def _always(self, guard: tuple[Condition, ...]) -> bool:
-        """Whether nothing but the loop's own test decides on it."""
-        held = self.axis.held
-        return all(part in held for c in guard for part in c.conjuncts())
+    def _whole(self, group: Items) -> int:
+        return min(WIDEST // group.size, self.longest)
 
     @property
     def whole_start(self) -> bool:
@@ -273,19 +201,20 @@ class _Vectorising:
             named = f"{group.array.replace('.', '_')}_items"
             items[group] = old.fresh(named, *items.values())
         own = self.tests(speller, self.width) if self.whole is None else self.whole.tests
-        tests = " && ".join(own)
+        tests = "".join(f"{one} && " for one in own)
         const = "" if "const" in self.words else "const "
         width, many = self.width, self.many
         made = []
         begin = "0"
-        if self.whole_start:
+        if self.whole_start and self.leader is None:
             begin = start
             length = f"({stop})" if " " in stop else stop
             length = length if start == "0" else f"({stop} - {start})"
             ahead = "" if start == "0" else f"{start} + "
             rounded = f"{ahead}{length} / {many} * {many}"
             if self.whole is None or not self.whole.declared:
-                made.append(f"{const}{self.words}{whole} = {tests} ? {rounded} : {start};")
+                asked = tests.removesuffix(" && ")
+                made.append(f"{const}{self.words}{whole} = {asked} ? {rounded} : {start};")
         else:  # up to a multiple of the width, where addresses are aligned that begin at one
             up, begin = old.fresh(f"up_{name}"), old.fresh(f"head_{name}")
             least = self._start.value
@@ -293,9 +222,11 @@ class _Vectorising:
                 f"({start} + {width - 1}) / {width} * {width}"
                 if least is None else str(-(-least // width) * width)
             )  # fmt: skip
+            if self.leader is not None:
+                next_up, tests = self._peeled(self.leader, start, up, speller)
             made += [
                 f"{const}{self.words}{up} = {next_up};",
-                f"{const}{self.words}{begin} = {tests} && {up} < {stop} ? {up} : {stop};",
+                f"{const}{self.words}{begin} = {tests}{up} < {stop} ? {up} : {stop};",
                 f"{const}{self.words}{whole} = {begin} + ({stop} - {begin}) / {many} * {many};",
                 self._again(start, begin),
             ]
@@ -308,10 +239,11 @@ class _Vectorising:
         whole_text = lines("\n".join(made))
         body_now = edited(old.function.body, {loop: (whole_text,)})
         tunes = (
-            [TuneDirective(many, tuple(sorted(self.strips)), self.strips[0])] if self.strips else []
-        )
-        asked = dict.fromkeys(self.asked.values())
-        requires = [RequireDirective(parse_expression(one)) for one in asked]
+            [TuneDirective(many, tuple(sorted(self.strips)), self.strips[0])]
+            if self.strips and many not in old.program.values else []
+        )  # fmt: skip
+        needed = dict.fromkeys(c for g, c in self.found.asked.items() if g in self.groups)
+        requires = [RequireDirective(parse_expression(one)) for one in needed]
         return old.rewritten(body_now, directives=[*tunes, *requires])
 
     def _end(self) -> str:
@@ -334,25 +266,26 @@ class _Vectorising:
         swaps: dict[Node, Node] = {}
         before, after = [], []
         for group in self.groups:
-            own = items[group]
-            at = speller.address(self._at(group.index, first, speller))
-            before.append(group.declared(own, self.width, self.many))
+            own, width = items[group], self._wide(group)
+            at = speller.address(self._lowest(group, first, speller))
+            before.append(group.declared(own, width, self.many))
             here, there, each = own, f"&{group.array}[{at}]", ""
             if self.strips:
                 piece = self.old.fresh("piece")
                 here, there = f"&{own}[{piece}]", f"&{group.array}[{at} + {piece}]"
                 each = (f"#pragma unroll\nfor (int {piece} = 0; {piece} < {self.many}; "
-                        f"{piece} += {self.width}) ")  # fmt: skip
+                        f"{piece} += {width}) ")  # fmt: skip
             if group.does("load"):
-                before.append(each + group.loaded(self.width, here, there))
+                before.append(each + group.loaded(width, here, there))
             if group.does("store"):
-                after.append(each + group.stored(self.width, here, there))
+                after.append(each + group.stored(width, here, there))
             for access in group.accesses:
-                swaps[element(self.effects, access) or access.node] = text(f"{own}[{k}]")
-        for access, (group, apart) in self.beside.items():
+                place = element(self.effects, access) or access.node
+                swaps[place] = text(f"{own}[{self._place(group, k)}]")
+        for access, (group, apart) in self.found.beside.items():
             place = element(self.effects, access)
-            if place is not None and abs(apart) < self.width:
-                swaps[place] = text(self._near(place, items[group], k, apart))
+            if group in self.groups and place is not None and abs(apart) < self.width:
+                swaps[place] = text(self._near(place, group, items[group], k, apart))
         inner = self.old.show_inside(self.loop.body, swaps)
         used = self._used(swaps)
         const = "" if "const" in self.words else "const "
@@ -362,16 +295,22 @@ class _Vectorising:
              *count, inner, "}", *after]
         )  # fmt: skip
 
-    def _near(self, place: Expr, own: str, k: str, apart: int) -> str:
+    def _place(self, group: Items, item: str) -> str:
+        """Where the element of a round is in the vector."""
+        last = f"{self.many} - 1" if self.strips else str(self.width - 1)
+        ahead = f"({item})" if " " in item else item
+        return item if self.found.way(group) > 0 else f"{last} - {ahead}"
+
+    def _near(self, place: Expr, group: Items, own: str, k: str, apart: int) -> str:
         """An element of the vector, where it is in there, else loaded as it was."""
         there = f"{k} + {apart} < {self.many}" if apart > 0 else f"{k} >= {-apart}"
-        index = f"{k} + {apart}" if apart > 0 else f"{k} - {-apart}"
+        item = f"{k} + {apart}" if apart > 0 else f"{k} - {-apart}"
         shown = self.old.show(Evaluate(None, 0, place)).strip().removesuffix(";")
-        return f"({there} ? {own}[{index}] : {shown})"
+        return f"({there} ? {own}[{self._place(group, item)}] : {shown})"
 
     def _used(self, swaps: Mapping[Node, Node]) -> bool:
         """Whether the body asks for the counter still."""
-        if self.beside:
+        if self.found.beside:
             return True
         body = edited(self.loop.body, swaps)
         return any(
@@ -381,15 +320,36 @@ class _Vectorising:
 
     def tests(self, speller: LocalSpeller, width: int) -> tuple[str, ...]:
         """What tells, where a speller's loop begins, that the vectors are aligned."""
-        return tuple(dict.fromkeys(self._aligned(g, speller, width) for g in self.groups))
+        wide = {g: self._wide(g) if self.strips else width for g in self.groups}
+        return tuple(
+            dict.fromkeys(
+                f"(size_t){self._address(g, self.found.base(g), speller)} % {wide[g] * g.size} == 0"
+                for g in self.groups
+            )
+        )
 
-    def _aligned(self, group: Items, speller: LocalSpeller, width: int) -> str:
-        own = group.index.without([self.axis.name]) - self._start
-        at = speller.address(speller.local(own))
-        place = group.array if at == "0" else f"&{group.array}[{at}]"
-        return f"(size_t){place} % {width * group.size} == 0"
+    def _peeled(
+        self, leader: Items, start: str, up: str, speller: LocalSpeller
+    ) -> tuple[str, str]:  # fmt: skip
+        """The first round whose vector of one group is whole, and what tells so of the others."""
+        kind = self.variable.type.base if self.variable.type.base != "auto" else "int"
+        there, wide = self._address(leader, self.found.first(leader), speller), self._wide(leader)
+        ahead = f"({kind})((size_t){there} / {leader.size} % {wide})"
+        if self.found.way(leader) > 0:
+            ahead = f"({wide} - {ahead}) % {wide}"
+        tests = ""
+        for group in self.groups:
+            place = self._address(group, self.found.at(group, Polynomial.symbol(f"@{up}")), speller)
+            if group is not leader:
+                tests += f"(size_t){place} % {self._wide(group) * group.size} == 0 && "
+        return ahead if start == "0" else f"{start} + {ahead}", tests
 
-    def _at(self, form: Polynomial, first: str, speller: LocalSpeller) -> Polynomial:
-        """An index at the counter's value ``first``, which is at the start in round 0."""
-        own = form.without([self.axis.name]) - self._start
-        return speller.local(own) + Polynomial.symbol(f"@{first}")
+    def _address(self, group: Items, form: Polynomial, speller: LocalSpeller) -> str:
+        at = speller.address(speller.local(form))
+        return group.array if at == "0" else f"&{group.array}[{at}]"
+
+    def _lowest(self, group: Items, first: str, speller: LocalSpeller) -> Polynomial:
+        """Where the vectors of rounds from the counter's value ``first`` on begin in memory."""
+        at = speller.local(self.found.base(group))
+        at += Polynomial.constant(self.found.way(group)) * Polynomial.symbol(f"@{first}")
+        return at if self.found.way(group) > 0 else at - Polynomial.symbol(f"@{self.many}")

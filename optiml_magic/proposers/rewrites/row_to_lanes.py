@@ -28,7 +28,7 @@ from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
-from optiml_magic.kernels.primitives.vectors import vectorise, vectorised
+from optiml_magic.kernels.primitives.vectors import upward, vectorise, vectorised
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
@@ -182,12 +182,18 @@ def _handed_exactly(kernel: Kernel, at: tuple[int, ...]) -> bool:
 
 
 def _in_strips(kernel: Kernel, at: tuple[int, ...], strips: tuple[int, ...]) -> Kernel | Refused:
-    """The last of the loops that takes its elements so; the first reason where none does."""
-    plain = all_counted(kernel, at)
-    if isinstance(plain, Refused):
-        return plain
-    made = [vectorise(plain, number, strips=strips) for number in reversed(at)]
-    return next((one for one in made if isinstance(one, Kernel)), made[-1])
+    """All of the loops that take their elements so; the first reason where none does."""
+    made = all_counted(kernel, at)
+    if isinstance(made, Refused):
+        return made
+    strip, reason = "", Refused("no loop walks along a row")
+    for number in reversed(at):  # so that those to come keep their numbers
+        one = vectorise(upward(made, number), number, strips=strips, strip=strip)
+        if isinstance(one, Refused):
+            reason = one
+        else:
+            made, strip = one, strip or kernel.fresh("STRIP")
+    return made if strip else reason
 
 
 def _abreast(kernel: Kernel, at: tuple[int, ...]) -> bool:
@@ -251,7 +257,7 @@ def _by_vectors(kernel: Kernel, at: tuple[int, ...]) -> bool:
     """Whether a thread takes several elements of one of these rows at once."""
     plain = all_counted(kernel, at)
     return isinstance(plain, Kernel) and any(
-        isinstance(vectorise(plain, number), Kernel) for number in at
+        isinstance(vectorise(upward(plain, number), number), Kernel) for number in at
     )
 
 

@@ -38,13 +38,14 @@ from . import (
     tiles,
     triangles,
     waits,
+    walks,
     weights,
     windows,
 )
 
 FAMILIES = {
     "maps": (*maps.FAMILY, *neighbours.FAMILY, *mirrored.FAMILY),
-    "rows": (*rows.FAMILY, *again.FAMILY, *carried.FAMILY, *elements.FAMILY),
+    "rows": (*rows.FAMILY, *again.FAMILY, *carried.FAMILY, *elements.FAMILY, *walks.FAMILY),
     "pairs": pairs.FAMILY,
     "planes": (*planes.FAMILY, *layouts.FAMILY),
     "columns": columns.FAMILY,

@@ -1,0 +1,199 @@
+"""Which accesses of a loop vectors may make: consecutive elements, one in each round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.covering import cover, ways
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.extents import existing
+from optiml_magic.kernels.primitives.items import Items, element, is_plain
+from optiml_magic.kernels.primitives.sizes import FIRST, value
+from optiml_magic.kernels.reading import Access, Axis
+
+_ONE = Polynomial.constant(1)
+_NEIGHBOURS = (FIRST, {**FIRST, "threadIdx.x": 1})
+
+
+class Groups:
+    """The accesses of a loop by ``groups`` of one element each, and the loads ``beside`` these.
+
+    Those ``asked`` for are loads that some rounds leave alone, with what says that they are there.
+    """
+
+    def __init__(self, kernel: Kernel, axis: Axis, start: Polynomial) -> None:
+        self.old = kernel
+        self.axis = axis
+        self.loop = axis.node
+        self.start = start
+        self.effects = Effects(kernel)
+        self.groups = self._groups()
+        self.asked = self._existing()
+        self.groups += self.asked
+        self.beside = self._beside()
+
+    def way(self, group: Items) -> int:
+        """1 where a group goes up through memory as the rounds go on, -1 where it goes down."""
+        by = group.index.coefficient(self.axis.name)
+        return 1 if by is None or by.value is None else by.value
+
+    def base(self, group: Items) -> Polynomial:
+        """The element of a counter of 0; of a group that goes down the one behind it.
+
+        Where that is the first of a vector the vectors of the rounds from there on are whole.
+        """
+        return self.at(group, Polynomial())
+
+    def first(self, group: Items) -> Polynomial:
+        """The same of the first round."""
+        return self.at(group, self.start)
+
+    def at(self, group: Items, counter: Polynomial) -> Polynomial:
+        """The same of another value of the counter."""
+        way = self.way(group)
+        own = group.index.without([self.axis.name]) + Polynomial.constant(way) * (
+            counter - self.start
+        )
+        return own if way > 0 else own + _ONE
+
+    def together(self, wide: Callable[[Items], int]) -> tuple[Items | None, list[Items]]:
+        """Which groups have vectors, and the one by which rows begin where these are whole.
+
+        None where all rows are whole vectors, or nobody knows: at the measured sizes they are.
+        Where rows of some begin elsewhere than those of others, those that are stored come first.
+        """
+        first, base = self._measured(self.first), self._measured(self.base)
+        if first is None or base is None:
+            return None, self.groups
+        if not any(at % wide(group) for group, own in base.items() for at in own):
+            return None, self.groups
+
+        def alike(one: Items) -> list[Items]:
+            ahead = [-at * self.way(one) % wide(one) for at in first[one]]
+            return [
+                group for group, own in first.items()
+                if not any((at + n * self.way(group)) % wide(group)
+                           for at, n in zip(own, ahead, strict=True))
+            ]  # fmt: skip
+
+        def worth(one: Items) -> tuple[int, int]:
+            found = alike(one)
+            return sum(group.does("store") for group in found), len(found)
+
+        best = max(self.groups, key=worth)
+        return best, alike(best)
+
+    def _measured(self, of: Callable[[Items], Polynomial]) -> dict[Items, list[int]] | None:
+        """What that is for the first threads, at the measured sizes; None where nobody knows."""
+        found = {g: [value(self.old, of(g), at) for at in _NEIGHBOURS] for g in self.groups}
+        if any(None in places for places in found.values()):
+            return None
+        return {g: [at for at in places if at is not None] for g, places in found.items()}
+
+    def _groups(self) -> list[Items]:
+        found: dict[str, list[Access]] = {}
+        for access in self.effects.accesses(self.loop):
+            found.setdefault(access.array, []).append(access)
+        groups = []
+        for array, every in found.items():
+            others = [a for name, more in found.items() if name != array for a in more
+                      if self.effects.same(name, array)]  # fmt: skip
+            if any(a.mode != "load" for a in (*every, *others)):
+                alike = every[0].index is not None and all(a.index == every[0].index
+                                                           for a in (*every, *others))  # fmt: skip
+                clusters = [every] if alike else []
+            else:
+                clusters = self._rows(every)
+            groups += [Items(array, form, tuple(own)) for own in clusters
+                       if (form := own[0].index) is not None and self._is_group(own)]  # fmt: skip
+        return groups
+
+    def _existing(self) -> dict[Items, str]:
+        """Loads that some rounds leave alone, with what says that their elements exist."""
+        written, known = self.old.reading.written, {group.array for group in self.groups}
+        found: dict[tuple[str, Polynomial], list[Access]] = {}
+        for access in self.effects.accesses(self.loop):
+            if access.array not in known and access.index is not None:
+                found.setdefault((access.array, access.index), []).append(access)
+        asked = {}
+        for (array, form), own in found.items():
+            if any(self.effects.same(array, other) for other in written):
+                continue
+            group = Items(array, form, tuple(own))
+            if not all(self._consecutive(a, form) for a in own):
+                continue
+            condition = existing(self.old, group, None, self.groups)
+            if condition is not None:
+                asked[group] = condition
+        return asked
+
+    def _is_group(self, accesses: Sequence[Access]) -> bool:
+        """Whether vectors may bring and take these, of which each takes the same element."""
+        form = accesses[0].index
+        stores = [a for a in accesses if a.mode != "load"]
+        return (
+            form is not None
+            and all(self._consecutive(a, form) for a in accesses)
+            and (self._certain(stores) if stores else self._certain(accesses))
+        )
+
+    def _certain(self, accesses: Sequence[Access]) -> bool:
+        """Whether every round makes one of these, by whatever way it goes."""
+        held = self.axis.held
+        return cover({way for access in accesses for way in ways(access.guard, held)})
+
+    def _rows(self, loads: Sequence[Access]) -> list[list[Access]]:
+        """The loads that vectors may bring: of those a constant apart the likeliest ones alone.
+
+        They are where the first round's is aligned if the array is, and of these as many as may be.
+        """
+        found: dict[Polynomial, list[Access]] = {}
+        for access in loads:
+            if access.index is not None:
+                found.setdefault(access.index, []).append(access)
+        rows: list[list[Polynomial]] = []
+        for form in (form for form, own in found.items() if self._is_group(own)):
+            near = next((row for row in rows if (form - row[0]).value is not None), None)
+            if near is None:
+                rows.append([form])
+            else:
+                near.append(form)
+        best = (max(row, key=lambda f: (not self._behind(f), len(found[f]))) for row in rows)
+        return [found[form] for form in best]
+
+    def _behind(self, form: Polynomial) -> int:
+        """How many elements an index lies behind what is told by names alone."""
+        by = form.coefficient(self.axis.name) or Polynomial()
+        own = form.without([self.axis.name]) - by * self.start
+        ahead = 1 if by.value == -1 else 0  # it goes down from the element before a whole vector
+        return next((factor for monomial, factor in own.terms if not monomial), 0) + ahead
+
+    def _beside(self) -> dict[Access, tuple[Items, int]]:
+        """Loads so many rounds from one that a vector brings, which are in it mostly."""
+        found = {}
+        for group in self.groups:
+            for access in self.effects.accesses(self.loop):
+                if access.array != group.array or access in group.accesses or access.index is None:
+                    continue
+                apart = (access.index - group.index).value
+                if apart and self._consecutive(access, access.index):
+                    found[access] = group, apart * self.way(group)
+        return found
+
+    def _consecutive(self, access: Access, form: Polynomial) -> bool:
+        """Whether a round that takes an element takes the one beside that of the round before."""
+        by = form.coefficient(self.axis.name)
+        inner = {a.name for a in self.old.reading.axes if a.node in set(loops_in(self.loop.body))}
+        symbols = self.old.reading.symbols
+        rest = form.without([self.axis.name])
+        return (
+            access.mode in ("load", "store")
+            and access.index == form
+            and by is not None and by.value in (1, -1)
+            and not ({self.axis.name} | inner) & symbols.inside(rest)
+            and is_plain(self.old, access)
+            and not any(loop in inner for loop in access.loops)
+            and element(self.effects, access) is not None
+        )  # fmt: skip
