@@ -10,7 +10,7 @@ Source: Milakov and Gimelshein, "Online normalizer calculation for softmax" (201
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import edited, lines
@@ -79,7 +79,7 @@ def _online(kernel: Kernel, effects: Effects, loop: Loop) -> _Online:
             raise NotLegal("its rounds do more than to sum up", access.line)
     body = loop.body.body if isinstance(loop.body, Block) else (loop.body,)
     carried = [*effects.changed(loop.body)]
-    kept, moving = _kept(effects, body, carried)
+    kept, moving = kept_of(effects, body, carried)
     why = NotLegal("its rounds scale nothing anew", loop.line)
     for most in carried:
         if named(most.type.base, kernel.unit.aliases).name not in _MAX or most.type.depth:
@@ -91,16 +91,22 @@ def _online(kernel: Kernel, effects: Effects, loop: Loop) -> _Online:
     raise why
 
 
-def _kept(
-    effects: Effects, body: Sequence[Statement], carried: Sequence[Variable]
+def kept_of(
+    effects: Effects,
+    body: Sequence[Statement],
+    carried: Sequence[Variable],
+    but: Callable[[Expr], bool] = lambda _: False,
 ) -> tuple[tuple[Statement, ...], frozenset[Variable]]:
-    """The declarations that both loops make, and the locals that are followed instead."""
+    """The declarations that both loops make, and the locals that are followed instead.
+
+    What those with a value of the kind ``but`` declare is followed as well.
+    """
     moving, kept = {*carried}, list[Statement]()
     inner = [d for s in body for d in walk(s) if isinstance(d, Declare)]
     for declared in inner:
         values = [v.value for v in declared.variables]
         alone = declared in body and all(
-            value is not None and _still(value, moving) for value in values
+            value is not None and _still(value, moving) and not but(value) for value in values
         )
         if alone and all(v in effects.lasting for v in declared.variables):
             kept.append(declared)

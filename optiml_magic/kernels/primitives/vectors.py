@@ -280,8 +280,8 @@ class _Vectorising:
             if group.does("store"):
                 after.append(each + group.stored(width, here, there))
             for access in group.accesses:
-                place = element(self.effects, access) or access.node
-                swaps[place] = text(f"{own}[{self._place(group, k)}]")
+                taken = element(self.effects, access) or access.node
+                swaps[taken] = text(f"{own}[{self._place(group, k)}]")
         for access, (group, apart) in self.found.beside.items():
             place = element(self.effects, access)
             if group in self.groups and place is not None and abs(apart) < self.width:

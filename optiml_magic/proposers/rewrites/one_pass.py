@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.paired import rounds
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.unnested import unnested
+from optiml_magic.kernels.primitives.welford import welford
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
@@ -63,7 +64,9 @@ class OnePass(KernelRule):
 
 
 def _shaped(kernel: Kernel) -> Kernel:
-    for step in (raised, linear, planar, in_full, direct, branched, in_register, opened, unnested):
+    for step in (
+        raised, linear, planar, in_full, direct, branched, in_register, opened, unnested, welford,
+    ):  # fmt: skip
         kernel = where_legal(step, kernel)
     return kernel
 

@@ -29,6 +29,7 @@ from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.vectors import upward, vectorise, vectorised
+from optiml_magic.kernels.primitives.welford import welford
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
@@ -72,9 +73,11 @@ class RowToLanes(KernelRule):
         found = rows(kernel)
         at = _numbers(kernel, found)
         if _kept(kernel, at) is not None:
-            made = where_legal(commuting, kernel, at)
-            if _kept(made, at) is None:
-                kernel, found = made, rows(made)
+            for made in (where_legal(commuting, kernel, at), where_legal(welford, kernel)):
+                again = rows(made)
+                if _kept(made, _numbers(made, again)) is None:
+                    kernel, found, at = made, again, _numbers(made, again)
+                    break
         apart = any(axis.start is None or axis.start.value is None for axis in found)
         counters = ", ".join(dict.fromkeys(a.variable.name for a in found if a.variable))
         hypothesis = Hypothesis(_SECTORS, "lower", "lanes read neighbouring elements", (1.5, 8.0))

@@ -102,4 +102,28 @@ def runs(rng: Random) -> Made:
     return Made("runs", text, arrays, *sizes_of(rng, ["n", "m", "h", "p"], few), exact=False)
 
 
-FAMILY = (spread, two_kernels, nest, runs)
+def running(rng: Random) -> Made:
+    """A mean that moves towards each element by its share, and mostly what varies around it."""
+    element = rng.choice([f"a[{flat(rng, 'i', 'm', 'k')}]", f"a[{flat(rng, 'k', 'n', 'i')}]"])
+    kind, count = rng.choice(["float", "float", "double"]), rng.choice(["(i + 1)", "(i + 1)", "c"])
+    share = rng.choice([f"/ {count}", f"/ (float){count}", f"* (1.0f / {count})", "/ (i + 2)"])
+    step = rng.choice([
+        f"float d = {element} - mean;\nmean += d {share};\nv += d * ({element} - mean);",
+        f"float x = {element};\n{kind} d = x - mean;\nmean = mean + d {share};\nv += d * (x - mean);",
+        f"{kind} o = mean;\nmean += ({element} - o) {share};\nv += ({element} - o) * ({element} - mean);",
+        f"float d = {element} - mean;\nmean += d {share};\nv += d * d;",
+        f"float d = {element} - mean;\nmean += d {share};",
+        f"float d = {element} - mean;\nmean += d {share};\nv = fmaxf(v, d);",
+    ])  # fmt: skip
+    ahead = "c++;\n" if count == "c" else ""
+    body = (
+        f"{kind} mean = {rng.choice(['0', '0.5f'])}, v = {rng.choice(['0', '1'])};\nint c = 0;\n"
+        f"{counting(rng, ahead + step, 'i', 'n')}\nout[k] = mean + 0.5f * v + c;"
+    )
+    text = program(rng, "running", "const float* a, float* out, int n, int m",
+                   axes(rng, ("k", "m")), body)  # fmt: skip
+    arrays = {"a": Array("f4", ("n", "m")), "out": Array("f4", ("m",))}
+    return Made("running", text, arrays, *sizes_of(rng, ["n", "m"], EXTENTS), exact=False)
+
+
+FAMILY = (spread, two_kernels, nest, runs, running)
