@@ -21,6 +21,7 @@ from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement, Variable
+from optiml_magic.kernels.types import named
 
 _ONE = Polynomial.constant(1)
 
@@ -66,7 +67,20 @@ class _Counting:
             raise NotLegal(f"the rounds of the loop are not known{reason}", loop.line)
         self.axis: Axis = axis
         self.name = kernel.fresh("k")
+        self.ahead = self._tested_ahead()
         self.moving = self._moving()
+
+    def _tested_ahead(self) -> set[Variable]:
+        """What the test moves, before each round and once more, `i-- > 0`; nobody asks then."""
+        loop = self.loop
+        test = test_of(loop)[0]
+        if test is None:
+            return set()
+        found = {*self.effects.changed(Evaluate(None, loop.line, test))}
+        own = {*loop.before.variables} if isinstance(loop.before, Declare) else set[Variable]()
+        if found and (self.axis.first or any(v not in own and self._asked(v) for v in found)):
+            raise NotLegal("the test of the loop changes something", loop.line)
+        return found
 
     def _moving(self) -> dict[Variable, tuple[Expr | None, bool]]:
         """What steps by a fixed amount each round, by how much, and whether it counts down."""
@@ -76,11 +90,13 @@ class _Counting:
         head: dict[Variable, list[Change]] = {}
         if loop.update is not None:
             head = self.effects.changed(Evaluate(None, loop.line, loop.update))
-        if loop.test is not None and self.effects.changed(Evaluate(None, loop.line, loop.test)):
-            raise NotLegal("the test of the loop changes something", loop.line)
+        if loop.test is not None and self.ahead:
+            head |= self.effects.changed(Evaluate(None, loop.line, loop.test))
         found: dict[Variable, tuple[Expr | None, bool]] = {}
         for variable in {**own, **head}:
-            if variable.name in reduced and variable not in head:
+            kind = named(variable.type.base, self.old.unit.aliases)
+            rounded = kind.floating and not variable.type.depth  # in each round anew
+            if (variable.name in reduced or rounded) and variable not in head:
                 continue
             every_change = [*own.get(variable, []), *head.get(variable, [])]
             one = every_change[0]
@@ -108,7 +124,9 @@ class _Counting:
         rounds = speller.form(speller.local(self._rounds()))
         last: list[Statement] = [*loop.body.body] if isinstance(loop.body, Block) else [loop.body]
         dropped = self._updates(last)
-        dropped |= set(last) - set(test_of(loop)[1])  # the break that is the test
+        rest = test_of(loop)[1]
+        dropped |= set(last) - set(rest)  # the break that is the test
+        dropped |= self._moved_first(rest)
         swaps: dict[Node, Node] = {}
         for statement in last:
             if statement not in dropped:
@@ -173,11 +191,31 @@ class _Counting:
         for statement in reversed(statements):
             if not isinstance(statement, Evaluate):
                 break
-            expression = statement.expression
-            target = expression.target if isinstance(expression, Assign | Step) else None
-            if not isinstance(target, Name) or target.variable not in self.moving:
+            if self._moved(statement) is not None:
+                found.add(statement)
+            elif self.effects.mentions(statement) & self.moving.keys():
                 break
-            found.add(statement)
+        return found
+
+    def _moved(self, statement: Evaluate) -> Variable | None:
+        """What a statement moves that does no more than that."""
+        expression = statement.expression
+        target = expression.target if isinstance(expression, Assign | Step) else None
+        variable = target.variable if isinstance(target, Name) else None
+        return variable if variable in self.moving else None
+
+    def _moved_first(self, statements: Sequence[Statement]) -> set[Statement]:
+        """The statements that only move something, at the beginning of the body."""
+        found: set[Statement] = set()
+        for statement in statements:
+            if not isinstance(statement, Evaluate):
+                break
+            variable = self._moved(statement)
+            if variable is not None:
+                self.ahead.add(variable)
+                found.add(statement)
+            elif self.effects.mentions(statement) & self.moving.keys():
+                break
         return found
 
     def _replace(self, statement: Statement, swaps: dict[Node, Node]) -> None:
@@ -229,7 +267,8 @@ class _Counting:
     def _value(self, variable: Variable) -> str:
         """What something that moves holds in a round."""
         step, down = self.moving[variable]
-        by = self.name if step is None else f"{self.name} * {self._shown(step)}"
+        rounds = f"({self.name} + 1)" if variable in self.ahead else self.name
+        by = rounds if step is None else f"{rounds} * {self._shown(step)}"
         start = self._started(variable)
         if start == "0" and not down:
             return by

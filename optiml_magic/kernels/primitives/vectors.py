@@ -58,10 +58,15 @@ def vectorise(
 
 
 def upward(kernel: Kernel, at: int) -> Kernel:
-    """The kernel with the loop of this number counted from 0, where it counts down by one."""
-    axis = kernel.axes().get(loops_in(kernel.function.body)[at])
+    """The kernel with the loop of this number counted from 0, where it goes on in another way.
+
+    It counts down by one, or pointers move as its rounds go on.
+    """
+    loop = loops_in(kernel.function.body)[at]
+    axis = kernel.axes().get(loop)
     down = axis is not None and axis.step is not None and axis.step.value == -1
-    return where_legal(counted, kernel, at) if down else kernel
+    moved = any(v.type.depth for v in Effects(kernel).changed(loop.body))
+    return where_legal(counted, kernel, at) if down or moved else kernel
 
 
 def vectorised(kernel: Kernel, at: Sequence[int]) -> tuple[Kernel, tuple[int, ...]]:
