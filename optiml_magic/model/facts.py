@@ -67,7 +67,8 @@ class Facts:
 
     They are those that run there, in order: of a launch that a dispatch passes over nothing is
     said, since no size or range of these inputs is one that it works on.
-    ``variables`` are the arrays of the module that the task fills, by their names.
+    ``variables`` are the arrays of the module that the task fills, by their names. ``defines`` are
+    all macros from outside of the text; None where nobody knows them.
     """
 
     launches: tuple[LaunchFacts, ...]
@@ -75,6 +76,7 @@ class Facts:
     rtol: float
     atol: float
     chip: str
+    defines: Mapping[str, str] | None = None
 
     @property
     def buffers(self) -> dict[str, int]:

@@ -30,8 +30,9 @@ class FactFinder:
 
     def __call__(self, program: Program, plan: LaunchPlan) -> Facts:
         """The facts of a program whose plan binds it to the first instance of the problem."""
-        kernels = {directive.start: kernel for directive, kernel in binding.launched(program)}
         first, interface = self._problem.instances[0], self._problem.interface
+        launched = binding.launched(program, interface.defines)
+        kernels = {directive.start: kernel for directive, kernel in launched}
         running = binding.planned(program, interface, first.values, first.shapes, self._chip)
         compared = self._problem.first.case.buffers  # nothing is where smaller sizes are verified
         tolerances = [b.tolerance for b in compared if b.tolerance is not None]
@@ -44,6 +45,7 @@ class FactFinder:
             rtol=max((tolerance.rtol for tolerance in tolerances), default=0.0),
             atol=max((tolerance.atol for tolerance in tolerances), default=0.0),
             chip=self._chip.name,
+            defines=interface.defines,
         )
 
     def _launch(

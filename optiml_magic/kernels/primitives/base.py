@@ -57,7 +57,8 @@ class NotLegal(Exception):  # noqa: N818  # it says what happened
 class Kernel:
     """One kernel of a program under the one directive that launches it.
 
-    ``behind`` is the one that is launched next, as the program was before any step.
+    ``behind`` is the one that is launched next, as the program was before any step. ``defines`` are
+    all macros from outside of the text; None where nobody knows them.
     """
 
     program: Program
@@ -65,10 +66,11 @@ class Kernel:
     facts: LaunchFacts | None = None
     chip: str = ""
     behind: Kernel | None = None
+    defines: Mapping[str, str] | None = None
 
     @cached_property
     def unit(self) -> Unit:
-        return lift_program(self.program)
+        return lift_program(self.program, self.defines)
 
     @cached_property
     def function(self) -> Function:
@@ -239,12 +241,13 @@ def kernels(program: Program, facts: Facts | None) -> list[Kernel]:
 def _kernels(program: Program, facts: Facts | None) -> list[Kernel]:
     found = []
     known = {launch.kernel: launch for launch in facts.launches} if facts is not None else {}
+    chip, defines = (facts.chip, facts.defines) if facts is not None else ("", None)
     behind: Kernel | None = None
     for launch in reversed(running(program, facts)):
         name, _ = split_name(launch.kernel or "")
         same = [d for d in program.launches if split_name(d.kernel or "")[0] == name]
         if len(same) == 1:
-            kernel = Kernel(program, launch, None, facts.chip if facts is not None else "", behind)
+            kernel = Kernel(program, launch, None, chip, behind, defines)
             spelled = launch.kernel or kernel.function.name
             behind = replace(kernel, facts=known.get(spelled))
             found.append(_whole(behind))

@@ -106,7 +106,7 @@ class Pair:
             program = program.without(next(s for s in program.scratch if s.name == array))
         program = _without_idle(program)
         found = next(d for d in program.launches if str(d) == str(fresh))
-        return Kernel(program, found, self.facts, second.chip, self.behind)
+        return Kernel(program, found, self.facts, second.chip, self.behind, second.defines)
 
     def _parameters(self, gone: Collection[str]) -> list[str]:
         """Those of both kernels, each once; what one of them writes is not const."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import replace
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.tree import Variable
@@ -57,7 +58,7 @@ def shared_by_threads(kernel: Kernel, names: Collection[str]) -> Kernel:
 def _edited(kernel: Kernel, edits: list[Edit]) -> Kernel:
     program = parse_program(apply(kernel.program.text, edits))
     launch = next(d for d in program.launches if str(d) == str(kernel.launch))
-    return Kernel(program, launch, kernel.facts, kernel.chip)
+    return replace(kernel, program=program, launch=launch)
 
 
 def alone(kernel: Kernel) -> tuple[Variable, ...]:

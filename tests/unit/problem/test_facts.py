@@ -7,6 +7,7 @@ import numpy as np
 from optiml_magic.chips import chip
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
+from optiml_magic.kernels.primitives.base import kernels
 from optiml_magic.model.facts import Facts
 from optiml_magic.model.task import Task
 from optiml_magic.preparation import Bound, compiled
@@ -55,6 +56,26 @@ def test_sizes_roles_ranges_and_aliases_of_every_launch():
     assert second.scalars == {"n": 130, "scale": 0.5}
     assert second.arrays["out"].role == "out"
     assert second.fixed["blockDim.x"] == 32
+
+
+def test_macros_from_outside_decide_what_the_text_leaves_open():
+    text = (
+        "#ifdef DOUBLE\n#define REAL double\n#define SQRT sqrt\n"
+        "#else\n#define REAL float\n#define SQRT sqrtf\n#endif\n"
+        "#pragma optiml launch k grid(cdiv(n, 64)) block(64)\n"
+        "__global__ void k(const REAL* x, REAL* out, int n) {\n"
+        "    int i = blockIdx.x * 64 + threadIdx.x;\n    if (i < n) out[i] = SQRT(x[i]);\n}\n"
+    )
+    for defines, size in ({}, 4), ({"DOUBLE": ""}, 8):
+        x = np.ones(70, f"f{size}")
+        task = Task(text, lambda x: np.sqrt(x), {"x": x, "n": 70}, defines=defines)
+        problem = prepare(task, seeds=1)
+        facts = facts_of(problem)
+        (kernel,) = kernels(problem.program, facts)
+        assert facts.defines == defines
+        assert {access.element.size for access in kernel.reading.accesses} == {size}
+    (kernel,) = kernels(problem.program, None)
+    assert kernel.reading.unclear
 
 
 def test_the_tolerance_is_that_of_the_sizes_that_are_verified(monkeypatch):
