@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tree_sitter import Node
 
@@ -194,6 +195,8 @@ class ExpressionLifter:
         name = blanks(self.text(inner))
         if name in _CASTS and len(template) == 1 and len(arguments) == 1:
             return Cast(span_of(node), template[0], arguments[0], name)
+        if len(arguments) == 1 and (spelled := self._parenthesized_type(function)):
+            return Cast(span_of(node), spelled, arguments[0])
         if function.type in _VALUES:
             return Call(span_of(node), "", arguments, callee=self.expression(function))
         if inner.type not in ("identifier", "type_identifier"):
@@ -204,6 +207,21 @@ class ExpressionLifter:
             callee = Name(span_of(inner), name, variable)
         full = f"{scope}::{name}" if scope else name
         return Call(span_of(node), full, arguments, template, values, None, callee)
+
+    def _parenthesized_type(self, node: Node) -> str:
+        """The name in ``(real)(a - b)``, which the grammar takes for a call of what it is."""
+        inner = [c for c in node.named_children if c.type != "comment"]
+        if node.type != "parenthesized_expression" or len(inner) != 1:
+            return ""
+        name = self.text(inner[0]) if inner[0].type == "identifier" else ""
+        return name if name not in self._declared and self.resolve(name) is None else ""
+
+    @cached_property
+    def _declared(self) -> frozenset[str]:
+        """The names of the functions that the text declares."""
+        heads = (n for n in walk(self.syntax.root) if n.type == "function_declarator")
+        names = (self.text(head.child_by_field_name("declarator")) for head in heads)
+        return frozenset(name.rpartition("::")[2] for name in names)
 
     def _template_value(self, node: Node) -> Expr | None:
         """A template argument that is a value; the grammar takes a lone name for a type."""

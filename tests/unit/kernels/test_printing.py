@@ -12,7 +12,16 @@ from optiml_magic.chips import chip
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.nvrtc import NvrtcCompiler
 from optiml_magic.kernels.editing import edited
-from optiml_magic.kernels.expressions import Expr, Lambda, Literal, Name, Unread, builtin
+from optiml_magic.kernels.expressions import (
+    Call,
+    Cast,
+    Expr,
+    Lambda,
+    Literal,
+    Name,
+    Unread,
+    builtin,
+)
 from optiml_magic.kernels.printing import printed
 from optiml_magic.kernels.tree import (
     Blank,
@@ -139,6 +148,16 @@ def test_operators_keep_their_places_when_spelled_anew():
         "__global__ void k(int* o, int a, int b) { o[0] = a - (b - 1) * -(-a) / (a << (b & 3)); }"
     )
     assert "a - (b - 1) * - -a / (a << (b & 3))" in respelled(text)
+
+
+@pytest.mark.parametrize(
+    "head", ["typedef float real;", "using real = float;", "__device__ float real(float x);"]
+)
+def test_a_type_in_parentheses_stays_before_parentheses(head):
+    text = f"{head}\n__global__ void k(float* o, int a, int b) {{ o[0] = (real)(a - b) / 2; }}"
+    assert "(real)(a - b) / 2" in respelled(text)
+    (cast, *_) = [e for e in expressions(lift(text).kernels[0].body) if isinstance(e, Cast | Call)]
+    assert isinstance(cast, Call if "(" in head else Cast)
 
 
 def test_empty_braces_stay_where_a_declaration_is_spelled_anew():
