@@ -53,8 +53,9 @@ def _numbers(dtype: DType, path: str, offset: int) -> Iterator[Number]:
         if base.names is None:
             yield Number(path, offset, base, int(np.prod(shape, dtype=np.int64)))
             return
-        for at in range(int(np.prod(shape, dtype=np.int64))):
-            yield from _numbers(base, f"{path}[{at}]", offset + at * base.itemsize)
+        for at, place in enumerate(np.ndindex(*shape)):
+            inner = path + "".join(f"[{digit}]" for digit in place)
+            yield from _numbers(base, inner, offset + at * base.itemsize)
         return
     for name, (inner, start) in _members(dtype):
         yield from _numbers(inner, f"{path}.{name}" if path else name, offset + start)

@@ -117,11 +117,12 @@ def _empty_output(
 
 def _shape(bound: binding.BoundBuffer, spec: str, values: Mapping[str, Any]) -> tuple[int, ...]:
     match = _OUTPUT_SPEC.fullmatch(spec)
-    fix = f"write it like {title(bound.dtype)}[rows, cols]"
+    struct = bound.dtype.names is not None
+    fix = f"write it like {'struct' if struct else title(bound.dtype)}[rows, cols]"
     if match is None:
         raise UsageError(f"`{spec}` is not an output specification", fix=fix)
     try:
-        given = np.dtype(match["dtype"])
+        given = bound.dtype if struct and match["dtype"] == "struct" else np.dtype(match["dtype"])
     except TypeError:
         raise UsageError(f"`{match['dtype']}` in `{spec}` is not a dtype", fix=fix) from None
     if given != bound.dtype:

@@ -234,7 +234,9 @@ class _Reader:
 
 
 def _joined(kinds: list[Kind]) -> Kind:
-    if "unsure" in kinds or ("integer" in kinds and "float" not in kinds and len({*kinds}) > 1):
+    if not kinds or "unsure" in kinds:
+        return "unsure"
+    if "integer" in kinds and "float" not in kinds and len({*kinds}) > 1:
         return "unsure"
     return "float" if "float" in kinds else kinds[0]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optiml_magic.errors import BindingError, OracleError
+from optiml_magic.errors import BindingError, OracleError, UsageError
 from optiml_magic.model.task import Task
 from optiml_magic.problem import prepare
 from optiml_magic.problem.shapes import advice
@@ -69,6 +69,21 @@ def test_an_axis_without_elements_names_its_scalar(rows: int) -> None:
     task = Task(TEXT, inputs={"x": X, "rows": rows}, outputs={"out": "float32[rows, 4]"})
     with pytest.raises(BindingError, match=f"is {rows}, from `rows` with rows = {rows}"):
         prepare(task, seeds=1)
+
+
+def test_an_output_of_structs_is_declared_as_such() -> None:
+    text = (
+        "struct P { float x, y; };\n#pragma optiml launch k grid(cdiv(n, 64)) block(64)\n"
+        "__global__ void k(const P* a, P* out, int n) {\n    int i = blockIdx.x * 64 + "
+        "threadIdx.x;\n    if (i < n) out[i] = a[i];\n}\n"
+    )
+    a = np.ones(70, [("x", "f4"), ("y", "f4")])
+    problem = prepare(Task(text, inputs={"a": a, "n": 70}, outputs={"out": "struct[n]"}), seeds=1)
+    assert problem.instances[0].shapes["out"] == (70,)
+    for spec in "P[n]", "struct {x: float32, y: float32}[n]":
+        with pytest.raises(UsageError) as raised:
+            prepare(Task(text, inputs={"a": a, "n": 70}, outputs={"out": spec}), seeds=1)
+        assert "struct[rows, cols]" in raised.value.fix
 
 
 def test_an_output_without_elements_proves_nothing() -> None:

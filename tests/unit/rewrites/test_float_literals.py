@@ -48,3 +48,11 @@ def test_an_argument_that_is_double_stays():
     assert len(ideas) == 1
     assert refused.reason == "this line computes in double: an argument is double"
     assert refused.line == 8
+
+
+def test_a_call_without_arguments_is_of_no_kind_that_is_known():
+    text = TEXT.replace(
+        "io[t] *= 2.;", "io[t] = std::min(io[t], std::numeric_limits<float>::max());"
+    )
+    ideas, _ = asked(FloatLiterals(), text)
+    assert len(ideas) == 1
