@@ -88,6 +88,8 @@ class Executor(LoopReader):
             with self.naming(variable, variable.value):
                 value = self.value(variable.value)
             made = self.convert(value, kind) if kind.kind != "unknown" else value
+            if variable.type.base == "auto":
+                self.deduced[variable] = made.type
         elif variable.initial:
             made = self.gathered(kind, [self.value(part) for part in variable.initial])
         else:

@@ -61,7 +61,10 @@ class _Meaning:
 
 @dataclass
 class Walker:
-    """What is known where a walk through a kernel is; ``recorder`` has what it saw."""
+    """What is known where a walk through a kernel is; ``recorder`` has what it saw.
+
+    Locals that are declared ``auto`` have the types that are ``deduced`` of what they begin with.
+    """
 
     unit: Unit
     operations: Operations
@@ -72,6 +75,7 @@ class Walker:
     state: State = field(default_factory=lambda: State({}))
     types: dict[Expr, CType] = field(default_factory=dict)
     written: Counter[Variable] = field(default_factory=Counter)
+    deduced: dict[Variable, CType] = field(default_factory=dict)
     _meant: dict[Variable, _Meaning] = field(default_factory=dict)
 
     @contextmanager
@@ -189,6 +193,8 @@ class Walker:
 
     def declared(self, variable: Variable) -> CType:
         """The type of a variable, or of the elements of an array."""
+        if variable in self.deduced:
+            return self.deduced[variable]
         kind = self.type(variable.type.base)
         return replace(kind, depth=kind.depth + variable.type.depth)
 

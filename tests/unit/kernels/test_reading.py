@@ -312,3 +312,15 @@ def test_two_comparisons_of_floats_are_not_taken_to_be_one(test):
     found = reading(f"float s = a[2]; if ({test}) out[n] = 1;")
     (store,) = [x for x in found.accesses if x.mode == "store"]
     assert store.guard
+
+
+@pytest.mark.parametrize("word", ["auto", "S"])
+def test_a_local_struct_is_what_it_begins_with(word):
+    found = reading(
+        f"int i = threadIdx.x; {word} s = p[i]; s.x[0] += s.y; p[i] = s;",
+        before="struct S { float x[2]; float y; };",
+        head="S* p, int n",
+    )
+    assert {a.array for a in found.accesses if a.space == "global"} == {"p"}
+    assert all(a.array for a in found.accesses)
+    assert index(found, "p", "store") == "threadIdx.x"
