@@ -8,6 +8,7 @@ import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, primitive
 from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.proposers.rewrites.block_size import BlockSize
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.skip_rounds import SkipRounds
 from optiml_magic.source.program import parse_program
@@ -68,3 +69,23 @@ def test_rounds_that_are_left_out_do_not_count_another_block() -> None:
     for value in next(t for t in parse_program(made).tunes if t.name == "BLOCK").values:
         now = parse_program(made).with_values({"BLOCK": value}).text
         assert end_of(TUNED, now, ARRAYS, {"n": 1021}, {"n": 5}) == "same"
+
+
+def test_a_name_that_the_grid_alone_still_has_is_settled_as_well() -> None:
+    text = """\
+#pragma optiml tune BLOCK in {32, 64, 128} = 64
+#pragma optiml launch k grid(cdiv(n, BLOCK * 4)) block(BLOCK)
+__global__ void k(const float* x, float* out, int n) {
+    const int tile = blockDim.x * 4, start = blockIdx.x * tile;
+    for (int turn = 0; turn < 4; ++turn) {
+        int i = start + turn * blockDim.x + threadIdx.x;
+        if (i < n) out[i] = 2.0f * x[i];
+    }
+}
+"""
+    (idea, *_), _ = asked(BlockSize(), text)
+    made = idea.make()
+    assert isinstance(made, str)
+    for value in next(t for t in parse_program(made).tunes if t.name == "BLOCK").values:
+        now = parse_program(made).with_values({"BLOCK": value}).text
+        assert end_of(text, now, ARRAYS, {"n": 516}, {"n": 300}) == "same"
