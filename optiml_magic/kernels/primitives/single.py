@@ -1,12 +1,13 @@
 """P14, single: a local that is given another value is another local from there on.
 
-``rest = rest / n`` between two digits of an index becomes a local of its own. Each then keeps the
-value that it is declared with, so that whoever asks what an index is made of finds one answer.
+``rest = rest / n`` between two digits of an index becomes a local of its own, and so does a pointer
+that goes to a thread's own part, ``out += row * n``. Each then keeps the value that it is declared
+with, so that whoever asks what an index is made of finds one answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -40,32 +41,62 @@ _DIVIDES = frozenset({"/", "%"})
 
 @primitive
 def single(kernel: Kernel) -> Kernel:
-    """The first local that takes an index apart step by step as one for each step."""
+    """The locals that take an index apart step by step as one for each step."""
+    return _each(kernel, _is_number, "no local takes an index apart step by step")
+
+
+@primitive
+def single_pointers(kernel: Kernel) -> Kernel:
+    """The pointers, parameters too, that statements of their own move as one for each place."""
+    return _each(kernel, _is_pointer, "no pointer goes to another place by itself")
+
+
+def _each(kernel: Kernel, suits: Callable[[Variable], bool], otherwise: str) -> Kernel:
+    made = kernel
+    while (more := _first(made, suits)) is not None:
+        made = more
+    if made is kernel:
+        raise NotLegal(otherwise)
+    return made
+
+
+def _first(kernel: Kernel, suits: Callable[[Variable], bool]) -> Kernel | None:
+    """The kernel with the first such variable as one for each of its values."""
     body, effects = kernel.function.body, Effects(kernel)
     for leaf in walk(body):
         if isinstance(leaf, Verbatim):
             raise NotLegal(f"{leaf.reason} is not read", leaf.line)
+    found = [(variable, body.body) for variable in kernel.function.parameters]
     for block in (b for b in walk(body) if isinstance(b, Block)):
         for at, statement in enumerate(block.body):
-            for variable in statement.variables if isinstance(statement, Declare) else ():
-                steps = _steps(kernel, effects, variable, block.body[at + 1 :])
-                if steps:
-                    made = _made(kernel, variable, block.body[at + 1 :], steps)
-                    more = single(made)
-                    return more if isinstance(more, Kernel) else made
-    raise NotLegal("no local takes an index apart step by step")
+            if isinstance(statement, Declare):
+                found += [(v, block.body[at + 1 :]) for v in statement.variables]
+    for variable, rest in found:
+        if suits(variable) and (steps := _steps(kernel, effects, variable, rest)):
+            return _made(kernel, variable, rest, steps)
+    return None
+
+
+def _is_number(variable: Variable) -> bool:
+    kind = variable.type
+    plain = variable.storage == "local" and not variable.array and kind.base != "auto"
+    return plain and not kind.depth and variable.value is not None
+
+
+def _is_pointer(variable: Variable) -> bool:
+    given = variable.storage == "parameter" or variable.value is not None
+    return variable.type.depth == 1 and not variable.array and given
 
 
 def _steps(
     kernel: Kernel, effects: Effects, variable: Variable, rest: Sequence[Statement]
 ) -> dict[Statement, Expr]:
-    """The statements beside its declaration that alone change a whole number, and its new values.
+    """The statements beside its declaration that alone change a variable, and its new values.
 
-    Empty where it changes in another way as well, or where none of them divides.
+    Empty where it changes in another way as well, or is a number that none of them divides.
     """
     kind, found = variable.type, dict[Statement, Expr]()
-    plain = variable.storage == "local" and not variable.array and kind.base != "auto"
-    if not plain or kind.depth or kind.reference or kind.volatile or variable.value is None:
+    if kind.reference or kind.volatile:
         return {}
     for statement in rest:
         changes = effects.changed(statement).get(variable, [])
@@ -80,15 +111,15 @@ def _steps(
         ):  # fmt: skip
             return {}
     divided = (e for v in found.values() for e in every(v) if isinstance(e, Binary))
-    return found if any(e.op in _DIVIDES for e in divided) else {}
+    return found if kind.depth or any(e.op in _DIVIDES for e in divided) else {}
 
 
 def _value(kernel: Kernel, statement: Statement, variable: Variable) -> Expr | None:
-    """What a statement gives a whole number that it alone is about."""
+    """What a statement gives a variable that it alone is about."""
     match statement:
         case Evaluate(expression=Assign(op=op, target=Name(variable=v) as target, value=value)):
             kind = kernel.reading.types.get(target)
-            if v is variable and kind is not None and kind.integral:
+            if v is variable and kind is not None and (kind.integral or kind.depth):
                 return value if op == "=" else Binary(None, op[:-1], target, value)
     return None
 
@@ -111,8 +142,9 @@ def _made(
         value = _renamed(steps[statement], variable, called)
         called = kernel.fresh(variable.name, *taken)
         taken.append(called)
-        own = replace(variable, name=called, span=None, value=value, initial=(), opening="=")
-        words = f"{variable.type.base} "
+        own = replace(variable, name=called, span=None, value=value, initial=(), opening="=",
+                      storage="local", restrict=False)  # fmt: skip
+        words = f"{'const ' * variable.type.const}{variable.type.base} "
         swaps[statement] = Declare(None, statement.line, words, (own,), lead=statement.lead)
     return kernel.rewritten(edited(kernel.function.body, swaps), tidy=False)
 

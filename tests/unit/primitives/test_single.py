@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optiml_magic.kernels.primitives.single import single
+from optiml_magic.kernels.primitives.single import single, single_pointers
 
 from .running import same
 from .shapes import applied, kernel, refused
@@ -52,3 +52,37 @@ def test_each_step_has_a_local_and_means_the_same(body: str) -> None:
 )
 def test_what_changes_in_another_way_stays(body: str) -> None:
     assert refused(single(kernel(_KERNEL % body)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a += i; out += i / m; out[i % m * n] = a[0];",
+        "const float* p = a; p += i / m * m; p = p + i % m; out[i % m * n + i / m] = *p;",
+        "a += i / m * m; for (int k = 0; k < 2; ++k) { out[i % m * n + i / m] = a[i % m] + k; }",
+        "out[i] = 0; out = out + i; if (n > 1) { out[0] = a[i]; }",
+    ],
+)
+def test_a_pointer_that_moves_is_another_from_there_on(body: str) -> None:
+    made = applied(single_pointers(kernel(_KERNEL % body)))
+    assert (
+        " *a_2 = " in made.program.text
+        or " *p_3 = " in made.program.text
+        or " *out_2 =" in made.program.text
+    )
+    same(_KERNEL % body, made, SHAPES, SIZES)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "out[i] = a[i];",
+        "if (m > 1) a += 1; out[i] = a[i - (m > 1)];",
+        "for (int k = 0; k < 2; ++k) { out[i] = *a; a += 1; }",
+        "const float** q = &a; a += 1; *q -= 1; out[i] = a[i];",
+        "const float*& q = a; a += 1; q -= 1; out[i] = a[i];",
+        "out[i] = *(a += i);",
+    ],
+)
+def test_a_pointer_that_moves_in_another_way_stays(body: str) -> None:
+    assert "no pointer" in refused(single_pointers(kernel(_KERNEL % body)))[0]
