@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from optiml_magic.kernels.editing import Node, edited
-from optiml_magic.kernels.expressions import Assign, Call, Expr, Lambda, Name, Step, Unread, every
-from optiml_magic.kernels.functions import bare, pure
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.expressions import Assign, Expr, Lambda, Name, Step, Unread, every
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
+from optiml_magic.kernels.primitives.scoped import quiet, scoped
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -38,9 +38,11 @@ def pruned(kernel: Kernel) -> Kernel:
     body = kernel.function.body
     while (shorter := _once(body)) is not None:
         body = shorter
-    if body is kernel.function.body:
+    short = kernel.rewritten(body) if body is not kernel.function.body else kernel
+    made = where_legal(scoped, short)
+    if made is kernel:
         raise NotLegal("all that it does has an effect")
-    return kernel.rewritten(body)
+    return made
 
 
 def _once(body: Block) -> Block | None:
@@ -57,7 +59,6 @@ def _once(body: Block) -> Block | None:
         for hint, loop in pairwise(block.body):
             if isinstance(hint, Blank) and hint.span and swaps.get(loop, loop) is None:
                 swaps[hint] = None
-    swaps = swaps or _later(body)
     return edited(body, swaps) if swaps else None
 
 
@@ -65,7 +66,7 @@ def _without_effect(statement: Statement) -> bool:
     """Whether a branch or a loop does nothing but decide or count."""
     if isinstance(statement, If):
         arms = [arm for arm in (statement.then, statement.other) if arm is not None]
-        return statement.before is None and _quiet(statement.test) and all(map(_empty, arms))
+        return statement.before is None and quiet(statement.test) and all(map(_empty, arms))
     return isinstance(statement, Loop) and _empty(statement.body) and _counts(statement)
 
 
@@ -91,7 +92,7 @@ def _given(statement: Statement, top: Expr) -> Variable | None:
         ):
             plain = v.storage == "local" and not v.array and not v.type.reference
             return (
-                v if isinstance(statement, Evaluate) and plain and _quiet(top, inner=True) else None
+                v if isinstance(statement, Evaluate) and plain and quiet(top, inner=True) else None
             )
     return None
 
@@ -112,15 +113,7 @@ def _plain(variable: Variable) -> bool:
     begun = [variable.value] if variable.value is not None else [*variable.initial]
     made = named(variable.type.base, {}).kind in ("record", "unknown") and variable.opening != "="
     told = variable.type.base != "auto" and variable.storage == "local" and made
-    return all(_quiet(e) for e in begun) and not (told and not variable.type.depth)
-
-
-def _quiet(expr: Expr, *, inner: bool = False) -> bool:
-    """Whether an expression changes nothing; of an assignment what is ``inner`` is asked."""
-    parts = [*every(expr)][1 if inner else 0 :]
-    calls = [e for e in parts if isinstance(e, Call)]
-    pure_calls = all(pure(bare(c.function)) and c.callee is None for c in calls)
-    return pure_calls and not any(isinstance(e, Assign | Step) for e in parts)
+    return all(quiet(e) for e in begun) and not (told and not variable.type.depth)
 
 
 def _empty(statement: Statement) -> bool:
@@ -136,55 +129,4 @@ def _counts(loop: Loop) -> bool:
         e.target.variable if isinstance(e.target, Name) else None
         for e in every(loop.update) if isinstance(e, Assign | Step)
     ]  # fmt: skip
-    return all(v in own for v in changed) and _quiet(loop.test) and all(map(_plain, own))
-
-
-def _later(body: Block) -> _Swaps:
-    """A local that gets its one value after it was declared is declared there."""
-    for block in (s for s in walk(body) if isinstance(s, Block)):
-        for at, statement in enumerate(block.body):
-            if not isinstance(statement, Declare):
-                continue
-            for variable in statement.variables:
-                swaps = _moved(body, block, at, variable)
-                if swaps:
-                    return swaps
-    return {}
-
-
-def _moved(body: Block, block: Block, at: int, variable: Variable) -> _Swaps:
-    if variable.storage != "local" or variable.array or variable.type.reference:
-        return {}
-    if variable.initial or not _plain(variable) or variable.type.const:
-        return {}
-    statement = block.body[at]
-    assert isinstance(statement, Declare)
-    changing = [e for s in walk(body) for top in s.expressions for e in every(top)
-                if isinstance(e, Assign | Step) and isinstance(e.target, Name)
-                and e.target.variable is variable]  # fmt: skip
-    for later in block.body[at + 1 :]:
-        match later:
-            case Evaluate(expression=Assign(op="=", target=Name(variable=v)) as made) if (
-                v is variable
-            ):
-                value = made.value
-                if changing != [made] or any(_names(e, variable) for e in every(value)):
-                    return {}
-                left = tuple(v for v in statement.variables if v is not variable)
-                new = replace(variable, value=value, span=None, opening="=")
-                words = statement.words
-                after = Declare(None, later.line, words, (new,))
-                rest = replace(statement, variables=left, span=None) if left else None
-                renamed: _Swaps = {
-                    e: Name(None, variable.name, new)
-                    for s in walk(body) for top in s.expressions for e in every(top)
-                    if _names(e, variable) and e is not made.target
-                }  # fmt: skip
-                return {**renamed, statement: rest, later: after}
-        if any(_names(e, variable) for s in walk(later) for t in s.expressions for e in every(t)):
-            return {}
-    return {}
-
-
-def _names(expr: Expr, variable: Variable) -> bool:
-    return isinstance(expr, Name) and expr.variable is variable
+    return all(v in own for v in changed) and quiet(loop.test) and all(map(_plain, own))

@@ -11,7 +11,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
-from optiml_magic.kernels.expressions import Assign, Call, Expr, Index, Literal, Name, Unary
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Call,
+    Expr,
+    Index,
+    Literal,
+    Name,
+    Step,
+    Unary,
+    every,
+)
+from optiml_magic.kernels.functions import bare, pure
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.tree import (
@@ -78,16 +89,24 @@ def _lent(body: Statement) -> frozenset[Variable]:
 
 
 def _is_plain(kernel: Kernel, variable: Variable, statement: Declare) -> bool:
-    """Whether a declaration does nothing but to name it; a number that nobody asks for may go."""
+    """Whether a declaration does nothing but to name it; a value that nobody asks for may go."""
     kind = named(variable.type.base, kernel.unit.aliases)
     own = variable.storage == "local" and not variable.initial
     bare = not variable.type.reference and not variable.type.volatile
-    value = variable.value is None or isinstance(variable.value, Literal)
+    value = variable.value is None or quiet(variable.value)
     later = statement.variables[statement.variables.index(variable) + 1 :]
     asked = names(v.value for v in later if v.value is not None)
     return own and bare and value and variable not in asked and (
         kind.kind in _PLAIN or variable.type.depth > 0
     )  # fmt: skip
+
+
+def quiet(expr: Expr, *, inner: bool = False) -> bool:
+    """Whether an expression changes nothing; of an assignment what is ``inner`` is asked."""
+    parts = [*every(expr)][1 if inner else 0 :]
+    calls = [e for e in parts if isinstance(e, Call)]
+    pure_calls = all(pure(bare(c.function)) and c.callee is None for c in calls)
+    return pure_calls and not any(isinstance(e, Assign | Step) for e in parts)
 
 
 def _first(

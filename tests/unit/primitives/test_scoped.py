@@ -26,9 +26,11 @@ SUM = "for (k = 0; k < w; k++) { v = a[r * w + k]; s += v * v; }"
          ["{ float v = a[", "int k = 0"]),
         ("float s, c; for (int k = 0; k < w; k++) { sincosf(a[r * w + k], &s, &c); out[r * w + k] = s - c; }",
          ["float s;", "float c;"]),
+        ("float v = a[r * w] + h; for (int k = 0; k < w; k++) { v = k; out[r * w + k] = v; }",
+         ["float v = k"]),
         ("int k; k = r; for (k = 0; k < w; k++) out[r * w + k] = k; out[r * w] = k;", ["int k = r;"]),
         ("const float* p; for (int k = 0; k < w; k++) { p = a + r * w; out[r * w + k] = p[k]; }",
-         ["const float* p = a + r * w"]),
+         ["const float *p = a + r * w"]),
         ("float v; for (int k = 0; k < w; k++) { if (k == 2) continue; v = a[r * w + k]; if (v > 0) v = 1; out[r * w + k] = v; }",
          ["float v = a["]),
         ("int t[4]; for (int k = 0; k < w; k++) { for (int j = 0; j < 4; j++) { t[j] = k; out[r * w + k] = j; } t[k & 3] += 2; out[r * w + k] += t[1]; }", ["int t[4]; for (int j"]),
@@ -61,7 +63,7 @@ def test_it_stands_where_it_is_needed(body: str, made: list[str]) -> None:
         "int t[2] = {}; for (int k = 0; k < w; k++) { for (int j = 0; j < 2; j++) t[j] = t[0] + 1; out[r * w + k] = t[1]; }",
         "int t[2], *p = 0; for (int k = 0; k < w; k++) { if (p) out[r * w + k] = p[0]; for (int j = 0; j < 2; j++) t[j] = k; p = t; }",
         "float v = 0; for (int k = 0; k < w; k++) { float x = a[r * w + k]; v = v > x ? v : x; } out[r * w] = v;",
-        "float v = a[r * w]; for (int k = 0; k < w; k++) { v = k; out[r * w + k] = v; }",
+        "int i = 0; float v = a[r * w + i++]; for (int k = 0; k < w; k++) { v = k; out[r * w + k] = v + i; }",
     ],
 )  # fmt: skip
 def test_refused(body: str) -> None:

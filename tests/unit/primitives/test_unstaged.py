@@ -303,6 +303,13 @@ def test_what_nobody_asks_for_is_left_out() -> None:
     refused(pruned(kernel(WHOLE)))
 
 
+def test_a_reference_stays_where_what_it_asks_for_moves() -> None:
+    body = "int x;\nx = i;\nif (x > n) {}\nif (x < n) { float& o = out[x];\no = b[x]; }"
+    made = pruned(kernel(LINE % ("32", body)))
+    assert "float& o = out[x];" in applied(made).program.text
+    same(LINE % ("32", body), made, SHAPES, {"n": 40})
+
+
 def test_a_vector_of_floats_that_was_staged_is_loaded_as_one() -> None:
     text = """\
 #pragma optiml launch k grid(n / 32) block(32)
