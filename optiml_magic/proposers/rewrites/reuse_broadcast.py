@@ -69,7 +69,7 @@ class ReuseBroadcast(KernelRule):
         share = _share(counted, {counted.axes()[loop].name for loop in found.loops()})
         if share <= _HALF:
             return
-        if length < _SHORT:
+        if max(length, _deepest(counted)) < _SHORT:
             return
         if isinstance(once_a_row(kernel), Kernel):
             yield Refused("the items of a row do the same: a thread a row does it once")
@@ -139,8 +139,7 @@ def _counted(kernel: Kernel) -> tuple[Kernel, int | None, int]:
 
 def _share(kernel: Kernel, loops: Collection[str]) -> float:
     """The share of what some loops load anew in a round that does not depend on the item."""
-    symbols = kernel.reading.symbols
-    lengths = {axis.name: rounds(kernel, axis) or _UNKNOWN for axis in kernel.reading.axes}
+    symbols, lengths = kernel.reading.symbols, _lengths(kernel)
     alike = others = 0
     for access in kernel.reading.accesses:
         if access.space != "global" or access.mode != "load" or not {*loops} & {*access.loops}:
@@ -151,6 +150,17 @@ def _share(kernel: Kernel, loops: Collection[str]) -> float:
         else:
             alike += often * bool({*access.loops} & symbols.inside(form))
     return alike / (alike + others) if alike else 0.0
+
+
+def _lengths(kernel: Kernel) -> dict[str, int]:
+    return {axis.name: rounds(kernel, axis) or _UNKNOWN for axis in kernel.reading.axes}
+
+
+def _deepest(kernel: Kernel) -> int:
+    """In how many rounds, of loops in each other, a thread makes the load that it makes most."""
+    lengths = _lengths(kernel)
+    loads = (a.loops for a in kernel.reading.accesses if a.space == "global" and a.mode == "load")
+    return max((math.prod(lengths[name] for name in loops) for loops in loads), default=0)
 
 
 def _split(words: int, kernel: Kernel, number: int) -> Kernel | Refused:
