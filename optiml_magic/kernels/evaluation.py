@@ -182,6 +182,11 @@ class Evaluator(MemoryWalker):
             at = address.pointer.offset
             at = at + Polynomial.constant(offset) if at is not None and offset is not None else None
             address = replace(address, pointer=Pointer(address.pointer.array, at))
+        if extents := self.member_extents(inner.type, name):
+            # Its digits are beside those of the array that the structure is in.
+            digits = (*address.digits, _ZERO)
+            shape = tuple(map(Polynomial.constant, extents))
+            address = replace(address, shape=shape, digits=digits)
         return Memory(address, kind)
 
     def literal(self, expression: Literal) -> Value:

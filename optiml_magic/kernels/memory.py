@@ -122,6 +122,7 @@ class MemoryWalker(Walker):
             inner, at = self.member_type(kind, name), self.member_offset(kind, name)
             if (
                 inner.integral
+                and not self.member_extents(kind, name)
                 and access is not None
                 and access.offset is not None
                 and at is not None

@@ -213,6 +213,12 @@ class Walker:
         found = struct.field(name) if struct is not None else None
         return found.type if found is not None else types.UNKNOWN
 
+    def member_extents(self, kind: CType, name: str) -> tuple[int, ...]:
+        """Those of a member that is an array."""
+        struct = self.unit.structs.of(kind.name) if kind.kind == "record" else None
+        found = struct.field(name) if struct is not None else None
+        return found.extents if found is not None else ()
+
     def members(self, kind: CType) -> tuple[str, ...]:
         """The names of the members of a vector or a struct, in their order."""
         if kind.kind == "vector":

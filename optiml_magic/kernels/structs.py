@@ -5,45 +5,58 @@ Source: the Itanium C++ ABI for plain structs, which CUDA's host and device comp
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tree_sitter import Node
 
+from optiml_magic.errors import SourceError
 from optiml_magic.kernels.lift_expressions import blanks
 from optiml_magic.kernels.types import CType, named
 from optiml_magic.source.aliases import resolve
 from optiml_magic.source.dtypes import element_dtype
+from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.formals import declared, text_of
 from optiml_magic.source.syntax import Syntax, walk
+from optiml_magic.source.values import constants
 
 if TYPE_CHECKING:
     from optiml_magic.kernels.unit import Unit
 
 _STRUCTS = frozenset({"struct_specifier", "class_specifier"})
+_INNER = frozenset({*_STRUCTS, "union_specifier"})
 _LANES = "xyzw"
+_ALIGNED = re.compile(rb"\b(?:alignas|__align__|(?:__)?aligned(?:__)?)\s*\(\s*(\d+)\s*\)")
+_MOVED = re.compile(rb"\b(?:alignas|__align__|(?:__)?(?:aligned|packed)(?:__)?|virtual)\b")
+_PACKED = re.compile(rb"\bpragma\s+pack\b|\b__pragma\b")
 
 
 @dataclass(frozen=True)
 class Field:
     """One member, an array where it has a ``rank``; ``type`` is that of its elements.
 
-    ``offset`` is in bytes, None where something before it is not understood.
+    ``offset`` is in bytes, None where something before it is not understood. ``extents`` are those
+    of an array whose are all numbers.
     """
 
     name: str
     type: CType
     rank: int
     offset: int | None
+    extents: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Struct:
-    """``size`` in bytes, None where it is not known."""
+    """``size`` in bytes, None where it is not known; it begins where ``align`` divides."""
 
     fields: tuple[Field, ...]
     size: int | None
+    align: int = 1
 
     def field(self, name: str) -> Field | None:
         return next((field for field in self.fields if field.name == name), None)
@@ -54,6 +67,7 @@ class Structs:
 
     def __init__(self, syntax: Syntax, aliases: Mapping[str, str]) -> None:
         self._aliases = aliases
+        self._syntax = syntax
         self._bodies = dict(_bodies(syntax))
         self._known: dict[str, Struct | None] = {}
 
@@ -78,15 +92,52 @@ class Structs:
             return replace(found, size=known.size)
         return found
 
+    def _least_alignment(self, body: Node) -> int | None:
+        """What is asked for around a body, 1 where nothing; None where its members may move."""
+        text, own = self._syntax.text, body.parent or body
+        around = own.parent if own.parent and own.parent.type == "type_definition" else own
+        end = text.find(b";", body.end_byte)
+        beside = text[around.start_byte : body.start_byte] + text[body.end_byte : end]
+        asked = [int(number) for number in _ALIGNED.findall(beside)]
+        derived = any(node.type == "base_class_clause" for node in own.children)
+        moved = _MOVED.search(_ALIGNED.sub(b"", beside)) or _MOVED.search(
+            text, body.start_byte, end
+        )
+        return None if derived or moved or _PACKED.search(text) else max(asked, default=1)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return constants(self._syntax)
+
+    def _extents(self, declarator: Node) -> tuple[int, ...]:
+        """Those of an array, the outermost first; empty where one of them is no number."""
+        found: list[int] = []
+        node: Node | None = declarator
+        while node is not None and node.type == "array_declarator":
+            try:
+                text = text_of(node.child_by_field_name("size"))
+                found.append(parse_expression(text).evaluate(self._numbers))
+            except SourceError:
+                return ()
+            node = node.child_by_field_name("declarator")
+        return tuple(found[::-1])
+
     def _read(self, body: Node) -> Struct:
         fields: list[Field] = []
-        offset: int | None = 0
-        widest = 1
-        plain = not any(node.type in ("alignas_qualifier", "base_class_clause")
-                        for node in (body.parent.children if body.parent else ()))  # fmt: skip
+        widest = self._least_alignment(body)
+        offset: int | None = 0 if widest is not None else None
+        widest = widest or 1
         for node in body.named_children:
-            if node.type != "field_declaration":
+            if node.type != "field_declaration" or any(c.text == b"static" for c in node.children):
                 continue
+            kind_of = node.child_by_field_name("type")
+            named_here = node.child_by_field_name("declarator") is not None
+            if (
+                kind_of is not None
+                and kind_of.type in _INNER
+                and not (named_here or kind_of.child_by_field_name("name"))
+            ):
+                offset = None  # the members of a structure or a union without a name
             spelled = blanks((node.child_by_field_name("type") or node).text.decode())  # type: ignore[union-attr]
             if any(child.type == "bitfield_clause" for child in node.children):
                 offset = None
@@ -103,11 +154,13 @@ class Structs:
                 if offset is not None and align:
                     offset = -(-offset // align) * align
                     widest = max(widest, align)
-                fields.append(Field(shape.name, kind, arrays, offset if align else None))
-                known = offset is not None and size is not None and align and not shape.array
-                offset = offset + size if known and offset is not None and size else None
-        size = -(-offset // widest) * widest if offset is not None and fields and plain else None
-        return Struct(tuple(fields), size)
+                extents = self._extents(declarator) if arrays and shape.depth == arrays else ()
+                fields.append(Field(shape.name, kind, arrays, offset if align else None, extents))
+                known = size is not None and align and (len(extents) == arrays)
+                whole = math.prod(extents) * size if known and size else 0
+                offset = offset + whole if whole and offset is not None else None
+        size = -(-offset // widest) * widest if offset is not None and fields else None
+        return Struct(tuple(fields), size, widest)
 
 
 def _alignment(kind: CType, structs: Structs) -> int | None:
@@ -117,7 +170,7 @@ def _alignment(kind: CType, structs: Structs) -> int | None:
         inner = structs.of(kind.name)
         if inner is None or inner.size is None:
             return None
-        return max((_alignment(field.type, structs) or 1 for field in inner.fields), default=1)
+        return inner.align
     if kind.kind == "vector" and kind.size is not None:
         lane = kind.size // kind.lanes
         return lane if kind.lanes == 3 else min(16, kind.size)

@@ -324,3 +324,45 @@ def test_a_local_struct_is_what_it_begins_with(word):
     assert {a.array for a in found.accesses if a.space == "global"} == {"p"}
     assert all(a.array for a in found.accesses)
     assert index(found, "p", "store") == "threadIdx.x"
+
+
+C = "struct C { float r, i; };\n"
+
+
+@pytest.mark.parametrize(
+    ("structs", "element", "places"),
+    [
+        ("struct S { float a[3]; int b; };", "p[t].a[j]", "blockIdx.x + 4*threadIdx.x"),
+        ("const int N = 2;\nstruct S { int b; float a[N][N + 1]; };", "p[t].a[j][2]",
+         "3 + 3*blockIdx.x + 7*threadIdx.x"),
+        (C + "struct S { C a[4]; float b[2]; };", "p[t].a[j].i", "1 + 2*blockIdx.x + 10*threadIdx.x"),
+        (C + "struct M { C e[2][2]; }; struct S { M l[3]; };", "(p + t)->l[j].e[1][j].r",
+         "4 + 10*blockIdx.x + 24*threadIdx.x"),
+        ("struct __align__(16) S { float a[3]; };", "p[t].a[j]", "blockIdx.x + 4*threadIdx.x"),
+        ("struct S { static const int n = 3; float a[2]; };", "p[t].a[j]", "blockIdx.x + 2*threadIdx.x"),
+    ],
+)  # fmt: skip
+def test_arrays_in_structs_are_followed(structs, element, places):
+    body = f"int t = threadIdx.x, j = blockIdx.x; {element} = 1.0f;"
+    found = reading(body, before=structs, head="S* p, int n")
+    assert index(found, "p", "store") == places
+    assert len(found.accesses) == 1
+    assert len(found.accesses[0].digits) != 1
+
+
+@pytest.mark.parametrize(
+    "structs",
+    [
+        "struct __attribute__((packed)) S { char c; float x; };",
+        "struct S { char c; float x; } __attribute__((packed));",
+        "#pragma pack(1)\nstruct S { char c; float x; };",
+        "struct S { char c; alignas(16) float x; };",
+        "struct S { union { double d; char c; }; float x; };",
+        "struct S { virtual void f(); float x; };",
+        "struct B { float b; }; struct S : B { float x; };",
+        "typedef struct { float x; } S __attribute__((aligned));",
+    ],
+)
+def test_where_members_lie_is_not_claimed(structs):
+    found = reading("p[threadIdx.x].x = 1.0f;", before=structs, head="S* p, int n")
+    assert not [a for a in found.accesses if a.index is not None]
