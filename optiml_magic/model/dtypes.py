@@ -54,8 +54,8 @@ def _numbers(dtype: DType, path: str, offset: int) -> Iterator[Number]:
             yield Number(path, offset, base, int(np.prod(shape, dtype=np.int64)))
             return
         for at, place in enumerate(np.ndindex(*shape)):
-            inner = path + "".join(f"[{digit}]" for digit in place)
-            yield from _numbers(base, inner, offset + at * base.itemsize)
+            element = path + "".join(f"[{digit}]" for digit in place)
+            yield from _numbers(base, element, offset + at * base.itemsize)
         return
     for name, (inner, start) in _members(dtype):
         yield from _numbers(inner, f"{path}.{name}" if path else name, offset + start)

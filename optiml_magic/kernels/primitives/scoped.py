@@ -41,6 +41,8 @@ from optiml_magic.kernels.tree import (
 from optiml_magic.kernels.types import named
 
 _Swaps = dict[Node, Node | tuple[Statement, ...]]
+#: Where a local is declared: in the place of what gives it a value, without one in front of that.
+_Places = dict[Statement, Declare]
 _PLAIN = frozenset({"int", "float", "bool", "vector"})
 _GIVES = frozenset({"sincos", "sincosf", "sincospi", "sincospif"})  # by the addresses they take
 
@@ -49,27 +51,36 @@ _GIVES = frozenset({"sincos", "sincosf", "sincospi", "sincospif"})  # by the add
 def scoped(kernel: Kernel) -> Kernel:
     """The kernel with such locals in the blocks and heads of loops that alone ask for them."""
     body, effects, swaps = kernel.function.body, Effects(kernel), _Swaps()
+    ahead: dict[Statement, list[Statement]] = {}
     if any(isinstance(s, Verbatim) for s in walk(body)):
         raise NotLegal("what a statement of it does is not read")
     lent = _lent(body)
-    for scope in walk(body):
-        for at, statement in enumerate(scope.body if isinstance(scope, Block) else ()):
+    for scope in (s for s in walk(body) if isinstance(s, Block)):
+        for at, statement in enumerate(scope.body):
             if not isinstance(statement, Declare):
                 continue
             moved = set[Variable]()
             for variable in statement.variables:
                 if variable in lent or not _is_plain(kernel, variable, statement):
                     continue
-                alone = replace(statement, variables=(variable,), span=None, lead=None)
+                words = f"{statement.words.rstrip()} "
+                alone = Declare(None, statement.line, words, (variable,))
                 found = _first(effects, scope.body[at + 1 :], variable, alone)
                 if found:
-                    swaps |= found
                     moved.add(variable)
+                for place, made in (found or {}).items():
+                    if made.variables[0].value is None:
+                        ahead.setdefault(place, []).append(made)
+                    else:
+                        swaps[place] = made
             if moved:
                 left = tuple(v for v in statement.variables if v not in moved)
                 swaps[statement] = (replace(statement, variables=left, span=None),) if left else ()
     if not swaps:
         raise NotLegal("no local is declared ahead of its use")
+    # The innermost first: an edit does not look into what it puts in.
+    for place in reversed([s for s in walk(body) if s in ahead]):
+        swaps[place] = (*ahead[place], edited(place, swaps))
     return kernel.rewritten(edited(body, swaps))
 
 
@@ -111,17 +122,17 @@ def quiet(expr: Expr, *, inner: bool = False) -> bool:
 
 def _first(
     effects: Effects, statements: Sequence[Statement], variable: Variable, alone: Declare
-) -> _Swaps | None:
+) -> _Places | None:
     """Declarations where a local gets a value before anything asks for it; None without."""
-    found = _Swaps()
+    found = _Places()
     for statement in statements:
         if variable not in effects.mentions(statement):
             continue
         match statement:
             case Evaluate(expression=Assign() | Call() as made) if _gives(made, variable):
-                return found | {statement: _declared(statement, made, variable, alone)}
+                return found | {statement: _declared(made, variable, alone)}
             case Loop() if variable.array and _fills(effects, statement, variable):
-                return found | {statement: (_bare(variable, alone), statement)}
+                return found | {statement: _declared(None, variable, alone)}
             case Block(body=inner):
                 more = _first(effects, inner, variable, alone)
             case If(before=None, test=test) if variable not in names([test]):
@@ -130,7 +141,7 @@ def _first(
             case Loop(before=Evaluate(expression=Assign() as made) as head) if _gives(
                 made, variable
             ):
-                more = {head: _declared(head, made, variable, alone)[0]}
+                more = {head: _declared(made, variable, alone)}
             case Loop(before=before, test=test, update=update, body=body):
                 asked = names(e for e in (test, update) if e is not None)
                 if variable in asked or (before and variable in effects.mentions(before)):
@@ -146,11 +157,12 @@ def _first(
 
 def _each(
     effects: Effects, ways: Sequence[Statement], variable: Variable, alone: Declare
-) -> _Swaps | None:
+) -> _Places | None:
     """What ``_first`` finds in each of these; a lone statement has no room for a declaration."""
-    found = _Swaps()
+    found = _Places()
     for way in ways:
-        if isinstance(way, Evaluate) and variable in effects.mentions(way):
+        cramped = isinstance(way, Evaluate) or (isinstance(way, Loop) and variable.array)
+        if cramped and variable in effects.mentions(way):
             return None
         more = _first(effects, [way], variable, alone)
         if more is None:
@@ -193,14 +205,6 @@ def _fills(effects: Effects, loop: Loop, variable: Variable) -> bool:
     return False
 
 
-def _bare(variable: Variable, alone: Declare) -> Declare:
-    return replace(alone, variables=(replace(variable, value=None, span=None),))
-
-
-def _declared(
-    statement: Statement, made: Expr, variable: Variable, alone: Declare
-) -> tuple[Statement, ...]:
-    if isinstance(made, Assign):
-        held = replace(variable, value=made.value, span=None)
-        return (replace(alone, variables=(held,), line=statement.line),)
-    return _bare(variable, alone), statement
+def _declared(made: Expr | None, variable: Variable, alone: Declare) -> Declare:
+    value = made.value if isinstance(made, Assign) else None
+    return replace(alone, variables=(replace(variable, value=value, span=None),))
