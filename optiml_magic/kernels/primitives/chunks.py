@@ -102,7 +102,7 @@ class _Chunks(Splitting):
         body = self.old.show(self.loop.body, private).strip()
         inner = body[1:].lstrip() if body.startswith("{") else f"{body}\n}}"
         all_parts = f"({parts} * {self.whole})" if self.whole > 1 else parts
-        shares = f"{count} / {all_parts} + ({count} % {all_parts} + {all_parts} - 1) / {all_parts}"
+        shares = f"{count} / {all_parts} + ({count} % {all_parts} != 0)"
         shares = f"({shares}) * {self.whole}" if self.whole > 1 else shares
         first = f"min(({kind}){self.turn} * {each}, {count})"
         return (

@@ -31,6 +31,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.grid_rounds import COUNTED, blocks_in_words
 from optiml_magic.kernels.primitives.places import bare
 from optiml_magic.kernels.primitives.roles import key_of
 from optiml_magic.kernels.primitives.shares import (
@@ -60,20 +61,15 @@ from optiml_magic.source.values import constants
 _WARP = 32
 
 
-#: How a thread says which it is in a grid of blocks of one, and how many there are.
-_COUNTED = {
-    "gridDim.x": "blockDim.x * gridDim.x",
-    "blockIdx.x": "blockIdx.x * blockDim.x + threadIdx.x",
-}
-
-
 class Lockstep:
     """Values of expressions, under a mask of the threads that are there."""
 
-    def __init__(self, kernel: Kernel, kept: Iterable[Variable], *, apart: bool) -> None:
+    def __init__(
+        self, kernel: Kernel, kept: Iterable[Variable], *, apart: bool, worded: bool = False
+    ) -> None:
         self.kernel = kernel
-        #: Whether threads keep what they do, and leave out what they combine alone.
-        self.apart = apart
+        self.worded = worded  # whether the program has words of its own for its blocks
+        self.apart = apart  # whether threads keep what they do, but for what they combine
         self.extents = [extent or 0 for extent in kernel.block]
         self.count = self.extents[0] * self.extents[1] * self.extents[2]
         self.all: Mask = np.ones(self.count, bool)
@@ -88,9 +84,8 @@ class Lockstep:
         self.rounds = False
         self.adding = False  # whether a block adds up what its threads would each add
         self.combines = False  # whether threads combined anything, or one of them walks for all
-        known = constants(kernel.unit.syntax)
         _, given = split_name(kernel.launch.kernel or "")
-        self.constants: dict[str, int] = dict(known)
+        self.constants: dict[str, int] = dict(constants(kernel.unit.syntax))
         self.types = dict(kernel.unit.aliases)
         for parameter, argument in zip(kernel.function.template, given, strict=False):
             self.constants.pop(parameter.name, None)
@@ -206,8 +201,13 @@ class Lockstep:
         if name == "threadIdx":
             stride = int(np.prod(self.extents[:at], dtype=np.int64))
             return self._known(expr, np.arange(self.count) // stride % self.extents[at])
-        counted = "gridDim" in self.kernel.words and not self.apart  # blocks of one thread
-        words = _COUNTED.get(builtin(expr)) if counted else None
+        if name == "gridDim" and self.worded:
+            blocks = blocks_in_words(self.kernel, at)
+            if isinstance(blocks, Literal):
+                return self._known(blocks, np.full(self.count, blocks.value))
+            return Same(blocks, self.all)
+        counted = "gridDim" in self.kernel.words and not (self.apart or self.worded)
+        words = COUNTED.get(builtin(expr)) if counted else None
         return Same(text(words) if words else expr, self.all)
 
     def _known(self, expr: Expr, numbers: Numbers, where: Mask | None = None) -> Known:

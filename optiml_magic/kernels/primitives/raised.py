@@ -19,7 +19,8 @@ from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.places import bare
 from optiml_magic.kernels.primitives.raising import Raising
 from optiml_magic.kernels.primitives.roles import key_of
-from optiml_magic.kernels.primitives.shares import Kept
+from optiml_magic.kernels.primitives.shares import Kept, Worded
+from optiml_magic.kernels.primitives.threaded import threaded
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.tree import (
     Block,
@@ -81,7 +82,10 @@ def _raised(kernel: Kernel) -> Kernel:
     if made.block[0] != 1:
         return made
     wide = cut(made, {"x": _WIDTH})
-    return _with_facts(wide, made.facts, _WIDTH) if isinstance(wide, Kernel) else made
+    if isinstance(wide, Kernel):
+        return _with_facts(wide, made.facts, _WIDTH)
+    alone = all(size.tree == Number(1) for size in made.launch.grid)
+    return made if alone else where_legal(threaded, made)
 
 
 def _adds_up(kernel: Kernel) -> bool:
@@ -145,10 +149,14 @@ def _with_facts(made: Kernel, facts: LaunchFacts | None, width: int) -> Kernel:
 
 def _followed(kernel: Kernel, *, apart: bool) -> Block:
     kept: set[Variable] = set()
+    worded = False
     while True:
-        raising = Raising(kernel, kept, apart=apart)
+        raising = Raising(kernel, kept, apart=apart, worded=worded)
         try:
             body = raising.body()
+        except Worded:
+            worded = True
+            continue
         except Kept as more:
             if more.variable in kept:
                 raise NotLegal(f"`{more.variable.name}` is not followed") from None

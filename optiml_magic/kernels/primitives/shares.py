@@ -151,6 +151,10 @@ class Kept(Exception):  # noqa: N818  # it says what to do
         self.variable = variable
 
 
+class Worded(Exception):  # noqa: N818  # it says what to do
+    """How many blocks there are is to be said in numbers, or in the kernel's own sizes."""
+
+
 def adds_nothing(source: Source, key: str) -> bool:
     """Whether a constant changes none of what is combined."""
     if source.op in IDENTITIES:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.grids import needed
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.symbols import Compare, Symbol
 from optiml_magic.source.expressions import Expression
@@ -94,6 +95,18 @@ def threads(kernel: Kernel) -> int | None:
     """The threads of the launch, in all."""
     facts = kernel.facts
     return None if facts is None else math.prod(facts.grid) * math.prod(facts.block)
+
+
+def working(kernel: Kernel) -> int | None:
+    """The threads of the launch that its guards let work, as far as these say."""
+    facts, found = kernel.facts, 1
+    if facts is None:
+        return None
+    for at, axis in enumerate("xyz"):
+        count = needed(kernel, axis)
+        launched = facts.grid[at] * facts.block[at]
+        found *= launched if count is None else min(launched, measured(kernel, count))
+    return found
 
 
 def measured(kernel: Kernel, size: Expression) -> int:

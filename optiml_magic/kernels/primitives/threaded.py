@@ -24,7 +24,7 @@ from optiml_magic.kernels.primitives.rowed import height_of
 from optiml_magic.kernels.primitives.sizes import with_grid
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.tree import Block, If, Statement, expressions, walk
-from optiml_magic.source.expressions import parse_expression
+from optiml_magic.source.expressions import Call, Expression, Number, parse_expression
 
 _THREAD = "threadIdx.x"
 _BLOCKS = ((256,), (32, 8))  # by how many axes the grid has
@@ -51,7 +51,7 @@ def threaded(kernel: Kernel) -> Kernel:
     if most_threads(kernel) < prod(_BLOCKS[0]):
         raise NotLegal("its launch bounds say how many threads a block has")
     axes = "xy"[: len(launch.grid)]
-    counts = [height_of(kernel, effects, extent) for extent in launch.grid[: len(axes)]]
+    counts = [_words_for(kernel, effects, extent) for extent in launch.grid[: len(axes)]]
     if None in counts or kernel.block[0] is None:
         raise NotLegal("how many blocks there are the kernel has no words for")
     shape = _BLOCKS[len(axes) - 1]
@@ -90,6 +90,15 @@ def threaded(kernel: Kernel) -> Kernel:
             directives=with_limits(kernel, launched, lambda _: []),
         )
     )
+
+
+def _words_for(kernel: Kernel, effects: Effects, blocks: Expression) -> str | None:
+    """How many blocks there are, of ``cdiv(n, 512)`` as well, where the kernel has words for it."""
+    match blocks.tree:
+        case Call("cdiv", (whole, Number(by))):
+            words = height_of(kernel, effects, Expression(whole, str(Expression(whole, ""))))
+            return f"(({words} - 1) / {by} + 1)" if words is not None else None
+    return height_of(kernel, effects, blocks)
 
 
 def _first_alone(kernel: Kernel) -> bool:

@@ -22,6 +22,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.functions import BLOCK_BARRIERS, LANES, WARP_BARRIERS
 from optiml_magic.kernels.functions import bare as bare_name
 from optiml_magic.kernels.primitives.base import NotLegal
+from optiml_magic.kernels.primitives.grid_rounds import Strided, from_nothing, nested
 from optiml_magic.kernels.primitives.halving import flat
 from optiml_magic.kernels.primitives.shares import (
     IDEMPOTENT,
@@ -35,6 +36,7 @@ from optiml_magic.kernels.primitives.shares import (
     Source,
     State,
     Value,
+    Worded,
     declared,
     number,
 )
@@ -64,7 +66,7 @@ class Unshared(Ways):
             self.axes[shaped] = self.axes[loop]
         start = self._start(shaped)
         if start is not None:
-            return self._strided(shaped, *start)
+            return self._strided(shaped, start)
         state, pending, sources, mask = self._state(), [*self.pending], {**self.sources}, self.mask
         quiet = self.quiet
         reason: NotLegal | None = None
@@ -159,8 +161,8 @@ class Unshared(Ways):
             for key, old in before.items()
         )
 
-    def _start(self, loop: Loop) -> tuple[Variable, Expr] | None:
-        """The counter of a loop whose rounds threads share, and where one thread begins."""
+    def _start(self, loop: Loop) -> Strided | None:
+        """A loop whose rounds threads share."""
         head = declared(loop.before)
         first: Expr | None = None
         variable: Variable | None = None
@@ -185,20 +187,23 @@ class Unshared(Ways):
         if self.apart:
             if not isinstance(by, Same | Known):
                 raise NotLegal("the rounds that its threads share are not read", loop.line)
-            return variable, value.form
-        if not isinstance(by, Known) or by.only(self.mask) != self.count:
-            if isinstance(by, Same):
-                raise NotLegal("blocks share the rounds of a loop", loop.line)
+            return Strided(variable, value.form)
+        if isinstance(by, Same) and not self.worded and "gridDim" in self.kernel.words:
+            raise Worded
+        far = by.only(self.mask) if isinstance(by, Known) else None
+        if not isinstance(by, Same) and (far is None or far < self.count):
             return None
+        further = None if far == self.count else by.form
         if isinstance(value, Known):
             start = int(value.numbers[0])
             if not bool((value.numbers - start == np.arange(self.count)).all()):
                 return None
-            return variable, number(start)
+            return Strided(variable, number(start), further)
         axis = self.axes.get(loop)
         form = axis.start if axis is not None else None
         one = form.coefficient("threadIdx.x") if form is not None else None
-        if form is None or one is None or one.value != 1 or self.extents[1:] != [1, 1]:
+        alone = self.extents[1:] == [1, 1]
+        if axis is None or form is None or one is None or one.value != 1 or not alone:
             raise NotLegal("the rounds that its threads share are not read", loop.line)
         inside = self.kernel.reading.symbols.inside(form.without(["threadIdx.x"]))
         if any(name.startswith("threadIdx") for name in inside):
@@ -208,9 +213,11 @@ class Unshared(Ways):
         }
         if value.locals:
             raise NotLegal("the rounds that its threads share are not read", loop.line)
-        return variable, edited(value.form, none)
+        together = from_nothing(axis, self.count)
+        return Strided(variable, edited(value.form, none), further, together)
 
-    def _strided(self, loop: Loop, variable: Variable, start: Expr) -> Made:
+    def _strided(self, loop: Loop, strided: Strided) -> Made:
+        variable = strided.variable
         if self.conditions or not bool((self.mask == self.all).all()):
             raise NotLegal("some threads alone share the rounds of a loop", loop.line)
         axis = self.axes.get(loop)
@@ -256,13 +263,19 @@ class Unshared(Ways):
         if self.apart:
             head = edited(loop.before, {}) if loop.before is not None else None
             return (replace(loop, span=None, head=None, before=head, body=body),)
+        if strided.by is not None:
+            first = self.kernel.fresh("first", *self.taken)
+            self.taken.append(first)
+            return (nested(self.kernel, loop, strided, swaps, first, self.thread, self.count),)
         kept = variable in declared(loop.before)
         words = (
             loop.before.words
             if kept and isinstance(loop.before, Declare)
             else f"{variable.type.base} "
         )
-        before = Declare(None, loop.line, words, (replace(variable, span=None, value=start),))
+        before = Declare(
+            None, loop.line, words, (replace(variable, span=None, value=strided.start),)
+        )
         test = edited(loop.test, swaps) if loop.test is not None else None
         update = Step(None, "++", Name(None, variable.name, variable), True)
         return (replace(loop, span=None, head=None, before=before, test=test, update=update,

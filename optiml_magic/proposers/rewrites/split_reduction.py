@@ -10,17 +10,17 @@ from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.chunks import chunk, front
-from optiml_magic.kernels.primitives.counted import all_counted
+from optiml_magic.kernels.primitives.counted import all_counted, as_counted
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
-from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes
 from optiml_magic.kernels.primitives.parts import Sharing, spare_axis, split
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rectangular import rectangular
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.sizes import rounds, threads
+from optiml_magic.kernels.primitives.sizes import rounds, working
 from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.taking import dealing
 from optiml_magic.kernels.primitives.unnested import unnested
@@ -57,7 +57,7 @@ class SplitReduction(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        busy, chip = threads(kernel), CHIPS.get(kernel.chip)
+        busy, chip = working(kernel), CHIPS.get(kernel.chip)
         apart = _RESIDENT * chip.sms // max(busy, 1) if busy is not None and chip else _ROWS[-1]
         if apart <= 1:
             return
@@ -147,10 +147,14 @@ def _in_rows(kernel: Kernel, few: int) -> Iterator[Site]:
     for number in range(len(loops_in(kernel.function.body))):
         kernel = where_legal(unpeeled, kernel, number)
     walked = rows(kernel)
-    loops, axes = loops_in(kernel.function.body), kernel.axes()
+    loops = loops_in(kernel.function.body)
     around = [loop for loop in loops if {*loops_in(loop.body)} & {axis.node for axis in walked}]
     outer = around[0] if around else walked[0].node
-    number, axis = loops.index(outer), axes.get(outer)
+    number = loops.index(outer)
+    kernel = where_legal(as_counted, kernel, number, is_simple)
+    outer = loops_in(kernel.function.body)[number]
+    axis = kernel.axes().get(outer)
+    walked = rows(kernel)
     length = _FEW if kernel.facts is None or axis is None else rounds(kernel, axis)
     made = chunk(kernel, number, _CHUNKS[0], _CHUNKS)
     if axis is None or isinstance(made, Refused) or length is None:
@@ -184,6 +188,8 @@ def _chunked(kernel: Kernel, number: int) -> Kernel | Refused:
     parts = front(made)
     loops = loops_in(parts.function.body)
     at = tuple(loops.index(axis.node) for axis in rows(parts))
+    if not at:
+        return Refused("in a part its rows are no longer seen")
     lanes = Lanes("block", _THREADS, _THREADS, THREADS, THREADS)
     return shared_by(parts, at, lanes)
 

@@ -91,7 +91,7 @@ __global__ void k(const float* a, float* out, int rows, int cols, int p) {
 def test_blocks_share_what_is_around_the_rows_of_few_channels() -> None:
     (site,) = found(at(CHANNELS, 64, 100))
     assert isinstance(site, Site)
-    assert site.points[0] == {"PARTS": 4, "THREADS": 256}
+    assert site.points[0] == {"PARTS": 8, "THREADS": 256}
     made = site.apply()
     assert isinstance(made, Kernel)
     first, second = made.program.launches
