@@ -28,6 +28,7 @@ from optiml_magic.kernels.functions import (
 from optiml_magic.kernels.merging import State
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.reading import Barrier
+from optiml_magic.kernels.swapping import swapping
 from optiml_magic.kernels.symbols import MEMORY, UNKNOWN, every
 from optiml_magic.kernels.tree import Function, Statement, Variable
 from optiml_magic.kernels.types import CType
@@ -71,6 +72,8 @@ class CallEvaluator(Evaluator):
             self.barrier("warp" if name in WARP_BARRIERS else "block", expression)
             return Value(types.INT, frozenset({UNKNOWN}))
         functions = self.unit.called(expression.function, len(expression.arguments))
+        if len(functions) == 1 and (operation := swapping(functions[0])) is not None:
+            return self._atomic(expression, operation)
         if not functions:
             known = self._known(expression, name)
             if known is not None:
@@ -185,9 +188,7 @@ class CallEvaluator(Evaluator):
         return self.number(form, kind)
 
     def _atomic(self, expression: Call, operation: str) -> Value:
-        address = self.value(expression.arguments[0])
-        for argument in expression.arguments[1:]:
-            self.value(argument)
+        address, *_ = [self.value(argument) for argument in expression.arguments]
         place = self.element(address, self.number(_ZERO, types.INT))
         value = expression.arguments[1] if len(expression.arguments) > 1 else None
         if isinstance(place, Memory):

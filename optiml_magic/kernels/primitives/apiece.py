@@ -160,8 +160,7 @@ class Apiece(Cells):
         place = self._address(call.arguments[0])
         if place is not None:
             return self._added(place, self.value(call.arguments[1]), op)
-        linear = op == "+" and self._linear(call.arguments[1])
-        if self.quiet or self.conditions or (self.apart and not linear):
+        if self.quiet or self.conditions or (self.apart and not self._parted(op, call)):
             raise NotLegal("what its threads do together is not followed", statement.line)
         there = self.same(call.arguments[0])
         self.adding = True
@@ -185,6 +184,13 @@ class Apiece(Cells):
             if once and reduce(or_, (p or 0 for p in held)) == full and None not in held:
                 return self.entire(replace(found, parts=(full,) * self.count)).form
         raise NotLegal("several threads update one element")
+
+    def _parted(self, op: str, call: Call) -> bool:
+        """Whether each thread may update by its own part what its block does by all of them."""
+        if op not in ("min", "max"):
+            return op == "+" and self._linear(call.arguments[1])
+        found = self.value(call.arguments[1])
+        return isinstance(found, Share) and found.source.op == op
 
     def _linear(self, expr: Expr) -> bool:
         """Whether the parts of a sum add up to what an expression makes of all of it."""

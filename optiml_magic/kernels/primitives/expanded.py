@@ -31,6 +31,7 @@ from optiml_magic.kernels.functions import pure
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, kernels, primitive
 from optiml_magic.kernels.primitives.unfolded import called_alone
 from optiml_magic.kernels.primitives.unshadowed import renaming
+from optiml_magic.kernels.swapping import swapping
 from optiml_magic.kernels.tree import (
     Declare,
     Evaluate,
@@ -125,6 +126,8 @@ def _stands_alone(kernel: Kernel, function: Function, statement: Statement, call
     inside = [*walk(function.body)]
     loops = any(isinstance(s, Loop) for s in inside) or _handed_on(function, statement) is not None
     if not (loops or _leads_on(kernel, function)) or len(inside) > _LONG or function.template:
+        return False
+    if swapping(function) is not None:  # an atomic operation, as it is
         return False
     again = (e for e in expressions(function.body) if isinstance(e, Call))
     if any(isinstance(s, Verbatim) for s in inside) or any(

@@ -41,6 +41,7 @@ from optiml_magic.kernels.primitives.shares import (
     put,
 )
 from optiml_magic.kernels.primitives.unshared import Unshared
+from optiml_magic.kernels.swapping import swapping
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -90,6 +91,10 @@ class Raising(Unshared):
                 return self._scope(self._list(body), body)
             case Declare():
                 return self._declare(statement)
+            case Evaluate(expression=Assign(value=Assign() as inner) as assign):  # a = b = c
+                first = replace(statement, span=None, expression=inner)
+                again = replace(assign, span=None, value=inner.target)
+                return (*self._step(first), *self._step(replace(first, expression=again)))
             case Evaluate(expression=Assign() as assign):
                 return self._assign(statement, assign.target, assign.op, assign.value)
             case Evaluate(expression=Step(op=op, target=target)):
@@ -331,9 +336,11 @@ class Raising(Unshared):
             ):
                 raise NotLegal("its threads wait where some are not", statement.line)
             return ()
-        if name in ATOMICS and len(call.arguments) == 2 and call.receiver is None:
-            return self._atomic(statement, call, ATOMICS[name])
         found = self.kernel.unit.called(call.function, len(call.arguments))
+        repeated = swapping(found[0]) if len(found) == 1 else None
+        op = repeated or (ATOMICS.get(name) if not found else None)
+        if op is not None and len(call.arguments) == 2 and call.receiver is None:
+            return self._atomic(statement, call, op)
         if len(found) == 1 and self.together(found[0], call):
             self.inside(found[0], call)
             return ()

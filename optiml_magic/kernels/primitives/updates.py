@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from optiml_magic.kernels.expressions import Binary, Call, Cast, Expr, Index, Literal, Name, Unary
 from optiml_magic.kernels.functions import ATOMICS
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.reading import Access, Reduction, Space
+from optiml_magic.kernels.swapping import swapping
 from optiml_magic.kernels.symbols import THREADS, Compare
 from optiml_magic.kernels.tree import Evaluate, Leave, Statement, Variable, walk
 from optiml_magic.kernels.types import CType, named
@@ -50,6 +52,8 @@ class Updated:
     op: str
     type: CType
     updates: tuple[Update, ...]
+    #: The program's own function that does it, where CUDA has none for these numbers.
+    own: str = ""
 
     @property
     def kind(self) -> str:
@@ -65,6 +69,8 @@ class Updated:
     def identity(self) -> str:
         """What changes nothing when it is combined."""
         if self.op in ("min", "max"):
+            if self.type.floating:
+                return combine.nothing(self.reduction)
             if self.type.signed:
                 return (_MOST if self.op == "min" else _LEAST)[self.kind]
             return f"({self.kind})-1" if self.op == "min" else "0"
@@ -75,7 +81,7 @@ class Updated:
     @property
     def function(self) -> str:
         """The atomic function that does it."""
-        return f"atomic{_FUNCTIONS[self.op]}"
+        return self.own or f"atomic{_FUNCTIONS[self.op]}"
 
     @property
     def reduction(self) -> Reduction:
@@ -144,7 +150,8 @@ def _updated(
         raise NotLegal(f"the order of what is done to `{array}` matters")
     kind = kinds[0]
     whole = kind.integral and kind.kind == "int" and kind.size in (4, 8)
-    plain = whole or (op == "+" and kind.name in ("float", "double"))
+    floats = kind.name in ("float", "double")
+    plain = whole or (floats and op in ("+", "min", "max"))
     if kind.lanes != 1 or not plain:
         raise NotLegal(f"`{kind.name or array}` is not a number that can be combined in parts")
     by_call = {
@@ -152,7 +159,12 @@ def _updated(
         for s in walk(kernel.function.body)
         if isinstance(s, Evaluate) and isinstance(e := _bare(s.expression), Call)
     }
-    return Updated(array, op, kind, tuple(_update(effects, a, kind, by_call) for a in found))
+    updates = tuple(_update(effects, a, kind, by_call) for a in found)
+    called = {u.access.node.function for u in updates if isinstance(u.access.node, Call)}
+    own = called - {*ATOMICS} if floats and op != "+" else set()
+    if len(own) > 1:
+        raise NotLegal(f"several functions update `{array}`", found[0].line)
+    return Updated(array, op, kind, updates, next(iter(own), ""))
 
 
 def _elsewhere(kernel: Kernel, other: Access, found: Iterable[Access]) -> bool:
@@ -176,7 +188,9 @@ def _update(effects: Effects, access: Access, kind: CType, by_call: dict[Call, E
     if not isinstance(call, Call) or call not in by_call:
         raise NotLegal("what an atomic operation returns is used", access.line)
     statement = by_call[call]
-    if call.function not in ATOMICS or len(call.arguments) != 2 or call.template:
+    functions = effects.kernel.unit.called(call.function, len(call.arguments))
+    repeated = len(functions) == 1 and swapping(functions[0]) is not None
+    if (call.function not in ATOMICS and not repeated) or len(call.arguments) != 2 or call.template:
         raise NotLegal(f"`{call.function}` is seen beyond the device", access.line)
     if access.element.name != kind.name:
         raise NotLegal(f"`{access.array}` is updated as another type", access.line)
