@@ -84,7 +84,7 @@ def nested(
     if strided.together:
         at = Binary(None, "+", at, _plain(strided.start))
     at = Binary(None, "+", at, Name(None, thread))
-    own = {e: Name(None, first) for e in every(loop.test)
+    own: dict[Node, Node] = {e: Name(None, first) for e in every(loop.test)
            if isinstance(e, Name) and e.variable is variable}  # fmt: skip
     all_rounds = _shown(kernel, edited(loop.test, {**swaps, **own}))
     own_rounds = _shown(kernel, edited(loop.test, swaps))

@@ -161,10 +161,10 @@ def _updated(
     }
     updates = tuple(_update(effects, a, kind, by_call) for a in found)
     called = {u.access.node.function for u in updates if isinstance(u.access.node, Call)}
-    own = called - {*ATOMICS} if floats and op != "+" else set()
-    if len(own) > 1:
+    others = called - {*ATOMICS} if floats and op != "+" else set[str]()
+    if len(others) > 1:
         raise NotLegal(f"several functions update `{array}`", found[0].line)
-    return Updated(array, op, kind, updates, next(iter(own), ""))
+    return Updated(array, op, kind, updates, next(iter(others), ""))
 
 
 def _elsewhere(kernel: Kernel, other: Access, found: Iterable[Access]) -> bool:
