@@ -89,7 +89,7 @@ def test_one_operation_stands_behind_the_rounds(body: str, kind: str, now: str) 
         (f"{LOOP} {{ int v = atomicAdd(&s, 1); if (v == 3) t[0] = 1; }}",
          "what an atomic operation returns is used"),
         (f"{LOOP} {{ atomicAdd(&s, 1); if (w == 9) t[1] = s; }}", "`s` is touched in another way as well"),
-        (f"{LOOP} {{ atomicAdd(&t[0], 1); t[1] = 2; }}", "`t` is touched in another way as well"),
+        (f"{LOOP} {{ atomicAdd(&t[0], 1); t[k % 2] = 2; }}", "`t` is touched in another way as well"),
         (f"{LOOP} {{ atomicAdd(&s, 1); atomicMax(&s, k); }}", "the order of what is done to `s` matters"),
         (f"{LOOP} atomicExch(&s, k);", "the order of what is done to `s` matters"),
         (f"{LOOP} {{ atomicAdd(&s, 1); if (k == 900) return; }}", "the kernel may end in the loop"),

@@ -227,7 +227,7 @@ def test_what_is_required_within_a_kernel_narrows_its_launch_as_well() -> None:
     assert isinstance(made, Kernel), made
     after = dispatched(made.program, before, parse_program(SCALE))
     assert launches(after) == [
-        "scale_fast grid(cdiv(w, 4), cdiv(h, 16)) block(4, 16) if (cdiv(h, 16) <= 65535 && w == 48)",
+        "scale_fast grid(cdiv(48, 4), cdiv(h, 16)) block(4, 16) if (cdiv(h, 16) <= 65535 && w == 48)",
         "scale grid(cdiv(h, 16), cdiv(w, 4)) block(16, 4) else",
     ]
     assert "x < 48" in after.text
