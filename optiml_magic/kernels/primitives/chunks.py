@@ -103,7 +103,9 @@ class _Chunks(Splitting):
         inner = body[1:].lstrip() if body.startswith("{") else f"{body}\n}}"
         all_parts = f"({parts} * {self.whole})" if self.whole > 1 else parts
         shares = f"{count} / {all_parts} + ({count} % {all_parts} != 0)"
-        shares = f"({shares}) * {self.whole}" if self.whole > 1 else shares
+        if self.whole > 1:  # of which a multiple is read, as of no comparison
+            rest = f"({count} % {all_parts} + {all_parts} - 1) / {all_parts}"
+            shares = f"({count} / {all_parts} + {rest}) * {self.whole}"
         first = f"min(({kind}){self.turn} * {each}, {count})"
         return (
             lines(f"const {kind} {count} = {total}, {each} = {shares};"),
