@@ -110,7 +110,7 @@ class Structs:
         return constants(self._syntax)
 
     def _extents(self, declarator: Node) -> tuple[int, ...]:
-        """Those of an array, the outermost first; empty where one of them is no number."""
+        """Those of an array, the outermost first; empty where one of them is not a number."""
         found: list[int] = []
         node: Node | None = declarator
         while node is not None and node.type == "array_declarator":

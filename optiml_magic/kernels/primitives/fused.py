@@ -7,7 +7,6 @@ stays in a local; where nobody else asks for the array, it is not written at all
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from optiml_magic.kernels.editing import Node, text
@@ -22,7 +21,7 @@ from optiml_magic.kernels.primitives.items import element, is_plain
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.meetings import first_base
 from optiml_magic.kernels.primitives.naming import LocalSpeller
-from optiml_magic.kernels.primitives.paired import Pair, done, numbered, paired, touching
+from optiml_magic.kernels.primitives.paired import NAMES, Pair, done, numbered, paired, touching
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.serial import by_rows
 from optiml_magic.kernels.primitives.shaped import linear
@@ -34,8 +33,6 @@ from optiml_magic.kernels.types import named
 
 #: One item a thread, along one axis where the launch has two for no reason.
 _SHAPE = (unstrided, linear, in_full, direct)
-#: Names; members are none, nor are suffixes of numbers.
-_WORD = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")
 
 
 @primitive
@@ -243,7 +240,7 @@ class _Fusing:
         swaps: dict[Node, Node] = dict(items.swaps)
         own = self._declared(items)
         words = {
-            w for s in (*later.outside, *later.inside) for w in _WORD.findall(self.second.show(s))
+            w for s in (*later.outside, *later.inside) for w in NAMES.findall(self.second.show(s))
         } | {p.name for p in self.second.function.parameters} | {later.name}  # fmt: skip
         extra = [
             shown for s in items.outside if isinstance(s, Declare)
@@ -307,7 +304,7 @@ class _Fusing:
                 if access.mode != "load":
                     continue
                 swaps[element(self.effects[1], access) or access.node] = text(item)
-        given = set(_WORD.findall(self.first.show(self.first.function.body)))
+        given = set(NAMES.findall(self.first.show(self.first.function.body)))
         given -= self._declared(self.maps[0]) | {self.maps[0].name} | self.gone
         clash = sorted(self._declared(items) & given)
         if clash:

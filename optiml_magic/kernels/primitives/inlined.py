@@ -5,7 +5,6 @@ The next launch may ask for them in any order and as often as it likes: a reduct
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -19,7 +18,7 @@ from optiml_magic.kernels.primitives.grids import form_of
 from optiml_magic.kernels.primitives.items import is_plain
 from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.meetings import first_base
-from optiml_magic.kernels.primitives.paired import Pair, paired, touching
+from optiml_magic.kernels.primitives.paired import NAMES, Pair, paired, touching
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.reading import Access
@@ -35,8 +34,6 @@ from optiml_magic.kernels.tree import (
     walk,
 )
 
-#: Names; members are none, nor are suffixes of numbers.
-_WORD = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")
 _SHAPE = (unstrided, linear, flat)
 
 
@@ -110,7 +107,7 @@ class _Inlining:
                 raise NotLegal(f"`{self.array}` is not only read", access.line)
         own_names = {v.name for s in walk(self.first.function.body) if isinstance(s, Declare)
                      for v in s.variables} | {self.items.name}  # fmt: skip
-        given = set(_WORD.findall(self.first.show(self.first.function.body))) - own_names
+        given = set(NAMES.findall(self.first.show(self.first.function.body))) - own_names
         inner = [s for s in walk(function.body) if isinstance(s, Declare)]
         hidden = {v.name for s in inner for v in s.variables} | self.effects[1].moved
         for name in sorted(given & hidden):
@@ -181,9 +178,9 @@ class _Inlining:
         items, store = self.items, self.store.node
         assert isinstance(store, Assign)
         index = self.second.show(Evaluate(None, 0, access.node.index)).removesuffix(";")
-        words = set(_WORD.findall(self.second.program.text))
+        words = set(NAMES.findall(self.second.program.text))
         name = items.name
-        later = set(_WORD.findall(self.second.show(self.second.function.body)))
+        later = set(NAMES.findall(self.second.show(self.second.function.body)))
         if name in later:
             name = self.first.fresh(f"{self.array}_at", *words)
         swaps: dict[Node, Node] = dict.fromkeys(items.swaps, text(name))

@@ -32,6 +32,8 @@ from optiml_magic.source.expressions import Expression, parse_expression
 from optiml_magic.source.program import Program, parse_program
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+#: Names in a text, without those of members and without suffixes of numbers.
+NAMES = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")
 _RESTRICT = re.compile(r"\s*\b__restrict(?:__)?\b")
 
 

@@ -164,7 +164,7 @@ class Groups:
         return [found[form] for form in best]
 
     def _behind(self, form: Polynomial) -> int:
-        """How many elements an index lies behind what is told by names alone."""
+        """How many elements an index lies behind the part of it that names alone say."""
         by = form.coefficient(self.axis.name) or Polynomial()
         own = form.without([self.axis.name]) - by * self.start
         ahead = 1 if by.value == -1 else 0  # it goes down from the element before a whole vector

@@ -301,7 +301,7 @@ def widest(access: Access, least: int) -> int:
 
 
 def _power(number: int) -> int:
-    """The least power of two that is no less, of none 0."""
+    """The least power of two that is not less; 0 for 0."""
     return 1 << (number - 1).bit_length() if number else 0
 
 
