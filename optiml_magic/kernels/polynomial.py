@@ -90,7 +90,26 @@ class Polynomial:
             return None
         return Polynomial(tuple((m, factor // by) for m, factor in self.terms))
 
+    def over(self, by: Polynomial) -> Polynomial | None:
+        """This over another that divides it, as by hand; None where something is left over."""
+        if not by.terms:
+            return None
+        (lead, factor), left, found = max(by.terms, key=_degree), self, Polynomial()
+        while left.terms:
+            monomial, times = max(left.terms, key=_degree)
+            rest = list(monomial)
+            inside = all(name in rest and not rest.remove(name) for name in lead)  # type: ignore[func-returns-value]
+            if not inside or times % factor:
+                return None
+            part = Polynomial(((tuple(rest), times // factor),))
+            left, found = left - part * by, found + part
+        return found
+
     def without(self, symbols: Iterable[str]) -> Polynomial:
         """The terms that hold none of ``symbols``."""
         dropped = frozenset(symbols)
         return Polynomial(tuple([one for one in self.terms if not dropped.intersection(one[0])]))
+
+
+def _degree(term: tuple[Monomial, int]) -> tuple[int, Monomial]:
+    return len(term[0]), term[0]

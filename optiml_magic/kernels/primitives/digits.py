@@ -149,7 +149,7 @@ class Digits:
             return (Digit(f"@{axis}0", axis, _ONE, None),)
         found = []
         for at, weight in enumerate(weights):
-            count = over(weights[at - 1], weight) if at else None
+            count = weights[at - 1].over(weight) if at else None
             if at and count is None:
                 raise NotLegal("its index is cut in more than one way")
             found.append(Digit(f"@{axis}{at}", axis, weight, count))
@@ -180,12 +180,6 @@ class Digits:
         before = self._reach(symbol.arguments[0], axis)
         by = symbol.arguments[1]
         return before * by if before is not None and len(by.terms) == 1 else None
-
-
-def over(form: Polynomial, by: Polynomial) -> Polynomial | None:
-    """A form divided by a product of sizes; None where a term is left over."""
-    quotient, rest = _divided(form, by)
-    return None if rest.terms else quotient
 
 
 def _divided(form: Polynomial, by: Polynomial) -> tuple[Polynomial, Polynomial]:

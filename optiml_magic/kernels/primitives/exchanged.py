@@ -1,8 +1,8 @@
 """P4, exchange: rows of threads and a digit of their block's number change places.
 
-``blockIdx.z`` counts pairs, ``z / f`` and ``z % f``, and every thread has a row beside. What ``z``
-told by its rest becomes the row of a thread, and ``z`` counts pairs with its row instead. Or an
-axis of the threads becomes that of the blocks along z, and the other way round.
+``blockIdx.z`` counts pairs or more, ``z / f`` and ``z % f``, and every thread has a row beside.
+What one digit of ``z`` told becomes the row of a thread, and ``z`` counts the others with its row
+instead. Or an axis of the threads becomes that of the blocks along z, and the other way round.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Binary, Expr, Name, builtin
+from optiml_magic.kernels.expressions import builtin
 from optiml_magic.kernels.formulas import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import exchanged as axes
@@ -25,60 +25,48 @@ from optiml_magic.kernels.primitives.base import (
 )
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.factors import Factored, operand, product
 from optiml_magic.kernels.primitives.grids import form_of, needed, needed_form, said_alike
 from optiml_magic.kernels.primitives.limits import with_limits
-from optiml_magic.kernels.primitives.operands import over
-from optiml_magic.kernels.primitives.places import Place, bare, placed
+from optiml_magic.kernels.primitives.places import Place, placed
 from optiml_magic.kernels.primitives.pruned import pruned
-from optiml_magic.kernels.primitives.sizes import value, with_grid
-from optiml_magic.kernels.tree import Variable, expressions
+from optiml_magic.kernels.primitives.sizes import with_grid
+from optiml_magic.kernels.tree import expressions
 from optiml_magic.source.expressions import parse_expression
 
 
 @primitive
-def exchange_rows(kernel: Kernel) -> Kernel:
-    """The rest of ``blockIdx.z`` by a size becomes the row of a thread."""
+def exchange_rows(kernel: Kernel, at: int = 0) -> Kernel:
+    """A digit of ``blockIdx.z``, the lowest one with 0, becomes the row of a thread."""
     kernel = where_legal(pruned, kernel.settled())
     effects = Effects(kernel)
     effects.straightforward()
     width, grid = kernel.block[1], kernel.launch.grid
     if width is None or len(grid) < 3 or kernel.block[2] != 1:
         raise NotLegal("its blocks are not numbered along three axes")
-    rows, by, digits, others = needed_form(kernel, "y"), *_digits(kernel, effects)
-    size, whole = Polynomial.symbol(by), form_of(grid[2].tree)
-    pairs = over(whole, size) if whole is not None else None
-    if rows is None or pairs is None or not said_alike(kernel, [by]):
+    digits = _Digits(kernel, effects, at)
+    rows = needed_form(kernel, "y")
+    if rows is None:
         raise NotLegal("its launch and its guards do not bound the outputs alike")
-    names = [p.name for p in kernel.function.parameters]
-    extents = [
-        expression(form, kernel.reading.symbols, names) for form in (size, pairs * rows, rows)
-    ]
-    if None in extents or by in effects.moved:
-        raise NotLegal("how many outputs there are is not said by sizes alone")
-    row = kernel.fresh("row_of_block")
-    swaps: dict[Node, Node] = placed(kernel, {"y": Place(f"(blockIdx.z % {extents[2]})", width)})
-    for part in digits:
-        swaps[part] = text(row if part.op == "%" else f"(blockIdx.z / {extents[2]})")
-    for place in others:
-        kind = kernel.reading.types.get(place)
-        if kind is None:
-            raise NotLegal("its blocks are not numbered by pairs")
-        swaps[place] = text(f"({kind.name})(blockIdx.z / {extents[2]} * {by} + {row})")
+    high = digits.words(rows)
+    row, line, rest = map(kernel.fresh, ("row_of_block", "line", "plane"))
+    swaps: dict[Node, Node] = placed(kernel, {"y": Place(f"(unsigned int){line}", width)})
+    swaps |= digits.swaps(row, rest)
     body = edited(kernel.function.body, swaps)
-    index = f"const int {row} = blockIdx.y * blockDim.y + threadIdx.y;"
-    first = lines(f"{index}\nif ({row} >= {by}) return;")
-    across = parse_expression(f"cdiv({extents[0]}, {kernel.launch.block[1]})")
-    assert extents[1] is not None
-    launch = replace(kernel.launch, grid=(grid[0], across, extents[1]))
+    first = lines(
+        f"const int {row} = blockIdx.y * blockDim.y + threadIdx.y;\n"
+        f"const int {line} = (int)blockIdx.z % {high}, {rest} = (int)blockIdx.z / {high};\n"
+        f"if ({row} >= {digits.extent}) return;"
+    )
+    across = parse_expression(f"cdiv({digits.extent}, {kernel.launch.block[1]})")
+    launch = replace(
+        kernel.launch, grid=(grid[0], across, parse_expression(f"{digits.others} * {high}"))
+    )
     made = kernel.rewritten(
         replace(body, body=(first, *body.body)),
         launch=launch, directives=with_limits(kernel, launch, lambda _: []),
     )  # fmt: skip
-    if kernel.facts is None:
-        return made
-    counts = [value(kernel, form) for form in (size, pairs * rows)]
-    dims = (kernel.facts.grid[0], -(-(counts[0] or 1) // width), counts[1] or 1)
-    return replace(made, facts=replace(kernel.facts, grid=dims))
+    return with_grid(made)
 
 
 @primitive
@@ -123,27 +111,53 @@ def folded(kernel: Kernel) -> Kernel:
     return with_grid(made.rewritten(body, launch=launch, directives=directives))
 
 
-def _digits(kernel: Kernel, effects: Effects) -> tuple[str, list[Binary], list[Expr]]:
-    """The size by which ``blockIdx.z`` is taken apart, where, and where it is asked for whole."""
-    holding = {
-        v for v in effects.lasting if v.value is not None and _is_block(bare(v.value), set())
-    }  # fmt: skip
-    whole = [*expressions(kernel.function.body)]
-    found = [e for e in whole if isinstance(e, Binary) and e.op in "/%" and
-             _is_block(bare(e.left), holding)]  # fmt: skip
-    sizes = {e.right.name for e in found if isinstance(e.right, Name)}
-    parameters = {p.name for p in kernel.function.parameters if not p.type.depth}
-    taken = {bare(e.left) for e in found} | {bare(v.value) for v in holding if v.value is not None}
-    others = [e for e in whole if _is_block(e, holding) and e not in taken]
-    counted = any(builtin(e) == "gridDim.z" for e in whole)
-    if len(sizes) != 1 or not sizes <= parameters or counted:
-        raise NotLegal("its blocks are not numbered by pairs")
-    if not all(isinstance(e.right, Name) for e in found) or {e.op for e in found} != {"/", "%"}:
-        raise NotLegal("its blocks are not numbered by pairs")
-    return sizes.pop(), found, others
+class _Digits:
+    """The digits of ``blockIdx.z``, of which one is to be a row of threads."""
 
+    def __init__(self, kernel: Kernel, effects: Effects, at: int) -> None:
+        if any(builtin(e) == "gridDim.z" for e in expressions(kernel.function.body)):
+            raise NotLegal("its blocks are counted")
+        self.kernel, self.effects = kernel, effects
+        found = self.factored = Factored(kernel, effects, "z")
+        whole = form_of(kernel.launch.grid[2].tree)
+        above = found.form(found.chain[-1])
+        left = whole.over(above) if whole is not None and above is not None else None
+        if whole is None or left is None:
+            raise NotLegal("its launch does not have as many blocks as their number has digits")
+        top = kernel.fresh("top")
+        found.atoms[top] = self.words(left)
+        found.chain.append(product(found.chain[-1], (top,)))
+        if at + 1 >= len(found.chain):
+            raise NotLegal("the number of a block has fewer digits")
+        self.at, self.extent = at, found.size(at, at + 1)
+        others = (found.size(0, at), found.size(at + 1, len(found.chain) - 1))
+        self.others = " * ".join(words for words in others if words != "1") or "1"
 
-def _is_block(expr: Expr, holding: set[Variable]) -> bool:
-    if isinstance(expr, Name):
-        return expr.variable in holding
-    return builtin(expr) == "blockIdx.z"
+    def words(self, form: Polynomial) -> str:
+        """A form in the words of the launch, as one operand."""
+        moved = self.effects.moved
+        names = [p.name for p in self.kernel.function.parameters if p.name not in moved]
+        words = expression(form, self.kernel.reading.symbols, names)
+        if words is None or not said_alike(self.kernel, form.symbols):
+            raise NotLegal("how many outputs there are is not said by sizes alone")
+        return operand(str(words))
+
+    def swaps(self, row: str, rest: str) -> dict[Node, Node]:
+        """What stands for each part of the number: ``rest`` holds the other digits."""
+        found, at = self.factored, self.at
+        last = len(found.chain) - 1
+        below = found.size(0, at)
+        held = [
+            (operand(f"{rest} % {below}"), 0, at),
+            (row, at, at + 1),
+            (operand(f"{rest} / {below}") if at else rest, at + 1, last),
+        ]
+        swaps = dict[Node, Node]()
+        for expr, part in found.cuts.items():
+            low, high = found.ends(part)
+            kind = self.kernel.reading.types.get(expr)
+            if kind is None:
+                raise NotLegal("the type of a number is not known")
+            words = found.value(held, low, last if high is None else high)
+            swaps[expr] = text(f"({kind.name}){operand(words)}")
+        return swaps

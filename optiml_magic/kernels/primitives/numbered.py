@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.digits import over
 from optiml_magic.kernels.symbols import Symbols
 
 _ONE = Polynomial.constant(1)
@@ -33,7 +32,7 @@ def numbered(form: Polynomial, item: Polynomial, stop: Polynomial, symbols: Symb
         if digit is None or by is None or symbols.inside(by) & item.symbols or digit in digits:
             return False
         if digit.count is None:
-            digit = _Digit(digit.weight, over(stop, digit.weight))
+            digit = _Digit(digit.weight, stop.over(digit.weight))
         digits[digit] = by
     whole = _chained({d.weight: d for d in digits}, len(digits))
     if whole is None or (whole.count is not None and whole.weight * whole.count != stop):
@@ -55,9 +54,9 @@ def _digit(form: Polynomial, item: Polynomial, symbols: Symbols) -> _Digit | Non
     if inner is None or len(by.terms) != 1 or symbols.inside(by) & item.symbols:
         return None
     if symbol.op == "%":
-        left = over(inner.count, by) if inner.count is not None else _ONE
+        left = inner.count.over(by) if inner.count is not None else _ONE
         return _Digit(inner.weight, by) if left is not None else None
-    rest = over(inner.count, by) if inner.count is not None else None
+    rest = inner.count.over(by) if inner.count is not None else None
     if inner.count is not None and rest is None:
         return None
     return _Digit(inner.weight * by, rest)

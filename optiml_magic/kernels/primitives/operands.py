@@ -154,7 +154,7 @@ class Contraction:
         for symbol in self._quotients():
             length = symbol.arguments[1]
             whole = needed_form(self.kernel, "x")
-            rows = over(whole, length) if whole is not None else None
+            rows = whole.over(length) if whole is not None else None
             if rows is None:
                 raise NotLegal("its launch and its guards do not bound the outputs alike")
             return Outputs(rows, length, length, swapped=False)
@@ -314,20 +314,3 @@ def _renamed(form: Polynomial, old: str, new: str) -> Polynomial:
     return Polynomial.of(
         {tuple(sorted(new if n == old else n for n in m)): c for m, c in form.terms}
     )
-
-
-def over(form: Polynomial, by: Polynomial) -> Polynomial | None:
-    """A form over a product of sizes that divides each of its terms."""
-    if len(by.terms) != 1:
-        return None
-    (names, factor), found = by.terms[0], {}
-    for monomial, times in form.terms:
-        rest = list(monomial)
-        for name in names:
-            if name not in rest:
-                return None
-            rest.remove(name)
-        if times % factor:
-            return None
-        found[tuple(rest)] = times // factor
-    return Polynomial.of(found)

@@ -16,7 +16,6 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.operands import over
 from optiml_magic.kernels.primitives.places import axis_of, bare, index, own_text_only, tops
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Compare, Condition, Symbol, every
@@ -76,7 +75,7 @@ def pairs(kernel: Kernel) -> Pairs:
     if len(counts) != 1 or None in counts:
         raise NotLegal("how many outputs there are is not said")
     (count,) = counts
-    rows = over(count, columns) if count is not None else None
+    rows = count.over(columns) if count is not None else None
     if rows is None or not rows.terms:
         raise NotLegal("how many outputs there are is not a product of two sizes")
     return Pairs(quotient, rest, columns, rows)

@@ -11,7 +11,6 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.naming import LocalSpeller
-from optiml_magic.kernels.primitives.operands import over
 from optiml_magic.kernels.primitives.places import bare
 from optiml_magic.kernels.tree import Evaluate, Leave, expressions, walk
 
@@ -35,7 +34,7 @@ class Plane:
         if len(sizes) != 1:
             raise NotLegal("its index is not taken apart by one size")
         (self.columns,) = sizes
-        rows = over(items.bound, Polynomial.symbol(self.columns))
+        rows = items.bound.over(Polynomial.symbol(self.columns))
         if rows is None or not rows.terms or not rows.symbols <= given:
             raise NotLegal("how many items there are is not a number of whole rows")
         self.rows = rows

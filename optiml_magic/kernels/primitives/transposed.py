@@ -16,7 +16,7 @@ from optiml_magic.kernels.formulas import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.decoded import Decoded
-from optiml_magic.kernels.primitives.digits import Digit, over
+from optiml_magic.kernels.primitives.digits import Digit
 from optiml_magic.kernels.primitives.grids import most_threads
 from optiml_magic.kernels.primitives.limits import at_least, with_limits
 from optiml_magic.kernels.primitives.places import Place, placed
@@ -155,7 +155,7 @@ class _Turning:
         for axis in axes:
             first, *others = self.parts.digits.axes[axis]
             whole, bound = self.parts.digits.whole(axis), self.parts.bounds[axis]
-            count = over(bound, first.weight)
+            count = bound.over(first.weight)
             if not others or count is None:
                 found.append(bound - whole)
             elif first in sides:
@@ -223,7 +223,7 @@ class _Turning:
         bound = self.parts.bounds[axis]
         if digit.count is not None:
             return self._spelled(digit.count)
-        exact = over(bound, digit.weight)
+        exact = bound.over(digit.weight)
         if exact is not None:
             return self._spelled(exact)
         return f"cdiv({self._spelled(bound)}, {self._spelled(digit.weight)})"

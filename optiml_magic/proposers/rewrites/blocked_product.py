@@ -57,6 +57,7 @@ _BEHIND = 0.9  # their chance then: ours
 _ALONE = 0.75  # of its rate that a multiprocessor reaches with one block, which waits: measured
 _SHORT = 256  # rounds of inner loops that are worth a number in the text: ours
 _SQUARES = ("how sums of squares are made",)
+_DIGITS = 3  # of the number of a block that may tell which filter it is: image, filter, depth
 _LESS = 0.005  # of a chance, by which tiles of other arithmetic come after those of the same: ours
 PARTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64)
 _ROUNDED = 8  # registers are given out so many at a time
@@ -281,7 +282,8 @@ def _turned(kernel: Kernel, number: int) -> Iterator[tuple[Kernel, int]]:
         # What was inside of the loop is one number further up now.
         kernel, number, around = found, number - 1, [at - 1 for at in around]
     yield kernel, number
-    for made in (exchange_rows, partial(as_blocks, axis="y"), partial(as_blocks, axis="x")):
+    digits = (partial(exchange_rows, at=at) for at in range(_DIGITS))
+    for made in (*digits, partial(as_blocks, axis="y"), partial(as_blocks, axis="x")):
         found = made(kernel)
         if isinstance(found, Kernel):
             yield found, number

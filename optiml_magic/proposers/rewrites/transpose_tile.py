@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
-from optiml_magic.kernels.primitives.digits import Digit, over
+from optiml_magic.kernels.primitives.digits import Digit
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.room import SHARED
@@ -84,5 +84,5 @@ def _count(parts: Turn, digit: Digit) -> int | None:
     """How many of a digit there are at the measured sizes."""
     count = digit.count
     if count is None:
-        count = over(parts.bounds[digit.axis], digit.weight)
+        count = parts.bounds[digit.axis].over(digit.weight)
     return value(parts.kernel, count) if count is not None else None

@@ -285,12 +285,14 @@ def test_loops_that_are_not_one_stay(old: str, new: str, reason: str) -> None:
     ("old", "new", "reason"),
     [
         ("row >= h", "row > h", "its launch and its guards do not bound the outputs alike"),
-        ("blockIdx.z % filters", "blockIdx.z % channels", "its blocks are not numbered by pairs"),
-        ("float s = 0.0f", "float s = gridDim.z", "its blocks are not numbered by pairs"),
-        ("images * filters)", "images)", "its launch and its guards do not bound the outputs alike"),
+        ("blockIdx.z % filters", "blockIdx.z % channels",
+         "its threads do not take their index apart in one way"),
+        ("float s = 0.0f", "float s = gridDim.z", "its blocks are counted"),
+        ("images * filters)", "images)",
+         "its launch does not have as many blocks as their number has digits"),
     ],
 )  # fmt: skip
-def test_blocks_that_are_not_numbered_by_pairs_keep_their_rows(
+def test_blocks_that_are_not_numbered_by_digits_keep_their_rows(
     old: str, new: str, reason: str
 ) -> None:
     assert refused(exchange_rows(kernel(LAYER.replace(old, new))))[0] == reason
@@ -307,6 +309,47 @@ def test_a_number_that_is_taken_apart_may_be_asked_for_whole(number: str) -> Non
     shapes = {"x": ("images", "channels", "h + 2", "w + 1"), "f": ("filters", "channels", "3", "2"),
               "out": ("images", "filters", "h", "w")}  # fmt: skip
     same(text, found, shapes, {"images": 2, "channels": 3, "filters": 5, "h": 3, "w": 34})
+
+
+SOLID = """#pragma optiml launch solid grid(cdiv(w, 32), cdiv(h - r + 1, 4), {blocks}) block(32, 4)
+__global__ void solid(const float* x, const float* f, float* y, int n, int m, int d, int h, int w,
+                      int r) {{
+    int high = h - r + 1, deep = d - r + 1;
+    int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
+    {digits}
+    if (i >= high || j >= w) return;
+    float s = 0.0f;
+    for (int a = 0; a < r; ++a)
+        s += x[((image * d + z + a) * h + i + a) * w + j] * f[filter * r + a];
+    y[(((image * m + filter) * deep + z) * high + i) * w + j] = s;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("blocks", "digits", "at"),
+    [
+        ("n * m * (d - r + 1)",
+         "int z = blockIdx.z % deep, filter = blockIdx.z / deep % m, image = blockIdx.z / deep / m;", 1),
+        ("n * m * (d - r + 1)",
+         "int z = blockIdx.z / n % deep, filter = blockIdx.z / (n * deep), image = blockIdx.z % n;", 2),
+        ("m * (d - r + 1)",
+         "int t = blockIdx.z; int z = t % deep, filter = t / deep, image = n - 1;", 1),
+        ("(d - r + 1) * m * n",
+         "int z = blockIdx.z / (m * n), filter = blockIdx.z % m, image = blockIdx.z / m % n;", 0),
+    ],
+)  # fmt: skip
+def test_any_digit_of_a_block_becomes_a_row(blocks: str, digits: str, at: int) -> None:
+    text = SOLID.format(blocks=blocks, digits=digits)
+    found = applied(exchange_rows(kernel(text), at))
+    made = applied(block_outputs(found, 0, TILE))
+    assert "cdiv(m, BM)" in made.program.text
+    shapes = {"x": ("n", "d", "h", "w"), "f": ("m", "r"),
+              "y": ("n", "m", "d - r + 1", "h - r + 1", "w")}  # fmt: skip
+    sizes = {"n": 2, "m": 5, "d": 4, "h": 3, "w": 37, "r": 2}
+    same(text, found, shapes, sizes)
+    same(text, made, shapes, sizes)
+    assert refused(exchange_rows(kernel(text), 3))[0] == "the number of a block has fewer digits"
 
 
 def test_a_counter_that_was_cut_by_hand_is_one_again() -> None:
