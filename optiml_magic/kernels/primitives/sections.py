@@ -4,7 +4,9 @@ Between two barriers, ``if (threadIdx.x == 0) for (...) sum += x[j];`` leaves a 
 one of its threads: the block shares the rounds. Where each thread walks along a row of its own,
 ``for (t = threadIdx.x; t < n; t += blockDim.x)``, the lanes of a warp share the row, and rounds are
 as many apart as the block has such groups. Where it walks down a column, and there are fewer of
-these than threads, the threads that had none take a part of the column.
+these than threads, the threads that had none take a part of the column. And what each thread went
+through by itself with the same result as all others, such as the maximum of a row that they share,
+the block shares as well.
 """
 
 from __future__ import annotations
@@ -47,8 +49,10 @@ WARP = 32
 FEW = 32  # rounds below which one thread is as good as all of them: ours
 _THREAD = Polynomial.symbol("threadIdx.x")
 _LANES = (8, 16, 32)
-Kind = Literal["alone", "rows", "columns"]
-_GROUPS: dict[Kind, Group] = {"alone": "block", "rows": "warp", "columns": "stacked"}
+Kind = Literal["alike", "alone", "rows", "columns"]
+_GROUPS: dict[Kind, Group] = {
+    "alike": "block", "alone": "block", "rows": "warp", "columns": "stacked"
+}  # fmt: skip
 _SPACES = ("global", "shared")
 _WAIT = "__syncthreads();"
 _MEETS = re.compile(rf"sync|{LANES.pattern}")
@@ -99,7 +103,9 @@ def shared_sections(kernel: Kernel, kind: Kind) -> Shared:
     made = _held(made) if kind == "alone" else made
     for _ in range(len(loops_in(kernel.function.body))):
         refused = list[NotLegal]()
-        for section in _sections(made, kind):
+        sections = _sections(made, kind)
+        # What a loop leaves alike is told by its text as it was: the last of them first.
+        for section in reversed([*sections]) if kind == "alike" else sections:
             try:
                 sharing = _SectionRounds(made, section)
                 made = sharing.kernel()
@@ -138,11 +144,15 @@ def _sections(kernel: Kernel, kind: Kind) -> Iterator[Section]:
         body = [s for s in block.body if not isinstance(s, Blank)]
         top = block is kernel.function.body
         for at, statement in enumerate(body):
+            if kind == "alike":
+                if isinstance(statement, Loop) and statement.kind == "for":
+                    yield Section(statement, _block(statement), False, False, kind)
+                continue
             before = not (at and _waits(body[at - 1])) and not (top and _declares(body[:at]))
             after = not (at + 1 < len(body) and _waits(body[at + 1]))
+            after = after and not (top and at == len(body) - 1)
             if (before and after) or not loops_in(statement):
                 continue
-            after = after and not (top and at == len(body) - 1)
             match statement:
                 case If(test=test, before=None, other=None) if kind == "alone" and test in first:
                     yield Section(statement, _block(statement.then), before, after)
@@ -188,7 +198,7 @@ class _SectionRounds(LaneRounds):
             raise NotLegal("no loop in it is worth sharing", section.whole.line)
         super().__init__(kernel, chosen, _GROUPS[section.kind], effects, section.scope)
         width = str(kernel.block[0])
-        self.count = width if section.kind == "alone" else kernel.fresh("LANES")
+        self.count = width if section.axis is None else kernel.fresh("LANES")
         self.named = f"{self.count}, {width}" if section.kind == "columns" else self.count
 
     def counters(self) -> list[Variable]:
@@ -211,9 +221,14 @@ class _SectionRounds(LaneRounds):
             if loop in self.axes and not is_counted(self.axes[loop], effects):
                 raise NotLegal("more than its counter moves with the loop", loop.line)
         changed = [v for v in effects.changed(scope) if v.storage == "local"]
-        if changed:
+        if changed and self.section.kind != "alike":
             raise NotLegal(f"`{changed[0].name}` differs from thread to thread", line)
-        Uniform(kernel, effects, self.section.whole, self.section.axis).check(scope)
+        uniform = Uniform(kernel, effects, self.section.whole, self.section.axis)
+        uniform.check(scope)
+        if self.section.kind == "alike":
+            uniform.reached(self.section.whole)
+            if any(a.mode != "load" for a in effects.accesses(scope)):
+                raise NotLegal("it stores in the loop", line)
         shared = {e for loop in self.loops for e in effects.inside(loop)}
         for loop in loops_in(scope):
             for access in effects.accesses(loop):

@@ -9,7 +9,16 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.places import code, reached
 from optiml_magic.kernels.reading import Axis
-from optiml_magic.kernels.tree import Declare, If, Leave, Loop, Statement, Variable, walk
+from optiml_magic.kernels.tree import (
+    Declare,
+    Evaluate,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    Variable,
+    walk,
+)
 
 
 def texts(kernel: Kernel, call: Call) -> list[str]:
@@ -42,6 +51,13 @@ class Uniform:
         if axis is not None and axis.variable is not None:
             self.known.add(axis.variable)
         self.given = {*kernel.function.parameters} - {*effects.changed(body)}
+        self.around: dict[Statement, tuple[Statement, ...]] = {}
+        self._nest(body, ())
+
+    def _nest(self, statement: Statement, around: tuple[Statement, ...]) -> None:
+        self.around[statement] = around
+        for inner in statement.statements:
+            self._nest(inner, (*around, statement))
 
     def _counts(self, loop: Loop) -> Variable | None:
         """The counter of a loop around that is the same for all threads of a block."""
@@ -78,8 +94,25 @@ class Uniform:
     def _alike(self, variable: Variable, line: int) -> None:
         if variable in self.known or variable in self.given or variable.storage != "local":
             return
-        value = variable.value
-        if value is None or variable not in self.effects.lasting or variable.array:
+        if variable.array or variable.type.reference or variable in self.effects.lent:
             raise NotLegal(f"`{variable.name}` may differ from thread to thread", line)
-        self.known.add(variable)
-        self._all(every(value), line)
+        self.known.add(variable)  # as it is before each of its changes
+        if variable.value is not None:
+            self._all(every(variable.value), line)
+        for statement in self.around:
+            for expr in statement.expressions:
+                if variable in self.effects.changed(Evaluate(None, statement.line, expr)):
+                    self.reached(statement)
+                    self._all(every(expr), line)
+
+    def reached(self, statement: Statement) -> None:
+        """Raise NotLegal where not all threads come to a statement alike and as often."""
+        for outer in (*self.around[statement], statement):
+            if isinstance(outer, If | Loop):
+                for expr in outer.expressions:
+                    self._all(every(expr), outer.line)
+            if isinstance(outer, Loop):
+                for branch in walk(outer.body):
+                    leaves = (isinstance(s, Leave) for s in walk(branch))
+                    if isinstance(branch, If) and any(leaves):
+                        self._all(every(branch.test), branch.line)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.sections import Kind, sectioned, shared_sections
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
+#: In the order in which one kernel gets several: what a loop leaves alike is told by its text.
 _KINDS: tuple[tuple[Kind, str, float], ...] = (
-    ("alone", "a block shares what one of its threads did", 0.86),
-    ("columns", "threads that would have none share the columns of others", 0.8),
     ("rows", "lanes share the rows of a waiting block's threads", 0.6),
+    ("columns", "threads that would have none share the columns of others", 0.8),
+    ("alone", "a block shares what one of its threads did", 0.86),
+    ("alike", "a block shares what each of its threads did alike", 0.84),
 )
+_ALL = 0.88  # the chance of all of them: ours
 
 
 class ShareSections(KernelRule):
@@ -30,23 +34,41 @@ class ShareSections(KernelRule):
         "puts together through shared memory what each thread has. Where each thread walked along "
         "a row of its own, the lanes of a warp read elements that lie a row apart; a warp that "
         "shares a row reads neighbouring ones, and the block's warps share the rows. Where there "
-        "are fewer columns than threads, those that had none take a part of each."
+        "are fewer columns than threads, those that had none take a part of each. Where every "
+        "thread went through the same row with the same result, each takes a part of it instead."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         if not kernel.reading.barriers:
             return
-        refused = list[Refused]()
+        refused, sites = list[Refused](), list[Site]()
         for kind, does, prior in _KINDS:
             found = shared_sections(kernel, kind)
             if not found.counters:
                 refused += [Refused(r.reason, r.line) for r in found.refused]
                 continue
             names = ", ".join(dict.fromkeys(found.counters))
-            yield Site(
+            sites.append(Site(
                 kind, f"{does} over {names}", partial(sectioned, kernel, kind), prior,
                 Hypothesis(TIME, "lower", "no thread waits for one that works alone", (1.1, 32.0)),
                 ({"LANES": 8}, {}) if kind == "rows" else ({},),
                 () if found.exact else ("the order of additions",),
-            )  # fmt: skip
+            ))  # fmt: skip
+        if len(sites) > 1:
+            yield _joined(kernel, sites)
+        yield from sites
         yield from refused[:1]
+
+
+def _joined(kernel: Kernel, sites: Sequence[Site]) -> Site:
+    """All of them, one after the other."""
+    steps = [partial(sectioned, kind=kind) for kind, *_ in _KINDS if kind in {s.key for s in sites}]
+    arithmetic = dict.fromkeys(change for site in sites for change in site.arithmetic)
+    return replace(
+        sites[0],
+        key="all",
+        title="; ".join(site.title for site in sites),
+        apply=partial(in_turn, kernel, steps),
+        prior=_ALL,
+        arithmetic=tuple(arithmetic),
+    )

@@ -36,6 +36,7 @@ ALONE = "if (threadIdx.x == 0) { %s }"
 EACH = "for (int j = threadIdx.x; j < 64; j += blockDim.x) { %s }"
 DOWN = "for (int j = t; j < 20; j += 64) { %s }"
 COLUMN = "float s = 0; for (int k = 0; k < m; ++k) s += part[k] * a[k % n * 64 + j]; "
+EVERY = "float s = 0; for (int j = 0; j < m; ++j) %s "
 ROW = "float s = 0; for (int k = 0; k < m; ++k) s += a[j % n * 64 + k]; "
 
 
@@ -70,6 +71,20 @@ ROW = "float s = 0; for (int k = 0; k < m; ++k) s += a[j % n * 64 + k]; "
                "s = fmaxf(s, a[j % n * 64 + k]); part[j] = s;",
         EACH % (ROW + "part[j] = s;") + "\n__syncthreads();\n" + ALONE % "float s = 0; "
                "for (int j = 0; j < m; ++j) s += part[j]; total = s;",
+        "float mine = 0; if (i > 1) mine = 3; " + ALONE % "float s = 0; "
+        "for (int j = 0; j < m; ++j) s += part[j] * mine; total = s;",
+        EVERY % ("s = fmaxf(s, part[j]);") + "float q = 0; for (int j = 0; j < m; ++j) "
+        "q += expf(part[j] - s); if (t == 0) { total = q; most = s; }",
+        ("float b = part[0]; int w = 0; for (int j = 1; j < m; ++j) if (part[j] > b) "
+        "{ b = part[j]; w = j; } if (t == 1) { most = b; at = w; }"),
+        "for (int r = 0; r < 3; ++r) { " + EVERY % "s += part[j] * r;" +
+        " __syncthreads(); part[t] += s * s; __syncthreads(); }",
+        "if (i > 0) { " + EVERY % "s += part[j];" + " if (t == 0) total = s; }",
+        "float b = 1; while (b < 3) { b += 1; if (i > 1 && b > 2) break; } " + EVERY %
+        "s += part[j] * b;" + " out[i * 64 + t] = s; if (t == 2) most = s;",
+        EACH % (ROW + "part[j] = s;") + "\n__syncthreads();\n" + EVERY % "s = fmaxf(s, part[j]);" +
+        DOWN % "float q = 0; for (int k = 0; k < m; ++k) q += (part[k] - s) * a[k % n * 64 + j]; "
+        "out[i * 64 + j] = q;",
     ],
 )  # fmt: skip
 def test_sections_are_shared(body: str) -> None:
@@ -96,8 +111,11 @@ def test_sections_are_shared(body: str) -> None:
          "total = s;", "it asks which thread it is, line 12"),
         ("float mine = 0; " + ALONE % "for (int j = 0; j < m; ++j) mine += part[j]; total = mine;",
          "`mine` differs from thread to thread, line 12"),
-        ("float mine = 0; if (i > 1) mine = 3; " + ALONE % "float s = 0; for (int j = 0; j < m; ++j) "
-         "s += part[j] * mine; total = s;", "`mine` may differ from thread to thread, line 12"),
+        ("float mine = 0; if (t > 1) mine = 3; " + ALONE % "float s = 0; for (int j = 0; j < m; ++j) "
+         "s += part[j] * mine; total = s;", "it asks which thread it is, line 12"),
+        ("float mine = 0; float& its = mine; its = t; " + ALONE % "float s = 0; "
+         "for (int j = 0; j < m; ++j) s += part[j] * mine; total = s;",
+         "`mine` may differ from thread to thread, line 12"),
         ("if (c[i] + t < -40) return; " + ALONE % "float s = 0; for (int j = 0; j < m; ++j) s += part[j]; "
          "total = s;", "it asks which thread it is, line 12"),
         ("const float* p = a; " + ALONE % "float s = 0; for (int j = 0; j < m; ++j, ++p) s += *p; "
@@ -138,6 +156,30 @@ def test_a_barrier_stands_where_there_was_none() -> None:
 )  # fmt: skip
 def test_such_columns_stay(body: str, why: str) -> None:
     assert refused(sectioned(kernel_of(TEXT % body), "columns")) == why
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("float s = t; for (int j = 0; j < m; ++j) s = fmaxf(s, part[j]); out[i * 64 + t] = s;",
+         "it asks which thread it is, line 12"),
+        (EVERY % "s += part[j] * t;" + "out[i * 64 + t] = s;", "it asks which thread it is, line 12"),
+        ("if (t < 40) { " + EVERY % "s += part[j];" + " if (t == 0) total = s; }",
+         "it asks which thread it is, line 12"),
+        ("float b = 0; while (b < 3) { b += 1; if (t > 1 && b > 2) break; } " + EVERY %
+         "s += part[j] * b;" + " out[i * 64 + t] = s;", "it asks which thread it is, line 12"),
+        ("float b = part[t]; " + EVERY % "s += part[j] * b;" + " out[i * 64 + t] = s;",
+         "it asks which thread it is, line 12"),
+        ("if (c[i] + t < -40) return; " + EVERY % "s += part[j];" + " if (t == 0) total = s;",
+         "it asks which thread it is, line 12"),
+        (EVERY % "{ s += part[j]; out[i] = 1; }" + "if (t == 0) total = s;",
+         "it stores in the loop, line 12"),
+        ("float s = 0; for (int j = 0; j < 8; ++j) s += part[j]; if (t == 0) total = s;",
+         "no loop in it is worth sharing, line 12"),
+    ],
+)  # fmt: skip
+def test_such_rounds_are_not_alike(body: str, why: str) -> None:
+    assert refused(sectioned(kernel_of(TEXT % body), "alike")) == why
 
 
 def test_what_was_shared_and_where() -> None:
