@@ -91,17 +91,10 @@ class _Pair:
         swaps: dict[Node, Node] = {}
         alone = set[Variable]()
         for part in self.effects.inside(self.inner.node.body):
-            if isinstance(part, Name) and part.variable in self.own:
-                if part not in within:
-                    alone.add(part.variable)
-                elif part.variable is second:
-                    swaps[part] = text(run)
-                else:
-                    still = begin if first.type.base == "int" else f"({first.type.base})({begin})"
-                    swaps[part] = text(still)
-        if begin == "0":
-            for unit in self.joined:
-                self._without_nothing(unit, swaps)
+            if isinstance(part, Name) and part.variable in self.own and part not in within:
+                alone.add(part.variable)
+        for unit in self.joined:
+            self._join(unit, run, begin, swaps)
         lets = []
         by = f"({across})" if " " in across and not across.startswith("(") else across
         if first in alone:
@@ -115,6 +108,29 @@ class _Pair:
             + "\n".join([*lets, inside]) + "\n}"
         )  # fmt: skip
         return kernel.rewritten(edited(kernel.function.body, {self.outer.node: made}))
+
+    def _join(self, unit: Expr, run: str, begin: str, swaps: dict[Node, Node]) -> None:
+        """The run in the place of the second counter, the first one stands still."""
+        first, second = self.own
+        still = begin if first.type.base == "int" else f"({first.type.base})({begin})"
+        for part in every(unit):
+            if not isinstance(part, Name) or part.variable is None:
+                continue
+            if part.variable in self.own:
+                swaps[part] = text(run if part.variable is second else still)
+            elif (value := self._moving(part.variable)) is not None:
+                inner: dict[Node, Node] = {}
+                self._join(value, run, begin, inner)
+                swaps[part] = inner.get(value) or edited(value, inner)
+        if begin == "0":
+            self._without_nothing(unit, swaps)
+
+    def _moving(self, variable: Variable) -> Expr | None:
+        """What a local is made of, where a counter is in it."""
+        value = variable.value if variable in self.effects.lasting else None
+        inside = names([value]) if value is not None else frozenset()
+        moves = any(v in self.own or self._moving(v) is not None for v in inside)
+        return value if moves else None
 
     def _without_nothing(self, unit: Expr, swaps: dict[Node, Node]) -> None:
         """Leave out what the first counter, which stands still at 0, is multiplied with."""

@@ -116,3 +116,17 @@ def test_what_does_not_go_on_stays(old: str, new: str) -> None:
     reason, line = refused(unnested(kernel(text)))
     assert reason == "no loop goes on where the one inside of it has ended"
     assert line == 0
+
+
+def test_a_counter_in_a_local_of_the_round_stands_still_as_well() -> None:
+    text = GROUPS.replace(
+        "            int at = (item / g * g * e + c) * p + i;\n",
+        """\
+            int channel = c + 0 * i, mine = item / g * g * e + channel;
+            int at = mine * p + i;
+            float more = channel;
+""",
+    ).replace("/ sum + i;", "/ sum + i + more;")
+    made = applied(unnested(kernel(text)))
+    assert _loops(made) == 2
+    same(text, made, SHAPES, SIZES)
