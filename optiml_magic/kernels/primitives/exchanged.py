@@ -13,7 +13,6 @@ from functools import partial
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import builtin
 from optiml_magic.kernels.formulas import expression
-from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import exchanged as axes
 from optiml_magic.kernels.primitives.base import (
     Kernel,
@@ -23,10 +22,10 @@ from optiml_magic.kernels.primitives.base import (
     primitive,
     where_legal,
 )
-from optiml_magic.kernels.primitives.cutting import cut
+from optiml_magic.kernels.primitives.cutting import cut, uses
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.factors import Factored, operand, product
-from optiml_magic.kernels.primitives.grids import form_of, needed, needed_form, said_alike
+from optiml_magic.kernels.primitives.factors import Factored, operand
+from optiml_magic.kernels.primitives.grids import form_of, needed, needed_form
 from optiml_magic.kernels.primitives.limits import with_limits
 from optiml_magic.kernels.primitives.places import Place, placed
 from optiml_magic.kernels.primitives.pruned import pruned
@@ -48,7 +47,7 @@ def exchange_rows(kernel: Kernel, at: int = 0) -> Kernel:
     rows = needed_form(kernel, "y")
     if rows is None:
         raise NotLegal("its launch and its guards do not bound the outputs alike")
-    high = digits.words(rows)
+    high = digits.factored.spelled(rows)
     row, line, rest = map(kernel.fresh, ("row_of_block", "line", "plane"))
     swaps: dict[Node, Node] = placed(kernel, {"y": Place(f"(unsigned int){line}", width)})
     swaps |= digits.swaps(row, rest)
@@ -117,30 +116,17 @@ class _Digits:
     def __init__(self, kernel: Kernel, effects: Effects, at: int) -> None:
         if any(builtin(e) == "gridDim.z" for e in expressions(kernel.function.body)):
             raise NotLegal("its blocks are counted")
-        self.kernel, self.effects = kernel, effects
-        found = self.factored = Factored(kernel, effects, "z")
+        self.kernel = kernel
+        found = self.factored = Factored(kernel, effects, uses(kernel, "z").whole)
         whole = form_of(kernel.launch.grid[2].tree)
-        above = found.form(found.chain[-1])
-        left = whole.over(above) if whole is not None and above is not None else None
-        if whole is None or left is None:
-            raise NotLegal("its launch does not have as many blocks as their number has digits")
-        top = kernel.fresh("top")
-        found.atoms[top] = self.words(left)
-        found.chain.append(product(found.chain[-1], (top,)))
+        if whole is None:
+            raise NotLegal("how many outputs there are is not said by sizes alone")
+        found.close(whole)
         if at + 1 >= len(found.chain):
             raise NotLegal("the number of a block has fewer digits")
         self.at, self.extent = at, found.size(at, at + 1)
         others = (found.size(0, at), found.size(at + 1, len(found.chain) - 1))
         self.others = " * ".join(words for words in others if words != "1") or "1"
-
-    def words(self, form: Polynomial) -> str:
-        """A form in the words of the launch, as one operand."""
-        moved = self.effects.moved
-        names = [p.name for p in self.kernel.function.parameters if p.name not in moved]
-        words = expression(form, self.kernel.reading.symbols, names)
-        if words is None or not said_alike(self.kernel, form.symbols):
-            raise NotLegal("how many outputs there are is not said by sizes alone")
-        return operand(str(words))
 
     def swaps(self, row: str, rest: str) -> dict[Node, Node]:
         """What stands for each part of the number: ``rest`` holds the other digits."""

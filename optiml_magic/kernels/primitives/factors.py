@@ -7,16 +7,16 @@ digits lie between them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.kernels.expressions import Binary, Cast, Expr, Literal, Name
+from optiml_magic.kernels.formulas import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
-from optiml_magic.kernels.primitives.cutting import uses
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import form_of, said_alike
-from optiml_magic.kernels.primitives.places import axis_of, bare, tops
+from optiml_magic.kernels.primitives.places import bare, tops
 from optiml_magic.source.expressions import parse_expression
 
 _WORD = 4  # bytes that hold an index
@@ -32,17 +32,17 @@ class Cut:
 
 
 class Factored:
-    """Where a kernel takes the index of a thread along an axis apart, and by what.
+    """Where a kernel takes an index apart, and by what.
 
-    ``across`` are sizes of the lowest digits that are wanted as well. Raises NotLegal where the
-    index is not taken apart in one way.
+    ``whole`` is all that stands for it, such as the index of a thread along x. ``across`` are sizes
+    of the lowest digits that are wanted as well. Raises NotLegal where the index is not taken apart
+    in one way.
     """
 
     def __init__(
-        self, kernel: Kernel, effects: Effects, axis: str = "x", across: Factors = ()
+        self, kernel: Kernel, effects: Effects, whole: Collection[Expr], across: Factors = ()
     ) -> None:
-        self.old, self.effects, self.axis = kernel, effects, axis
-        self.whole = set(uses(kernel, axis).whole)
+        self.old, self.effects, self.whole = kernel, effects, frozenset(whole)
         self.atoms: dict[str, str] = {}  # how a size is spelled in the launch
         self.cuts: dict[Expr, Cut] = {}
         for top in tops(kernel.function.body):
@@ -70,7 +70,7 @@ class Factored:
         kind = self.old.reading.types.get(expr)
         if kind is not None and not (kind.integral and (kind.size or 0) >= _WORD):
             return None
-        if expr in self.whole or axis_of(self.old, expr) == self.axis:
+        if expr in self.whole:
             return Cut(())
         if isinstance(expr, Cast):
             return self.cut(expr.operand)
@@ -132,6 +132,25 @@ class Factored:
     def form(self, factors: Factors) -> Polynomial | None:
         """A product of sizes as a form."""
         return form_of(parse_expression(self.words(factors)).tree, self.old.reading.symbols)
+
+    def close(self, whole: Polynomial) -> None:
+        """Let the highest digit have an end: there are ``whole`` values of the index."""
+        above = self.form(self.chain[-1])
+        left = whole.over(above) if above is not None else None
+        if left is None:
+            raise NotLegal("there are not as many of an index as its digits have values")
+        top = self.old.fresh("top")
+        self.atoms[top] = self.spelled(left)
+        self.chain.append(product(self.chain[-1], (top,)))
+
+    def spelled(self, form: Polynomial) -> str:
+        """A form in the words of the launch, as one operand."""
+        moved = self.effects.moved
+        names = [p.name for p in self.old.function.parameters if p.name not in moved]
+        words = expression(form, self.old.reading.symbols, names)
+        if words is None or not said_alike(self.old, form.symbols):
+            raise NotLegal("how many outputs there are is not said by sizes alone")
+        return operand(str(words))
 
     def at(self, weight: Factors) -> int:
         """Where in the chain a product is."""

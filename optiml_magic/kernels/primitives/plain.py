@@ -6,7 +6,8 @@ what the threads of a block add up together one thread does in loops, tiles in s
 direct loads, a launch of whole blocks has a guard, one of more threads than work has as many,
 counters that trail others are computed, bits are counted at once, the element at a place that a
 loop keeps is kept with it, flags that rounds set are what these combine, a loop that leaves the
-kernel ends before, a counter stands alone in its test, and items a grid apart have a thread each.
+kernel ends before, a counter stands alone in its test, rounds that take their number apart have a
+counter for each part of it, and items a grid apart have a thread each.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from optiml_magic.kernels.primitives.bits import bits_at_once
 from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.collected import collected
+from optiml_magic.kernels.primitives.digit_loops import digit_loops
 from optiml_magic.kernels.primitives.fields import fields
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.remembered import remembered
@@ -42,5 +44,6 @@ PLAIN = (
     signalled,
     stopped,
     solved,
+    digit_loops,
     unstrided,
 )

@@ -13,6 +13,7 @@ from itertools import pairwise
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.cutting import uses
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.factors import Factored, Factors, product
 from optiml_magic.kernels.primitives.grids import form_of, needed, room
@@ -54,7 +55,7 @@ class _Unravelling:
     ) -> None:
         self.old, self.effects, self.items = kernel, effects, items
         self.bounded = True  # whether the digits say how many items there are
-        self.factored = Factored(kernel, effects, across=across)
+        self.factored = Factored(kernel, effects, uses(kernel, "x").whole, across)
         self.chain, self.across = self.factored.chain, across
         self.ends = self._axes()  # where each axis ends in the chain, and what is left begins
         self.top = len(self.ends)

@@ -13,7 +13,7 @@ def apply(text: str) -> str | None:
     found = _ONE.findall(text)
     if len(found) != 1 or len(LAUNCH.findall(text)) != 1 or int(found[0]) % 8:
         return None
-    wide = 32 if int(found[0]) > 32 else 8
+    wide = 32 if int(found[0]) > 32 and int(found[0]) % 32 == 0 else 8
     changed = with_threads(
         text,
         {
