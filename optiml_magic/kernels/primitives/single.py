@@ -7,7 +7,7 @@ with, so that whoever asks what an index is made of finds one answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -41,26 +41,16 @@ _DIVIDES = frozenset({"/", "%"})
 
 @primitive
 def single(kernel: Kernel) -> Kernel:
-    """The locals that take an index apart step by step as one for each step."""
-    return _each(kernel, _is_number, "no local takes an index apart step by step")
-
-
-@primitive
-def single_pointers(kernel: Kernel) -> Kernel:
-    """The pointers, parameters too, that statements of their own move as one for each place."""
-    return _each(kernel, _is_pointer, "no pointer goes to another place by itself")
-
-
-def _each(kernel: Kernel, suits: Callable[[Variable], bool], otherwise: str) -> Kernel:
+    """Locals that take an index apart step by step, and pointers that go on, one for each step."""
     made = kernel
-    while (more := _first(made, suits)) is not None:
+    while (more := _first(made)) is not None:
         made = more
     if made is kernel:
-        raise NotLegal(otherwise)
+        raise NotLegal("no local takes an index apart step by step")
     return made
 
 
-def _first(kernel: Kernel, suits: Callable[[Variable], bool]) -> Kernel | None:
+def _first(kernel: Kernel) -> Kernel | None:
     """The kernel with the first such variable as one for each of its values."""
     body, effects = kernel.function.body, Effects(kernel)
     for leaf in walk(body):
@@ -72,7 +62,8 @@ def _first(kernel: Kernel, suits: Callable[[Variable], bool]) -> Kernel | None:
             if isinstance(statement, Declare):
                 found += [(v, block.body[at + 1 :]) for v in statement.variables]
     for variable, rest in found:
-        if suits(variable) and (steps := _steps(kernel, effects, variable, rest)):
+        suits = _is_number(variable) or _is_pointer(variable)
+        if suits and (steps := _steps(kernel, effects, variable, rest)):
             return _made(kernel, variable, rest, steps)
     return None
 

@@ -11,7 +11,6 @@ from optiml_magic.kernels.primitives.cutting import block_names, tuned
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.grids import needed_form
 from optiml_magic.kernels.primitives.shaped import linear
-from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sized import divisors, sized
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.unravelled import unravelled
@@ -29,7 +28,7 @@ class IndexStrength(KernelRule):
     """``i / n`` and ``i % n`` of a thread's index become where it stands along y and x."""
 
     name = "index_strength"
-    before = (unstaged, bounded, unstrided, linear, in_full, single)
+    before = (unstaged, bounded, unstrided, linear, in_full)
     teaches = (
         "Every thread divided its index by a size to find its row and its column. The compiler "
         "does not know the size, so a division is some twenty instructions, more than the rest of "

@@ -12,10 +12,9 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kern
 from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
 from optiml_magic.kernels.primitives.grid_words import grid_in_words
 from optiml_magic.kernels.primitives.headed import headed
-from optiml_magic.kernels.primitives.renewed import renewed
 from optiml_magic.kernels.primitives.rowed import rowed
 from optiml_magic.kernels.primitives.scoped import scoped
-from optiml_magic.kernels.primitives.single import single_pointers
+from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.threaded import threaded
 from optiml_magic.kernels.primitives.unshadowed import unshadowed
 from optiml_magic.kernels.spelling import Unspelled
@@ -48,7 +47,7 @@ class Site:
     joined: tuple[str, ...] = ()
 
 
-_SHAPES = (unshadowed, scoped, renewed, single_pointers, headed, grid_in_words, threaded, rowed)
+_SHAPES = (unshadowed, scoped, single, headed, grid_in_words, threaded, rowed)
 
 
 class KernelRule(ABC):

@@ -22,7 +22,6 @@ from optiml_magic.kernels.primitives.jammed import (
     shared,
 )
 from optiml_magic.kernels.primitives.shaped import linear
-from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sizes import threads
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.unstrided import unstrided
@@ -42,7 +41,7 @@ class SeveralRows(KernelRule):
     """Padding, concatenation, masks, flips, resizing: what vectors along a row cannot take."""
 
     name = "several_rows"
-    before = (unstrided, linear, in_full, single, unravelled)
+    before = (unstrided, linear, in_full, unravelled)
     teaches = (
         "Each thread loaded one element and waited for it, and computed anew where it stands and "
         "what depends on its column alone. A thread that takes the same place of several rows "

@@ -33,7 +33,6 @@ from optiml_magic.kernels.primitives.jammed import (
     shared,
 )
 from optiml_magic.kernels.primitives.plain import PLAIN
-from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sizes import rounds, threads, value
 from optiml_magic.kernels.primitives.slides import may_slide
 from optiml_magic.kernels.primitives.strips import strip_mined
@@ -71,7 +70,7 @@ class ShareLoads(KernelRule):
     """A thread computes several neighbours of a stencil, or several filters of one image."""
 
     name = "share_loads"
-    before = (*PLAIN, in_full, by_numbers, single, unravelled, unclamped, in_register)
+    before = (*PLAIN, in_full, by_numbers, unravelled, unclamped, in_register)
     teaches = (
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "
         "for every neighbour whether it lies inside. A thread that computes several outputs along "

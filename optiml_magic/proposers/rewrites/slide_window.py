@@ -17,7 +17,6 @@ from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sizes import rounds, value
 from optiml_magic.kernels.primitives.slid import ITEMS, ROWS, down, extent_name, slid
 from optiml_magic.kernels.primitives.slid_planes import column, slid_planes, tall_name
@@ -40,7 +39,7 @@ class SlideWindow(KernelRule):
 
     name = "slide_window"
     before = (
-        *PLAIN, linear, planar, in_full, direct, branched, single, unravelled,
+        *PLAIN, linear, planar, in_full, direct, branched, unravelled,
         partial(unclamped, most=_LONGEST), in_register,
     )  # fmt: skip
     teaches = (

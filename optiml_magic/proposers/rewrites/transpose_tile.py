@@ -11,7 +11,6 @@ from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.transposed import Tile, turn
 from optiml_magic.kernels.primitives.turns import Turn
@@ -29,7 +28,7 @@ class TransposeTile(KernelRule):
     """Transposes, permuted copies and maps between such layouts."""
 
     name = "transpose_tile"
-    before = (*PLAIN, linear, planar, in_full, single, unravelled)
+    before = (*PLAIN, linear, planar, in_full, unravelled)
     teaches = (
         "Neighbouring elements of what is loaded were not neighbours in what is stored, so one of "
         "the two sides touched a sector for each lane. A block that loads a tile along one side "

@@ -17,7 +17,6 @@ from optiml_magic.kernels.primitives.items import WIDEST
 from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.neighbours import Neighbours
 from optiml_magic.kernels.primitives.shaped import linear
-from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sizes import threads
 from optiml_magic.kernels.primitives.spaced import spaced
 from optiml_magic.kernels.primitives.unstaged import unstaged
@@ -39,7 +38,7 @@ class VectoriseMap(KernelRule):
     """Element by element: activations, blends, copies, biases, one item of a few fields each."""
 
     name = "vectorise_map"
-    before = (unstaged, spaced, bounded, unstrided, linear, in_full, single, flat, written)
+    before = (unstaged, spaced, bounded, unstrided, linear, in_full, flat, written)
     teaches = (
         "Each thread loaded and stored one element of an array by an instruction of its own. A "
         "thread that takes several neighbours loads 16 bytes at once, so the same bytes need a "

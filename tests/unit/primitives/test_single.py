@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optiml_magic.kernels.primitives.single import single, single_pointers
+from optiml_magic.kernels.primitives.single import single
 
 from .running import same
 from .shapes import applied, kernel, refused
@@ -64,7 +64,7 @@ def test_what_changes_in_another_way_stays(body: str) -> None:
     ],
 )
 def test_a_pointer_that_moves_is_another_from_there_on(body: str) -> None:
-    made = applied(single_pointers(kernel(_KERNEL % body)))
+    made = applied(single(kernel(_KERNEL % body)))
     assert (
         " *a_2 = " in made.program.text
         or " *p_3 = " in made.program.text
@@ -85,4 +85,4 @@ def test_a_pointer_that_moves_is_another_from_there_on(body: str) -> None:
     ],
 )
 def test_a_pointer_that_moves_in_another_way_stays(body: str) -> None:
-    assert "no pointer" in refused(single_pointers(kernel(_KERNEL % body)))[0]
+    assert "no local takes" in refused(single(kernel(_KERNEL % body)))[0]
