@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from optiml_magic.kernels.editing import Swaps
 from optiml_magic.kernels.expressions import Binary, Call, Cast, Expr, Index, Literal, Name, Unary
 from optiml_magic.kernels.functions import ATOMICS
 from optiml_magic.kernels.polynomial import Polynomial
@@ -116,9 +117,9 @@ def updated(
             yield Refused(reason.reason, reason.line or found[0].line)
 
 
-def converted(kernel: Kernel, found: Updated, update: Update) -> str:
+def converted(kernel: Kernel, found: Updated, update: Update, swaps: Swaps | None = None) -> str:
     """The value of an update, as the type that the atomic function takes."""
-    shown = kernel.show(Evaluate(None, 0, update.value)).removesuffix(";")
+    shown = kernel.show(Evaluate(None, 0, update.value), swaps).removesuffix(";")
     loose = not isinstance(update.value, Name | Literal | Call | Index)
     own = kernel.reading.types.get(update.value)
     same = own is not None and own.name in (found.type.name, found.kind)

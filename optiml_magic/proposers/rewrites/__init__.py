@@ -19,6 +19,7 @@ from optiml_magic.proposers.rewrites.greatest_first import GreatestFirst
 from optiml_magic.proposers.rewrites.index_strength import IndexStrength
 from optiml_magic.proposers.rewrites.lend_lanes import LendLanes
 from optiml_magic.proposers.rewrites.look_ahead import LookAhead
+from optiml_magic.proposers.rewrites.merge_runs import MergeRuns
 from optiml_magic.proposers.rewrites.one_pass import OnePass
 from optiml_magic.proposers.rewrites.pad_shared import PadShared
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
@@ -66,6 +67,7 @@ REWRITES: tuple[Rewrite, ...] = (
     SlideWindow(),
     ShareLoads(),
     PrivateCounters(),
+    MergeRuns(),
     BlockSum(),
     ShareTable(),
     VectoriseMap(),

@@ -1,0 +1,63 @@
+"""Atomic operations of neighbouring items on one element, as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.direct import in_full
+from optiml_magic.kernels.primitives.runs import in_runs, runs
+from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.stopped import stopped
+from optiml_magic.kernels.primitives.unstrided import unstrided
+from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_ATOMICS = "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"
+
+
+class MergeRuns(KernelRule):
+    """Elements of a sparse matrix, edges of a graph: sorted by what they update."""
+
+    name = "merge_runs"
+    before = (stopped, unstrided, linear, in_full)
+    teaches = (
+        "Items that lie side by side often update the same element, where they are sorted by it: "
+        "the elements of a row of a sparse matrix, the edges into a node. An atomic operation each "
+        "is done one after the other. A thread that takes several neighbours adds them up in a "
+        "register for as long as the element stays the same, and updates it once for all of them; "
+        "all their loads are under way before that. Items in no order gain nothing by it."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        if not any(a.mode == "atomic" and not a.loops for a in kernel.reading.accesses):
+            return
+        refused = list[Refused]()
+        for axis, width in zip("yxz", (kernel.block[1], *kernel.block[::2]), strict=True):
+            if width is None or (axis != "x" and not _has(kernel, axis)):
+                continue
+            try:
+                found = runs(kernel, axis)
+            except NotLegal as reason:
+                refused.append(Refused(reason.reason, reason.line))
+                continue
+            arrays = ", ".join(one.array for one in found)
+            exact = all(one.exact for one in found)
+            yield Site(
+                axis,
+                f"add up what neighbours along {axis} update in {arrays}, one after the other",
+                partial(in_runs, kernel, axis),
+                0.84,
+                Hypothesis(_ATOMICS, "lower", "one operation for a run of items", (1.1, 32.0)),
+                tuple({"ITEMS": items} for items in (8, 16, 4)),
+                () if exact else ("the order of additions",),
+            )
+            return
+        yield from refused[:1]
+
+
+def _has(kernel: Kernel, axis: str) -> bool:
+    """Whether the launch has threads or blocks along an axis."""
+    names = {f"threadIdx.{axis}", f"blockIdx.{axis}"}
+    return bool(names & kernel.reading.symbols.table.keys())
