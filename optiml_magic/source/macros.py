@@ -1,9 +1,12 @@
-"""Macros of a text that stand for whole numbers, which its directives may name as its code does."""
+"""Whole numbers that a text names, which its directives may name as its code does.
+
+They are macros, and constants outside of all functions: ``const int N = 1 << 20;``.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
@@ -13,11 +16,49 @@ from optiml_magic.source.expressions import Expression, parse_expression
 from optiml_magic.source.lexer import Lexed
 
 _DEFINED = re.compile(r"([A-Za-z_]\w*)(?:[ \t]+(\S.*))?$", re.ASCII | re.DOTALL)
+_CONSTANTS = re.compile(
+    r"(?<![\w,(<])(?=[^;={]*\bconst(?:expr)?\b)"
+    r"(?:(?:static|inline|const|constexpr|__device__|__constant__)\s+)+"
+    r"(?:(?:unsigned|signed|int|long|short|size_t|u?int(?:8|16|32|64)_t|const)\s+)+"
+    r"(?P<names>[A-Za-z_]\w*\s*=[^;{}]*);",
+    re.ASCII,
+)
+_NAMED = re.compile(r"\s*([A-Za-z_]\w*)\s*=(.*)", re.ASCII | re.DOTALL)
+_DECLARED = r"\b(?:unsigned|int|long|short|char|bool|auto|float|double|\w+_t)\s+(?:const\s+)?{}\b"
 _D = TypeVar("_D", bound=Directive)
 
 
 def whole_numbers(lexed: Lexed) -> dict[str, int]:
     """Those that are defined once, wherever the text goes, with their values."""
+    found = _macros(lexed)
+    if "const" not in lexed.code:
+        return found
+    for name, value in _constants(lexed):
+        # A parameter or a local of that name may be another number.
+        alone = len(re.findall(_DECLARED.format(name), lexed.code)) < 2
+        if alone and name not in found:
+            try:
+                found[name] = parse_expression(value).evaluate(found)
+            except SourceError:
+                continue
+    return found
+
+
+def _constants(lexed: Lexed) -> Iterator[tuple[str, str]]:
+    """Names and values of constants that stand outside of all braces."""
+    outside, depth = list[str](), 0
+    for piece in re.split(r"([{}])", lexed.code):
+        depth += {"{": 1, "}": -1}.get(piece, 0)
+        outside.append(piece if not depth or piece in "{}" else re.sub(r"[^\n]", " ", piece))
+    for constants in _CONSTANTS.finditer("".join(outside)):
+        # The parts of a value in parentheses are none by themselves.
+        for part in re.split(r",(?![^()]*\))", constants["names"]):
+            named = _NAMED.match(part)
+            if named is not None:
+                yield named[1], named[2].strip()
+
+
+def _macros(lexed: Lexed) -> dict[str, int]:
     found: dict[str, int] = {}
     seen, depth = set[str](), 0
     for line in lexed.lines:

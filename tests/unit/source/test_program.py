@@ -311,3 +311,22 @@ def test_directives_know_the_whole_numbers_that_the_text_defines() -> None:
     assert str(first.repeat.count) == "32"
     assert str(program.scratch[0].count) == "n / 32"
     assert program.text == text
+
+
+@pytest.mark.parametrize(
+    ("text", "grid"),
+    [
+        ("const int N = 1 << 12;\n", "N=4096"),
+        ("static constexpr unsigned int M = 16, N = M * (2 + 1);\n", "N=48"),
+        ("#define M 3\nconst size_t N = M + 1;  // rows\n", "N=4"),
+        ("const int N = 4;\nvoid f() { const int M = 3; }\n", "N=4"),
+        ("namespace a { const int N = 3; }\n", "N"),
+        ("const int N = 4;\n__global__ void other(int N) {}\n", "N"),
+        ("const float N = 4;\n", "N"),
+        ("__global__ void other(const int* x, const int N = 3);\n", "N"),
+        ("const int N = f(3);\n", "N"),
+    ],
+)
+def test_they_know_its_constants_as_well(text: str, grid: str) -> None:
+    (launch,) = parse_program(f"{text}#pragma optiml launch k grid(N) block(32)\n").launches
+    assert str(launch.grid[0]) == grid.rpartition("=")[2]
