@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.runs import in_runs, runs
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.stopped import stopped
+from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -21,7 +22,7 @@ class MergeRuns(KernelRule):
     """Elements of a sparse matrix, edges of a graph: sorted by what they update."""
 
     name = "merge_runs"
-    before = (stopped, unstrided, linear, in_full)
+    before = (stopped, unstrided, linear, in_full, unravelled)
     teaches = (
         "Items that lie side by side often update the same element, where they are sorted by it: "
         "the elements of a row of a sparse matrix, the edges into a node. An atomic operation each "
