@@ -27,6 +27,7 @@ from optiml_magic.kernels.primitives.shares import (
     chosen,
     combined,
     joined,
+    number,
 )
 from optiml_magic.kernels.tree import Function
 from optiml_magic.kernels.types import CType
@@ -93,8 +94,8 @@ class Exchanges(Lockstep):
         where = np.where(holds, one.where, other.where)
         if isinstance(one, Known) and isinstance(other, Known):
             numbers = np.where(holds, one.numbers, other.numbers)
-            form = Choice(None, test, one.form, other.form)
-            return self._known(form, numbers, where)
+            ways = [self._shortest(v, m) for v, m in ((one, holds), (other, ~holds))]
+            return self._known(Choice(None, test, *ways), numbers, where)
         shares = [v for v in (one, other) if isinstance(v, Share)]
         if shares:
             first = self.share(one, shares[0].source)
@@ -109,6 +110,11 @@ class Exchanges(Lockstep):
         kinds = [v.kind for v in (one, other) if isinstance(v, Each)]
         return Each(choice, where, joined([one, other]), one.loads | other.loads,
                     kind=kinds[0] if kinds else None)  # fmt: skip
+
+    def _shortest(self, value: Known, mask: Mask) -> Expr:
+        """A number of these threads, which is spelled again in each round of a tree."""
+        only = None if self.apart else value.only(mask)
+        return value.form if only is None else number(only)
 
     def share(self, value: Value, source: Source) -> Share | None:
         """A value as parts of this source; None where it is none of it."""

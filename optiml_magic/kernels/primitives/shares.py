@@ -41,7 +41,9 @@ _OPERATORS: Mapping[str, Callable[[Numbers, Numbers], Numbers]] = {
     "||": lambda a, b: (a != 0) | (b != 0),
 }  # fmt: skip
 IDENTITIES = {"+": "0", "*": "1", "|": "0", "^": "0", "&": "-1"}
-IDEMPOTENT = frozenset({"min", "max", "&", "|"})
+#: What is kept of two parts by another comparison than their own: that of an extreme.
+ALONG = "along"
+IDEMPOTENT = frozenset({"min", "max", "&", "|", ALONG})
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +101,8 @@ class Source:
 
     ``name`` has the whole of its ``count`` parts in a program of one thread. All parts begin with
     the constant ``begun``; where it is empty, with something else. ``each`` is what a thread has as
-    its part where no loop has combined it.
+    its part where no loop has combined it. What goes along with an extreme ``follows`` that; it
+    ``grows`` where later rounds, or later threads, certainly have greater numbers.
     """
 
     name: str
@@ -111,6 +114,8 @@ class Source:
     each: Each | None = None
     words: str = ""
     dead: bool = False
+    follows: Source | None = None
+    grows: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -230,11 +230,7 @@ class Unshared(Ways):
                 raise NotLegal("the kernel may end in rounds that its threads share", inner.line)
         own = {v for s in walk(loop) for v in declared(s)}
         changed = {v for v in self.effects.changed(loop) if v not in own and v is not variable}
-        found = {
-            r.place: r
-            for r in self.kernel.reading.reductions
-            if axis.name in r.axes and not r.carried
-        }
+        found = {r.place: r for r in self.kernel.reading.reductions if axis.name in r.axes}
         swaps: dict[Node, Node] = {}
         self.env[variable] = Same(Name(None, variable.name, variable), self.all)
         old = {v: self.env.get(v) for v in changed}
@@ -252,7 +248,14 @@ class Unshared(Ways):
         if self.effects.kept(loop):
             raise NotLegal("its rounds keep an array", loop.line)
         for v in changed:
-            self._gathered(v, found.get(v.name), old[v], loop)
+            if v.name in found:
+                self._gathered(v, found[v.name], old[v], loop)
+        for r in found.values():
+            if r.carried:
+                changed -= {*self.gathered_along(axis, loop, r, old)}
+        for v in changed:
+            if v.name not in found:
+                raise NotLegal(f"`{v.name}` goes from round to round", loop.line)
         for access in self.effects.accesses(loop):
             if access.mode != "load":
                 self.stored(access.array)

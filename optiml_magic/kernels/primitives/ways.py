@@ -15,7 +15,7 @@ from optiml_magic.kernels.expressions import (
     Name,
     Unary,
 )
-from optiml_magic.kernels.primitives.apiece import Apiece
+from optiml_magic.kernels.primitives.along import Along, tied
 from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.primitives.halving import flat
 from optiml_magic.kernels.primitives.shares import (
@@ -45,7 +45,7 @@ from optiml_magic.kernels.tree import (
 NORMAL = {"<": "min", ">": "max"}
 
 
-class Ways(Apiece):
+class Ways(Along):
     """Branches, and what is certain behind them."""
 
     def _if(self, statement: If) -> Made:
@@ -55,6 +55,11 @@ class Ways(Apiece):
         chosen_ = self._selected(statement)
         if chosen_ is not None:
             return chosen_
+        if self.pair_selected(statement):
+            return ()
+        parted = _parted(statement)
+        if parted is not None:
+            return self._if(parted)
         rest: list[tuple[Expr, Value]] = []
         holds = before
         never = False
@@ -310,6 +315,16 @@ def alike(one: Value, other: Value) -> bool:
     if isinstance(one, Same) and isinstance(other, Same):
         return same and one.key == other.key
     return same
+
+
+def _parted(statement: If) -> If | None:
+    """``if (t < d) if (b > a) ...`` for ``if (t < d && b > a) ...``, which takes an extreme."""
+    match statement:
+        case If(test=Binary(op="&&", left=left, right=right), other=None):
+            inner = replace(statement, span=None, test=right)
+            if selection(inner) is not None or tied(right):
+                return replace(statement, span=None, test=left, then=inner)
+    return None
 
 
 def _conjuncts(test: Expr) -> Iterable[Expr]:

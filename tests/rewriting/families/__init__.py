@@ -26,6 +26,7 @@ from . import (
     owned,
     pairs,
     pixels,
+    places,
     planes,
     rows,
     scans,
@@ -70,4 +71,5 @@ FAMILIES = {
     "bounds": bounds.FAMILY,
     "longs": longs.FAMILY,
     "filters": filters.FAMILY,
+    "places": places.FAMILY,
 }
