@@ -1,4 +1,4 @@
-"""Blocks that find an extreme and its place: trees over pairs, which tell equals apart or not."""
+"""Blocks that find an extreme and its place: trees over pairs, which tell equals apart."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _taking(rng: Random, op: str, one: tuple[str, str], other: tuple[str, str], 
     opposite = _ORDERS[op][0]
     better = rng.choice([f"{w} {op} {v}", f"{v} {opposite} {w}"])
     tie = rng.choice([f"({w} == {v} && {by} < {at})", f"({v} == {w} && {at} > {by})"])
-    test = rng.choice([f"{better} || {tie}"] * 6 + [better, f"{better} || {tie.replace('<', '<=')}"])  # fmt: skip
+    test = rng.choice([f"{better} || {tie}"] * 7 + [f"{better} || {tie.replace('<', '<=')}"])  # fmt: skip
     taken = [f"{v} = {w};", f"{at} = {by};"]
     rng.shuffle(taken)
     return f"{names}if ({test}) {{ {' '.join(taken)} }}"

@@ -71,6 +71,23 @@ def test_every_tree_finds_one_place(name: str) -> None:
         assert end_of(text, after, ARRAYS, SIZES, OTHERS) == "same"
 
 
+#: Trees that do not ask which of two equals is the first.
+ANY = {
+    "halves": halves(f"if (v[t + d] > v[t]) {TAKE}"),
+    "one test": f"for (int d = 32; d > 0; d /= 2) {{ if (t < d && v[t + d] > v[t]) {TAKE} __syncthreads(); }}",
+    "by one thread": "if (t == 0) for (int d = 1; d < 64; ++d) if (v[d] > v[0]) { v[0] = v[d]; at[0] = at[d]; }",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ANY)
+def test_a_tree_that_takes_any_of_equals_finds_the_first(name: str) -> None:
+    text = f"{STORED}    {ANY[name]}\n{END}"
+    after = written(raised(kernel_of(text)))
+    assert "__shared__" not in after
+    apart = {**ARRAYS, "a": Array("f4", ("h", "w"), "order")}
+    assert end_of(text, after, apart, SIZES, OTHERS) == "same"
+
+
 #: One element a thread, a least one with another value beside its place, and a wide counter.
 KERNELS = {
     "an element a thread": HEAD + """\
@@ -112,7 +129,6 @@ def test_what_is_combined_is_the_same(name: str) -> None:
 
 #: Trees of which the place does not belong to the extreme, or is another one of several equals.
 WRONG = {
-    "any of equals": halves(f"if (v[t + d] > v[t]) {TAKE}"),
     "stops early": HALVES.replace("d > 0", "d > 1").replace("BRANCH", f"if ({FIRST}) {TAKE}"),
     "another place": halves("if (v[t + d] > v[t]) { v[t] = v[t + d]; at[t] = at[t]; }"),
     "no place": halves("if (v[t + d] > v[t]) { v[t] = v[t + d]; }"),
