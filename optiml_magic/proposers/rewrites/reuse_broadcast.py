@@ -26,6 +26,7 @@ from optiml_magic.kernels.primitives.precision import in_float
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.staged import stage
+from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.fast_functions import SAID
@@ -50,7 +51,7 @@ class ReuseBroadcast(KernelRule):
     """Bodies, charges, centres, samples: a round loads one of them, and each item meets it."""
 
     name = "reuse_broadcast"
-    before = (*PLAIN, linear, in_full, direct, branched, in_register, foreseen)
+    before = (*PLAIN, unbroken, linear, in_full, direct, branched, in_register, foreseen)
     teaches = (
         "All threads of a warp loaded the same element in each round, and used it for one item. A "
         "load takes as long as several additions, so the rounds waited for what all of them read. "

@@ -25,6 +25,7 @@ from optiml_magic.kernels.primitives.rows import others_load, rows
 from optiml_magic.kernels.primitives.scans import scanned
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
+from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
@@ -52,8 +53,8 @@ class RowToLanes(KernelRule):
 
     name = "row_to_lanes"
     before = (
-        *PLAIN, once_a_row, linear, planar, in_full, direct, branched, unclamped, in_register,
-        carried, grouped, unnested,
+        *PLAIN, unbroken, once_a_row, linear, planar, in_full, direct, branched, unclamped,
+        in_register, carried, grouped, unnested,
     )  # fmt: skip
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "

@@ -23,6 +23,7 @@ from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import rounds, working
 from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.taking import dealing
+from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.reading import Axis
@@ -47,7 +48,7 @@ class SplitReduction(KernelRule):
     """A thread a column, or an output, walks along an axis that is long, and there are few."""
 
     name = "split_reduction"
-    before = (*PLAIN, linear, planar, in_full, direct, branched, in_register, unnested)
+    before = (*PLAIN, unbroken, linear, planar, in_full, direct, branched, in_register, unnested)
     teaches = (
         "Neighbouring threads read neighbouring elements already, but there are far fewer threads "
         "than the chip holds, each with a long loop, so too few loads are on their way. Rows of "

@@ -24,6 +24,7 @@ from optiml_magic.kernels.primitives.staged import (
     slices,
     stage,
 )
+from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
@@ -39,7 +40,7 @@ class StageTile(KernelRule):
     """All pairs, tables and filters: what a round reads does not depend on the thread."""
 
     name = "stage_tile"
-    before = (unstaged, bounded, foreseen)
+    before = (unstaged, bounded, unbroken, foreseen)
     teaches = (
         "Each thread of a block read the same elements in each round, so a warp asked the caches "
         "for one element at a time. A block that brings the elements of the next rounds with "

@@ -30,6 +30,7 @@ from . import (
     planes,
     rows,
     scans,
+    searches,
     sections,
     several,
     shuffled,
@@ -72,4 +73,5 @@ FAMILIES = {
     "longs": longs.FAMILY,
     "filters": filters.FAMILY,
     "places": places.FAMILY,
+    "searches": searches.FAMILY,
 }
