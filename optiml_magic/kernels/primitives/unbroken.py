@@ -15,8 +15,9 @@ from optiml_magic.errors import SourceError
 from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.expressions import Call, Expr
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.effects import Effects, by_ones, loops_in
+from optiml_magic.kernels.primitives.ended import ended
 from optiml_magic.kernels.primitives.grids import form_of, needed, said_alike
 from optiml_magic.kernels.primitives.halving import flat
 from optiml_magic.kernels.primitives.items import is_plain
@@ -52,6 +53,7 @@ class _Search:
 @primitive
 def unbroken(kernel: Kernel) -> Kernel:
     """The kernel with its first such loop as one that finds the least counter."""
+    kernel = where_legal(ended, kernel)
     effects = Effects(kernel)
     found = [s for axis in kernel.axes().values() if (s := _search(axis, effects)) is not None]
     if not found:

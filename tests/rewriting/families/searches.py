@@ -29,10 +29,15 @@ def searched(rng: Random) -> Made:
         test = test.replace("b[j]", "d")
     found = given if left == "break" else f"out[i] = {begun.replace('m', 'i')} + 2; return;"
     found = f"{found} break;" if left == "break" else found
-    body = (
-        f"int at = {begun};\n{head} {{\n{local}if ({test}) {{ {found} }}\n}}\n"
-        f"out[i] = {rng.choice(['at', 'at', 'at + 1'])};"
-    )
+    search = f"{head} {{\n{local}if ({test}) {{ {found} }}\n}}\n"
+    form = rng.choice(["break", "break", "walked", "flag"])
+    if form == "walked":
+        test = test.replace("d", "b[j]") if local else test
+        search = f"{counter} j = 0;\nwhile (j < {end} && !({test})) j++;\nat = (int)j;\n"
+    elif form == "flag":
+        met = head.replace(f"j < {end}", f"j < {end} && !met")
+        search = f"bool met = false;\n{met} {{\n{local}if ({test}) {{ {given} met = true; }}\n}}\n"
+    body = f"int at = {begun};\n{search}out[i] = {rng.choice(['at', 'at', 'at + 1'])};"
     text = program(
         rng,
         "searched",

@@ -47,6 +47,10 @@ LOOPS = {
     "a flag": "bool met = false; for (int j = 0; j < w; j++) { if (b[j] < a[i]) { met = true; break; } } at = met;",
     "a store": "for (int j = 0; j < w; j++) { if (b[j] < a[i]) { o[i] = 7; at = 2; break; } }",
     "in another loop": "for (int n = 0; n < 2; ++n) { for (int j = 0; j < w; j++) { if (a[i * w + j] > n) { at += j; break; } } }",
+    "in the test": "int j = 0; while (j < w && a[i * w + j] <= 1.0f) j++; at = j;",
+    "in the head": "int j = 1; for (; j < w - 1 && b[j] < a[i]; ++j); at = j;",
+    "a flag in the test": "bool met = false; for (int j = 0; j < w && !met; ++j) { if (b[j] > a[i]) { at = j; met = true; } } if (met) at += 2;",
+    "a flag before the end": "int met = 0; for (int j = 0; !met && j < w; ++j) if (a[i * w + j] > 1.0f) met = 1; at = met;",
     "hinted": "\n    #pragma unroll 4\n    " + FIRST,
 }  # fmt: skip
 
@@ -74,6 +78,11 @@ WRONG = {
     "rows of another loop": "for (int r = 0; r < i; ++r) for (int j = 0; j < w; ++j) { if (a[r * w + j] > 1.0f) { at = j; break; } }",
     "a size that moves": "w -= i % 2; for (int j = 0; j < w; ++j) { if (b[j] > a[i]) { at = j; break; } }",
     "a function that waits": "for (int j = 0; j < w; ++j) { if (settled(b[j]) > a[i]) { at = j; break; } }",
+    "two counters": "int j = 0, k = 0; while (j < w && b[k] < a[i]) { j++; k++; } at = k;",
+    "a test beyond": "int j = 0; while (b[j] < a[i] && j < w) j++; at = j;",
+    "a flag that is set": "bool met = i % 2; for (int j = 0; j < w && !met; ++j) { if (b[j] > a[i]) { at = j; met = true; } }",
+    "a flag of all rows": "bool met = false; for (int r = 0; r < 2; ++r) for (int j = 0; j < w && !met; ++j) { if (b[j] > a[i] + r) { at += j; met = true; } }",
+    "a flag by the data": "bool met = false; for (int j = 0; j < w && !met; ++j) { if (b[j] > a[i]) { at = j; met = b[j] > 1.0f; } }",
     "backwards": "for (int j = w - 1; j >= 0; --j) { if (b[j] > a[i]) { at = j; break; } }",
     "a counter of outside": "int j; for (j = 0; j < w; ++j) { if (b[j] > a[i]) break; } at = j;",
     "a loop inside": "for (int j = 0; j < w; ++j) { float s = 0; for (int k = 0; k < 3; ++k) s += b[j]; if (s > a[i]) { at = j; break; } }",

@@ -1,0 +1,140 @@
+"""A loop whose test asks for more than its counter's end: that becomes a branch which ends it.
+
+``while (k < n && x[k] < t) k++;`` and ``for (j = 0; j < n && !met; ++j) if (...) met = true;`` are
+searches as one with a ``break`` is, and are written as that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from optiml_magic.kernels.editing import Node, edited, lines
+from optiml_magic.kernels.expressions import Assign, Binary, Expr, Literal, Name, Step, Unary, every
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.halving import flat
+from optiml_magic.kernels.primitives.mapped import joined_test, split_test
+from optiml_magic.kernels.tree import Blank, Block, Declare, Evaluate, If, Loop, Statement, Variable
+from optiml_magic.kernels.types import named
+
+
+@primitive
+def ended(kernel: Kernel) -> Kernel:
+    """The kernel with its first such loop as one that is left by ``break``."""
+    effects = Effects(kernel)
+    for loop in loops_in(kernel.function.body):
+        parts = [*split_test(loop.test, "&&")] if loop.test is not None else []
+        if len(parts) < 2 or loops_in(loop.body) or effects.changed(Evaluate(None, 0, loop.test)):
+            continue
+        made = _walked(kernel, effects, loop, parts) or _flagged(kernel, effects, loop, parts)
+        if made is not None:
+            return kernel.rewritten(edited(kernel.function.body, {loop: made}))
+    raise NotLegal("no loop asks for more than the end of its counter")
+
+
+def _walked(
+    kernel: Kernel, effects: Effects, loop: Loop, parts: Sequence[Expr]
+) -> tuple[Statement, ...] | None:
+    """A loop that does no more than to count up."""
+    own = [s for s in flat(loop.body) if not isinstance(s, Blank)]
+    match loop.kind, own, loop.before, loop.update:
+        case "while", [Evaluate(expression=counting)], None, None:
+            pass
+        case "for", [], None, Step() | Assign() as counting:
+            pass
+        case _:
+            return None
+    match parts[0], counting:
+        case (
+            Binary(op="<", left=Name(variable=Variable() as counter), right=end),
+            Step(op="++", target=Name(variable=counted)) | Assign(
+                op="+=", target=Name(variable=counted), value=Literal(value=1)),
+        ) if counted is counter and _steady(end, counter) and _plain(kernel, counter):  # fmt: skip
+            pass
+        case _:
+            return None
+    if counter.storage != "local" or effects.changed(loop).keys() != {counter}:
+        return None
+    at, last = kernel.fresh(counter.name), kernel.fresh("last")
+    swaps: dict[Node, Node] = {
+        e: Name(None, at)
+        for part in parts
+        for e in every(part)
+        if isinstance(e, Name) and e.variable is counter
+    }
+    bound, *rest = (kernel.show(Evaluate(None, 0, edited(p, swaps))).strip("; \n") for p in parts)
+    ends, kind = kernel.show(Evaluate(None, 0, end)).strip("; \n"), counter.type.base
+    return (
+        lines(f"{kind} {last} = {counter.name} < {ends} ? {ends} : {counter.name};"),
+        lines(
+            f"for ({kind} {at} = {counter.name}; {bound}; ++{at}) {{\n"
+            f"if (!({' && '.join(rest)})) {{\n{last} = {at};\nbreak;\n}}\n}}"
+        ),
+        lines(f"{counter.name} = {last};"),
+    )
+
+
+def _flagged(
+    kernel: Kernel, effects: Effects, loop: Loop, parts: Sequence[Expr]
+) -> tuple[Statement, ...] | None:
+    """A loop that goes on while a flag is not set, which its last branch sets."""
+    own = [s for s in flat(loop.body) if not isinstance(s, Blank)]
+    for at, part in enumerate(parts):
+        match part, own[-1:]:
+            case (
+                Unary(op="!", operand=Name(variable=Variable() as flag)),
+                [If(other=None, before=None, then=then) as branch],
+            ) if _unset(kernel, effects, loop, flag) and _sets(then, flag):
+                rest = [p for i, p in enumerate(parts) if i != at]
+                left = Block(None, branch.line, (*flat(then), lines("break;")))
+                swaps: dict[Node, Node] = {then: left, loop.test: joined_test(rest, "&&")}
+                return (edited(loop, swaps),)
+    return None
+
+
+def _unset(kernel: Kernel, effects: Effects, loop: Loop, flag: Variable) -> bool:
+    """Whether a flag is false before the loop, which alone asks for it until it is set."""
+    own = next((b for b in _blocks(kernel.function.body) if loop in b.body), None)
+    begun = flag.value is not None and getattr(flag.value, "value", None) in (0, False)
+    if own is None or not begun or not _plain(kernel, flag):
+        return False
+    declared = next((i for i, s in enumerate(own.body)
+                     if isinstance(s, Declare) and flag in s.variables), None)  # fmt: skip
+    between = own.body[declared + 1 : own.body.index(loop)] if declared is not None else (loop,)
+    names = [e for e in effects.inside(loop) if isinstance(e, Name) and e.variable is flag]
+    return len(names) == 2 and flag not in effects.changed(*between)
+
+
+def _sets(then: Statement, flag: Variable) -> bool:
+    return any(
+        isinstance(s, Evaluate)
+        and isinstance(s.expression, Assign)
+        and s.expression.op == "="
+        and isinstance(s.expression.target, Name)
+        and s.expression.target.variable is flag
+        and isinstance(s.expression.value, Literal)
+        and s.expression.value.value in (1, True)
+        for s in flat(then)
+    )
+
+
+def _blocks(statement: Statement) -> list[Block]:
+    inner = [b for s in statement.statements for b in _blocks(s)]
+    return [statement, *inner] if isinstance(statement, Block) else inner
+
+
+def _plain(kernel: Kernel, variable: Variable) -> bool:
+    """Whether a local is one whole number."""
+    kind = named(variable.type.base, kernel.unit.aliases)
+    other = variable.type.depth or variable.type.reference or variable.type.volatile
+    return not other and not variable.array and (kind.integral or kind.kind == "bool")
+
+
+def _steady(end: Expr, counter: Variable) -> bool:
+    """Whether an end is made of names and numbers, none of which is the counter."""
+    return all(
+        (isinstance(e, Name) and e.variable is not counter)
+        or (isinstance(e, Literal) and isinstance(e.value, int))
+        or (isinstance(e, Binary) and e.op in "+-*/")
+        for e in every(end)
+    )
