@@ -110,7 +110,8 @@ class Along(Apiece):
         best = next((v for v in old if v.name == reduction.place), None)
         extreme = self.env.get(best) if best is not None else None
         selection = selected(self.kernel, axis, loop, reduction, self.effects)
-        if not isinstance(extreme, Share) or isinstance(old[best], Share) or self.apart:
+        again = best is not None and isinstance(old[best], Share)
+        if not isinstance(extreme, Share) or again or self.apart:
             raise NotLegal(f"`{reduction.place}` is not followed", loop.line)
         given = _given(selection.branch)
         for variable in selection.carried:
@@ -137,7 +138,7 @@ class Along(Apiece):
             match statement:
                 case Declare(variables=variables) if all(v.value for v in variables):
                     self.quiet += 1
-                    self._declare(statement)
+                    self._step(statement)
                     self.quiet -= 1
                 case Evaluate(expression=Assign(op="=", target=target, value=value)):
                     if not isinstance(target, Name) and self.place(target) is None:

@@ -7,6 +7,7 @@ searches as one with a ``break`` is, and are written as that.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.expressions import Assign, Binary, Expr, Literal, Name, Step, Unary, every
@@ -23,8 +24,10 @@ def ended(kernel: Kernel) -> Kernel:
     """The kernel with its first such loop as one that is left by ``break``."""
     effects = Effects(kernel)
     for loop in loops_in(kernel.function.body):
-        parts = [*split_test(loop.test, "&&")] if loop.test is not None else []
-        if len(parts) < 2 or loops_in(loop.body) or effects.changed(Evaluate(None, 0, loop.test)):
+        if loop.test is None or loops_in(loop.body):
+            continue
+        parts = [*split_test(loop.test, "&&")]
+        if len(parts) < 2 or effects.changed(Evaluate(None, 0, loop.test)):
             continue
         made = _walked(kernel, effects, loop, parts) or _flagged(kernel, effects, loop, parts)
         if made is not None:
@@ -87,8 +90,9 @@ def _flagged(
             ) if _unset(kernel, effects, loop, flag) and _sets(then, flag):
                 rest = [p for i, p in enumerate(parts) if i != at]
                 left = Block(None, branch.line, (*flat(then), lines("break;")))
-                swaps: dict[Node, Node] = {then: left, loop.test: joined_test(rest, "&&")}
-                return (edited(loop, swaps),)
+                test = joined_test(rest, "&&")
+                body = edited(loop.body, {then: left})
+                return (replace(loop, span=None, head=None, test=test, body=body),)
     return None
 
 

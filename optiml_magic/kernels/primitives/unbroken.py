@@ -163,19 +163,20 @@ def _there(kernel: Kernel, axis: Axis, access: Access, moved: frozenset[str]) ->
         if by is None or by.symbols & {*ends} or not ranges.nonnegative(by):
             raise NotLegal(f"where in `{access.array}` it loads is not known", access.line)
         greatest, least = greatest.without([name]) + by * end, least.without([name])
-    facts, name = kernel.facts, passed(kernel, access.array)
+    facts, array = kernel.facts, passed(kernel, access.array)
     known = facts.arrays.get(access.array) if facts is not None else None
     size = access.element.size or 0
+    given = known is not None and known.role != "scratch" and array is not None
     whole = known is not None and known.nbytes == prod(known.shape) * size
-    if not ranges.nonnegative(least) or not whole or name is None or known.role == "scratch":
+    if not ranges.nonnegative(least) or not (given and whole):
         raise NotLegal(f"how far `{access.array}` goes is not known", access.line)
     try:
         spelled = Speller(symbols, {}).form
-        asked = [f"size({name}) >= {spelled(greatest + _ONE)}"]
+        asked = [f"size({array}) >= {spelled(greatest + _ONE)}"]
         asked += [f"{spelled(least)} >= 0"] if least.value is None else []
         conditions = [parse_expression(words) for words in asked]
         met = all(
-            said_alike(kernel, {*condition.names} - {name}) and measured(kernel, condition)
+            said_alike(kernel, {*condition.names} - {array}) and measured(kernel, condition)
             for condition in conditions
         )
     except (SourceError, Unspelled):
