@@ -2,8 +2,9 @@
 
 ``if (v[t + d] > v[t]) { v[t] = v[t + d]; at[t] = at[t + d]; }`` puts together what two threads have
 found. Of equals the thread that makes all rounds keeps the first one. So does a block that asks
-for the lesser place. One that does not ask keeps what the shape of its tree says, which changes
-with the number of its threads: any of its equals is as good to it.
+for the lesser place, and one that puts together one element a thread in their order. Another keeps
+what the shape of its tree says, which changes with the number of its threads: that the first one is
+kept instead is said as a change of the arithmetic.
 """
 
 from __future__ import annotations
@@ -87,6 +88,8 @@ class Along(Apiece):
         self._goes_along(best, along, _STRICT[op])
         if tie is not None:
             self._first_of_equals(best, along, tie)
+        elif not self._in_order(best):
+            self.equals = True
         for one_ in (best, *along):
             value = self.combined(one_.had, one_.given, one_.had.source.op, "")
             self.given_to(one_, value)
@@ -199,6 +202,18 @@ class Along(Apiece):
             if met and taken.had.source.grows:
                 return
         raise NotLegal("of equals it may keep another than the first", best.statement.line)
+
+    def _in_order(self, best: _Taken) -> bool:
+        """Whether what is kept of equals is certainly what an earlier thread found.
+
+        A thread that makes several rounds may have found a later one.
+        """
+        pairs = zip(best.had.parts, best.given.parts, self.mask, strict=True)
+        return best.had.source.each is not None and all(
+            had.bit_length() <= (given & -given).bit_length() - 1 or not given
+            for had, given, there in pairs
+            if there and had is not None and given is not None
+        )
 
     def _begin_pairs(self, source: Source, along: Sequence[Source], op: str) -> None:
         """A loop over threads that finds the extreme of their own values, and its place."""

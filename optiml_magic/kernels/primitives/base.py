@@ -58,7 +58,8 @@ class Kernel:
     """One kernel of a program under the one directive that launches it.
 
     ``behind`` is the one that is launched next, as the program was before any step. ``defines`` are
-    all macros from outside of the text; None where nobody knows them.
+    all macros from outside of the text; None where nobody knows them. ``arithmetic`` says what
+    steps have changed of its results, as ideas say it.
     """
 
     program: Program
@@ -67,6 +68,7 @@ class Kernel:
     chip: str = ""
     behind: Kernel | None = None
     defines: Mapping[str, str] | None = None
+    arithmetic: tuple[str, ...] = ()
 
     @cached_property
     def unit(self) -> Unit:

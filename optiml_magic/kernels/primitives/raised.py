@@ -37,6 +37,7 @@ from optiml_magic.source.expressions import Number, parse_expression
 
 _WIDTH = 256
 _MOST_FOUND = 64
+_EQUALS = "which of equals is kept"
 #: What became of kernels, since every rule asks anew at each node of a search.
 _FOUND: dict[tuple[str, ...], Kernel | Refused] = {}
 
@@ -68,7 +69,9 @@ def _raised(kernel: Kernel) -> Kernel:
         if name in TOLD or name.startswith("__threadfence"):
             raise NotLegal(f"`{name}` is not followed")
     apart = _adds_up(kernel)
-    found = _tidy(kernel, _followed(kernel, apart=apart))
+    body, equals = _followed(kernel, apart=apart)
+    kernel = replace(kernel, arithmetic=(*kernel.arithmetic, *([_EQUALS] * equals)))
+    found = _tidy(kernel, body)
     if apart:
         made = kernel.rewritten(found, launch=replace(kernel.launch, shared=None))
         return made.rewritten(_tidy(made, _within(made)))
@@ -147,7 +150,8 @@ def _with_facts(made: Kernel, facts: LaunchFacts | None, width: int) -> Kernel:
     return replace(made, facts=replace(facts, grid=grid, block=(width, 1, 1)))
 
 
-def _followed(kernel: Kernel, *, apart: bool) -> Block:
+def _followed(kernel: Kernel, *, apart: bool) -> tuple[Block, bool]:
+    """What is left for one thread, and whether it may keep another of equal extremes."""
     kept: set[Variable] = set()
     worded = False
     while True:
@@ -166,7 +170,7 @@ def _followed(kernel: Kernel, *, apart: bool) -> Block:
             raise NotLegal("its threads combine nothing")
         if not raising.stores:
             raise NotLegal("its blocks store nothing that is followed")
-        return body
+        return body, raising.equals
 
 
 def _tidy(kernel: Kernel, body: Block) -> Block:

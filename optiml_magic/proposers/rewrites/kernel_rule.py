@@ -94,7 +94,7 @@ class KernelRule(ABC):
             rationale=self.teaches,
             hypothesis=site.hypothesis,
             prior=site.prior,
-            arithmetic=site.arithmetic,
+            arithmetic=tuple(dict.fromkeys((*kernel.arithmetic, *site.arithmetic))),
             move=f"{self.name} {place} {site.key}",
             starts=points,
             launches=(kernel.launch.kernel or kernel.function.name, *site.joined),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.raised import raised
 from tests.present import drawn
 from tests.rewriting.writing import Array
@@ -63,7 +64,10 @@ SIZES, OTHERS = {"h": 5, "w": 150}, {"h": 2, "w": 7}
 @pytest.mark.parametrize("name", TREES)
 def test_every_tree_finds_one_place(name: str) -> None:
     text = f"{STORED}    {TREES[name]}\n{END}"
-    after = written(raised(kernel_of(text)))
+    made = raised(kernel_of(text))
+    assert isinstance(made, Kernel)
+    assert not made.arithmetic
+    after = written(made)
     body = after.partition("{")[2]
     assert "__shared__" not in body
     assert body.count("for (") == 1
@@ -82,7 +86,10 @@ ANY = {
 @pytest.mark.parametrize("name", ANY)
 def test_a_tree_that_takes_any_of_equals_finds_the_first(name: str) -> None:
     text = f"{STORED}    {ANY[name]}\n{END}"
-    after = written(raised(kernel_of(text)))
+    made = raised(kernel_of(text))
+    assert isinstance(made, Kernel)
+    assert made.arithmetic == ("which of equals is kept",)
+    after = written(made)
     assert "__shared__" not in after
     apart = {**ARRAYS, "a": Array("f4", ("h", "w"), "order")}
     assert end_of(text, after, apart, SIZES, OTHERS) == "same"
