@@ -86,8 +86,7 @@ def _split(kernel: Kernel, effects: Effects, axis: Axis) -> Kernel:
         low, high = factored.ends(part)
         words = factored.value(held, low, last if high is None else high)
         own = kernel.reading.types.get(expr)
-        same = own is None or own.name == kind
-        swaps[expr] = text(words if same else f"({own.name}){words}")
+        swaps[expr] = text(f"({own.name}){words}" if own and own.name != kind else words)
     heads = [
         f"for ({kind} {name} = 0; {name} < {factored.size(at, at + 1)}; ++{name})"
         for at, name in enumerate(names)
