@@ -13,6 +13,7 @@ from optiml_magic import chips, emulator
 from optiml_magic.devices.base import Array, Buffer, Case, Execution, Fault, Job
 from optiml_magic.devices.compare import compare, poison_like, same_bits
 from optiml_magic.devices.maps import digest
+from optiml_magic.devices.unfinished import unfinished
 from optiml_magic.errors import InternalError, MachineError
 from optiml_magic.model.build import Build
 from optiml_magic.model.counters import KernelCounters
@@ -90,8 +91,10 @@ class EmulatedDevice:
             printed = ""
             writer: Writer | None = None
             watched = _watched(resident, job)
-            for launch in job.plan.launches:
-                limits = self._limits(job, last=launch is job.plan.launches[-1])
+            launches = job.plan.launches
+            alone = unfinished(build.ptx, launches) if job.sample else (False,) * len(launches)
+            for launch, nobody_asks in zip(launches, alone, strict=True):
+                limits = self._limits(job, complete=not nobody_asks)
                 run = _launch(module, variables, launch, resident, scratch, job, limits)
                 hazards += run.hazards
                 printed += run.printed
@@ -136,8 +139,8 @@ class EmulatedDevice:
         self._resident.clear()
         self._modules.clear()
 
-    def _limits(self, job: Job, *, last: bool) -> emulator.Limits:
-        sample = emulator.Sample(job.sample, complete=not last) if job.sample else None
+    def _limits(self, job: Job, *, complete: bool) -> emulator.Limits:
+        sample = emulator.Sample(job.sample, complete=complete) if job.sample else None
         return emulator.Limits(
             job.instructions, os.cpu_count() or 1, job.order, sample, self._l2_bytes
         )
