@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from optiml_magic.kernels.editing import Node, lines, text
+from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Lambda
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
@@ -348,7 +348,10 @@ class _Jam:
             s: lines("continue;") for s in walk(body)
             if isinstance(s, Leave) and s.kind == "return"
         }  # fmt: skip
-        shown = self.old.show(replace(body, span=None), {**self.swaps, **edges.swaps, **leaves})
+        swaps = {**self.swaps, **edges.swaps, **leaves}
+        inner = {n: s for n, s in swaps.items() if not isinstance(s, Declare)}
+        swaps = {n: edited(s, inner) if isinstance(s, Declare) else s for n, s in swaps.items()}
+        shown = self.old.show(replace(body, span=None), swaps)
         return shown.removeprefix("{").removesuffix("}").strip("\n")
 
     def _launch(self) -> LaunchDirective:

@@ -62,7 +62,7 @@ class _Rows:
 def rowed(kernel: Kernel) -> Kernel:
     """A block a row, whose threads work alone, as threads along x and y below their bounds."""
     launch, effects = kernel.launch, Effects(kernel)
-    if len(launch.grid) > 2 or len(launch.block) > 1 or launch.shared is not None:
+    if len(launch.block) > 1 or launch.shared is not None:
         raise NotLegal("its launch does not have a block of one axis for each row")
     effects.straightforward()
     without_warps(kernel)
@@ -159,8 +159,7 @@ def _plane(kernel: Kernel, effects: Effects, rows: _Rows) -> Kernel:
         "blockDim.x": width,
         _THREAD: _COLUMN,
         "blockIdx.x": row,
-        "blockIdx.y": _place("blockIdx", "z"),
-        "gridDim.y": _place("gridDim", "z"),
+        **_others(kernel, effects),
         "threadIdx.y": Literal(None, "0u", 0),
         "blockDim.y": Literal(None, "1u", 1),
     }
@@ -180,7 +179,7 @@ def _plane(kernel: Kernel, effects: Effects, rows: _Rows) -> Kernel:
     blocks = (
         f"cdiv({rows.count}, {shape[0]})",
         f"cdiv({height}, {shape[1]})" if height is not None else str(grid[0]),
-        *map(str, grid[1:]),
+        *([" * ".join(f"({g})" for g in grid[1:])] if len(grid) > 2 else map(str, grid[1:])),
     )
     launch = replace(
         kernel.launch,
@@ -194,6 +193,25 @@ def _plane(kernel: Kernel, effects: Effects, rows: _Rows) -> Kernel:
         directives=[*with_limits(kernel, launch, lambda _: []), *some],
     )
     return replace(made, facts=_facts(kernel, wide, shape))
+
+
+def _others(kernel: Kernel, effects: Effects) -> dict[str, Node]:
+    """What blocks along y and z become: those along z, of which they are digits where both are."""
+    grid = kernel.launch.grid
+    if len(grid) < 3:
+        return {"blockIdx.y": _place("blockIdx", "z"), "gridDim.y": _place("gridDim", "z")}
+    count = height_of(kernel, effects, grid[1])
+    if count is None:
+        raise NotLegal(
+            "how many blocks there are along y its launch and the kernel do not say alike"
+        )
+    wide = f"({_UNSIGNED}){count}"
+    return {
+        "blockIdx.y": text(f"blockIdx.z % {wide}"),
+        "blockIdx.z": text(f"blockIdx.z / {wide}"),
+        "gridDim.y": text(wide),
+        "gridDim.z": text(f"gridDim.z / {wide}"),
+    }
 
 
 def _starts(expr: Expr) -> bool:
@@ -222,5 +240,6 @@ def _facts(kernel: Kernel, wide: int, shape: tuple[int, int]) -> LaunchFacts | N
     facts = kernel.facts
     if facts is None:
         return None
-    grid = (-(-wide // shape[0]), -(-facts.grid[0] // shape[1]), facts.grid[1])
+    blocks = facts.grid[1] * facts.grid[2]
+    grid = (-(-wide // shape[0]), -(-facts.grid[0] // shape[1]), blocks)
     return replace(facts, grid=grid, block=(*shape, 1))

@@ -67,6 +67,24 @@ def test_borders_are_compared_once(body: str, spelled: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "places",
+    [
+        "int x = X, y = Y, band = (Y) % 3;",
+        "int band = (Y) / 2, y = (Y), x = X;",
+        "int y = Y, first = threadIdx.x, x = X, band = first + y;",
+    ],
+)
+def test_places_and_what_comes_of_them_may_be_one_declaration(places: str) -> None:
+    body = "if (x < w && y < h) out[y * w + x] = (y > 0 ? a[(y - 1) * w + x] : band) * band;"
+    own = [line for line in PLANE.splitlines(keepends=True) if "int x =" not in line]
+    text = "".join(line for line in own if "int y =" not in line) % (places + body)
+    for axis in "XY":
+        low = axis.lower()
+        text = text.replace(axis, f"blockIdx.{low} * blockDim.{low} + threadIdx.{low}")
+    same(text, jam(kernel(text), FOUR), SHAPES, {"w": 21, "h": 19, "r": 1})
+
+
+@pytest.mark.parametrize(
     ("inner", "r"),
     [
         (("int px = min(max(x + dx, 0), w - 1), py = min(max(y + dy, 0), h - 1);\n"

@@ -48,6 +48,39 @@ def test_rows_and_columns(width: str, body: str) -> None:
     same(text, made, SHAPES, {"n": 70, "m": 9})
 
 
+PLANES = """\
+#pragma optiml launch k grid(m, h, d) block(n)
+__global__ void k(const float* a, float* out, int n, int m, int h) {
+    %s
+}
+"""
+PLACES = "int c = threadIdx.x, r = blockIdx.x, y = blockIdx.y, z = blockIdx.z; "
+EVERY = "((blockIdx.z * gridDim.y + blockIdx.y) * m + blockIdx.x) * n + threadIdx.x"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{PLACES} out[((z * h + y) * m + r) * n + c] = a[((z * h + y) * m + r) * n + c] + y;",
+        PLACES
+        + "float s = 0; for (int i = max(y - 1, 0); i < min(y + 2, h); ++i) s += "
+        + "a[((z * h + i) * m + r) * n + c]; out[((z * h + y) * m + r) * n + c] = s;",
+        f"out[{EVERY}] = gridDim.y * gridDim.z - blockIdx.z;",
+    ],
+)
+def test_a_block_for_each_pixel_of_several_images(body: str) -> None:
+    text = PLANES % body
+    made = rowed(kernel(text))
+    assert "grid(cdiv(n, 32), cdiv(m, 8), h * d)" in str(applied(made).launch)
+    shapes = {"a": ("d", "h", "m", "n"), "out": ("d", "h", "m", "n")}
+    same(text, made, shapes, {"n": 35, "m": 9, "h": 3, "d": 4})
+
+
+def test_how_many_blocks_lie_along_y_is_known() -> None:
+    text = (PLANES % f"out[{EVERY}] = 1;").replace("int m, int h)", "int m)")
+    assert "along y" in refused(rowed(kernel(text)))[0]
+
+
 def test_rows_that_the_kernel_has_no_name_for() -> None:
     text = ROWS.replace("grid(m)", "grid(size(out) / n)").replace(", int m)", ")")
     text %= (64, f"{STEPS} out[blockIdx.x * n + c] = a[blockIdx.x * n + c];")
