@@ -189,15 +189,17 @@ class Interior:
     def plain(self, form: Polynomial) -> Polynomial:
         """A form without what is only there for the borders."""
         for name in sorted(form.symbols & self.symbols.table.keys()):
-            symbol = self.symbols[name]
+            symbol, alone = self.symbols[name], Polynomial.symbol(name)
             if symbol.kind not in ("operation", "select") or not self.moving.varies(symbol):
                 continue
             by = form.coefficient(name)
             if by is None:
                 raise Undecided("it is not linear in what a border decides")
             digit = self.moving.digit(symbol)
+            if digit is None and self.moving.settled(symbol, self.known):
+                continue
             if digit is None:
-                form = form - by * Polynomial.symbol(name) + by * self._inner(symbol)
+                form = form - by * alone + by * self._inner(symbol)
             elif digit.several:
                 self._divides(digit, symbol.arguments[1])
                 if symbol.op == "%":

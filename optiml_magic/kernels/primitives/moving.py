@@ -8,7 +8,8 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.indices import Along, Undecided
-from optiml_magic.kernels.symbols import Symbol
+from optiml_magic.kernels.ranges import Ranges
+from optiml_magic.kernels.symbols import Condition, Symbol
 
 _PLACES = ("threadIdx", "blockIdx")
 
@@ -86,6 +87,16 @@ class Moving:
 
     def varies(self, symbol: Symbol) -> bool:
         return self.moves(Polynomial.symbol(symbol.name))
+
+    def settled(self, symbol: Symbol, known: Sequence[Condition]) -> bool:
+        """Whether a digit of another digit, of a group say, is the same for all items."""
+        if symbol.op not in ("/", "%") or not self.same(Polynomial.symbol(symbol.name)):
+            return False
+        top, by = symbol.arguments
+        if symbol.op == "%" and top.symbols & self.builtins:  # it goes around at a border
+            return False
+        least = Ranges(known, self.symbols).nonnegative(top)
+        return least and self.symbols.known(by) and not self.moves(by)
 
     def digit(self, symbol: Symbol) -> Along | None:
         """The axis whose index alone an operation takes apart, by what is the same for all."""

@@ -127,6 +127,34 @@ __global__ void k(const float* a, const float* f, float* out, int n, int m, int 
 """
 
 
+GROUPS = """\
+#pragma optiml launch k grid(cdiv(w, 8), cdiv(h, 4), n * m) block(8, 4)
+__global__ void k(const float* a, const float* f, float* out, int n, int m, int g, int w, int h) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    int image = blockIdx.z / m, filter = blockIdx.z % m;
+    if (x >= w || y >= h) return;
+    int group = filter / (m / g);
+    float s = 0.0f;
+    for (int i = -1; i <= 1; i++)
+        for (int j = -1; j <= 1; j++)
+            if (x + j >= 0 && x + j < w && y + i >= 0 && y + i < h)
+                s += a[((image * g + group) * h + y + i) * w + x + j] * f[filter * 9 + i * 3 + j + 4];
+    out[((image * m + filter) * h + y) * w + x] = s;
+}
+"""
+
+
+@pytest.mark.parametrize("several", [{"x": (4,)}, {"y": (4, 2)}, {"y": (2,), "x": (4,)}])
+def test_groups_of_filters_are_the_same_for_all_items_of_a_plane(
+    several: dict[str, tuple[int, ...]],
+) -> None:
+    made = jam(kernel(GROUPS), Several(several))
+    assert "z_index % m) / (m / g)" in applied(made).program.text
+    shapes = {"a": ("n", "g", "h", "w"), "f": ("9 * m",), "out": ("n", "m", "h", "w")}
+    same(GROUPS, made, shapes, {"w": 24, "h": 10, "n": 2, "m": 6, "g": 3})
+
+
 @pytest.mark.parametrize("m", [4, 3])
 def test_a_loop_that_is_the_same_for_all_items_stands_around_them(m: int) -> None:
     made = jam(kernel(LAYER), Several({"z": (2,), "y": (2, 4)}))
