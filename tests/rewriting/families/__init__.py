@@ -17,6 +17,7 @@ from . import (
     elements,
     filters,
     gathers,
+    layers,
     layouts,
     longs,
     maps,
@@ -74,4 +75,5 @@ FAMILIES = {
     "filters": filters.FAMILY,
     "places": places.FAMILY,
     "searches": searches.FAMILY,
+    "layers": layers.FAMILY,
 }
