@@ -11,6 +11,7 @@ from dataclasses import replace
 from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.editing import lines as written
 from optiml_magic.kernels.expressions import Assign, Binary, Choice, Expr, Index, Name, Step, every
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.flat import flat
@@ -43,15 +44,16 @@ def inlined(kernel: Kernel) -> Kernel:
     pair = paired(kernel)
     for step in _SHAPE:
         pair = pair.with_first(where_legal(step, pair.first))
-    return _Inlining(pair).kernel()
+    return Inlining(pair).kernel()
 
 
-class _Inlining:
+class Inlining:
     def __init__(self, pair: Pair) -> None:
         self.pair = pair
         self.first, self.second = pair.first, pair.second
         self.effects = Effects(self.first), Effects(self.second)
         self.items = mapped(self.first, self.effects[0])
+        self.whole, self.bound = self._all()
         self.store, self.at = self._stored()
         self.array = self.store.array
         self._check_array()
@@ -60,11 +62,18 @@ class _Inlining:
 
     # -- what makes it legal
 
-    def _stored(self) -> tuple[Access, Evaluate]:
-        """The one store of an item, and its statement."""
+    def _all(self) -> tuple[Polynomial, Polynomial]:
+        """The index of an item, and how many there are."""
+        return self.items.index, self.items.bound
+
+    def _check_work(self) -> None:
         for part in self.items.inside:
             for loop in loops_in(part):
                 raise NotLegal("whoever asks for an element would repeat a loop", loop.line)
+
+    def _stored(self) -> tuple[Access, Evaluate]:
+        """The one store of an item, and its statement."""
+        self._check_work()
         stores = [a for a in self.first.reading.accesses if a.mode != "load"]
         inside = [s for part in self.items.inside for s in walk(part)]
         if any(isinstance(s, Leave) and s.kind == "return" for s in inside):
@@ -75,7 +84,7 @@ class _Inlining:
         for statement in self.items.inside:
             if isinstance(statement, Evaluate) and statement.expression is store.node:
                 node = store.node
-                if isinstance(node, Assign) and node.op == "=" and store.index == self.items.index:
+                if isinstance(node, Assign) and node.op == "=" and store.index == self.whole:
                     return store, statement
         raise NotLegal("it does not always store an element of its item's index", store.line)
 
@@ -85,7 +94,7 @@ class _Inlining:
         if not self.pair.alone(self.array):
             raise NotLegal(f"`{self.array}` is asked for elsewhere", line)
         scratch = next(s for s in self.pair.program.scratch if s.name == self.array)
-        if form_of(scratch.count.tree) != self.items.bound:
+        if form_of(scratch.count.tree) != self.bound:
             raise NotLegal(f"not all of `{self.array}` is certain to be stored", line)
         if any(a.mode == "load" for a in touching(self.first, self.array)):
             raise NotLegal("it reads what it stores", line)
@@ -128,7 +137,7 @@ class _Inlining:
                     item = self.first.fresh(f"{self.array}_item", *taken)
                     taken.append(item)
                     known[form] = item
-                    made += self._computed(access, item)
+                    made += self._computed(statement, access, item)
                 inner[access.node] = text(known[form])
             new = edited(statement, inner)
             swaps[statement] = (written("\n".join(made)), replace(new, lead=None))
@@ -172,29 +181,38 @@ class _Inlining:
         heads = (s for s in walk(self.second.function.body) if isinstance(s, Loop | If))
         return any(statement is s.before for s in heads)
 
-    def _computed(self, access: Access, item: str) -> list[str]:
-        """The lines that compute one element into a local."""
+    def _computed(self, statement: Statement, access: Access, item: str) -> list[str]:  # noqa: ARG002
+        """The lines that compute one element into a local, for a statement that asks for it."""
         assert isinstance(access.node, Index)
-        items, store = self.items, self.store.node
-        assert isinstance(store, Assign)
+        items = self.items
         index = self.second.show(Evaluate(None, 0, access.node.index)).removesuffix(";")
         words = set(NAMES.findall(self.second.program.text))
         name = items.name
         later = set(NAMES.findall(self.second.show(self.second.function.body)))
         if name in later:
             name = self.first.fresh(f"{self.array}_at", *words)
-        swaps: dict[Node, Node] = dict.fromkeys(items.swaps, text(name))
-        swaps |= {e: text(name) for e in expressions(self.first.function.body)
-                  if isinstance(e, Name) and e.variable is items.holding is not None}  # fmt: skip
-        outside = [self.first.show(s) for s in items.outside if isinstance(s, Declare)]
+        head = f"const {items.words} {name} = {index};"
+        return self._lines(item, head, self._places(name))
+
+    def _places(self, name: str) -> dict[Node, Node]:
+        """What stands for the item's index, and for the local that holds it."""
+        items = self.items
+        own = [e for e in expressions(self.first.function.body) if isinstance(e, Name)]
+        named = [e for e in own if e.variable is items.holding is not None]
+        return dict.fromkeys((*items.swaps, *named), text(name))
+
+    def _lines(self, item: str, head: str, swaps: dict[Node, Node]) -> list[str]:
+        """What an item of the first kernel does, the places of which ``head`` says."""
+        store = self.store.node
+        assert isinstance(store, Assign)
+        outside = [self.first.show(s, swaps) for s in self.items.outside if isinstance(s, Declare)]
         inside = []
-        for statement in items.inside:
+        for statement in self.items.inside:
             if statement is self.at:
                 value = self.first.show(Evaluate(None, 0, store.value), swaps)
                 inside.append(f"{item} = {value}")
             else:
                 inside.append(self.first.show(statement, swaps))
-        head = f"const {items.words} {name} = {index};"
         return [f"{self.store.element.name} {item};", "{", head, *outside, *inside, "}"]
 
 

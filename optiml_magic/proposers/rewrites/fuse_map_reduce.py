@@ -1,4 +1,4 @@
-"""Maps before and after reductions: computed where they are asked for, or row by row."""
+"""Maps before reductions and stencils, or behind: computed where they are asked for."""
 
 from __future__ import annotations
 
@@ -8,25 +8,29 @@ from dataclasses import replace
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.fused import fused, fused_rows
 from optiml_magic.kernels.primitives.inlined import inlined
+from optiml_magic.kernels.primitives.inlined_planes import inlined_planes
 from optiml_magic.kernels.primitives.paired import rounds
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.read_once import ReadOnce
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
+from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 
 _EXPECTED = Hypothesis(TIME, "lower", "an array is neither written nor read", (1.2, 4.0))
-_LANES, _KEPT = RowToLanes(), ReadOnce()
+_LANES, _KEPT, _SHARED = RowToLanes(), ReadOnce(), ShareLoads()
 
 
 class FuseMapReduce(KernelRule):
-    """Squares and then their sums; a grey image and then its edges; norms, then what is scaled."""
+    """Squares, then their sums; a blurred image, then its edges; norms, then what is scaled."""
 
     name = "fuse_map_reduce"
     teaches = (
         "One launch computed an array, stored it, and the next one read it back. What is computed "
         "from a few elements costs less than a round trip through memory: the next launch computes "
-        "it where it asks for it. Where one of both reduces rows, the lanes that share a row do "
-        "for it what the other launch did, and what passes between them stays on the chip."
+        "it where it asks for it. Of an image whose neighbours it asks for, as one blur does after "
+        "another, a thread takes several pixels and computes once what these have in common. "
+        "Where one of both reduces rows, the lanes that share a row do for it what the other "
+        "launch did, and what passes between them stays on the chip."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
@@ -46,7 +50,12 @@ class FuseMapReduce(KernelRule):
             joined.append(last.launch.kernel or last.function.name)
         before, behind = ", ".join(joined[:-1]), tuple(joined[1:])
         if "rows" in ways:
-            for found in _by_rows(made, f"fuse {before} and {joined[-1]} by rows", arithmetic):
+            title = f"fuse {before} and {joined[-1]} by rows"
+            for found in _by_rules((_KEPT, _LANES), made, title, arithmetic):
+                yield found if isinstance(found, Refused) else replace(found, joined=behind)
+        elif "planes" in ways:
+            title = f"compute what {before} stored within {joined[-1]}"
+            for found in _by_rules((_SHARED,), made, title, arithmetic):
                 yield found if isinstance(found, Refused) else replace(found, joined=behind)
         elif "inline" in ways:
             title = f"compute what {before} stored within {joined[-1]}"
@@ -64,16 +73,22 @@ def _joined(kernel: Kernel) -> tuple[Kernel | Refused, str]:
     made = inlined(kernel)
     if isinstance(made, Kernel):
         return made, "inline"
+    planes = inlined_planes(kernel)
+    if isinstance(planes, Kernel):
+        return planes, "planes"
     by_rows = fused_rows(kernel)
     return (by_rows, "rows") if isinstance(by_rows, Kernel) else (made, "")
 
 
-def _by_rows(made: Kernel, title: str, arithmetic: tuple[str, ...]) -> Iterator[Site | Refused]:
-    """What is made, with lanes that share the rows, and keep them where they read them twice.
+def _by_rules(
+    rules: tuple[KernelRule, ...], made: Kernel, title: str, arithmetic: tuple[str, ...]
+) -> Iterator[Site | Refused]:
+    """What is made, with lanes that share its rows, and keep them where they read them twice.
 
-    Without lanes each thread would walk a row of its own.
+    Without lanes each thread would walk a row of its own. What neighbours would both compute, a
+    thread that takes both computes once.
     """
-    for rule in (_KEPT, _LANES):
+    for rule in rules:
         for site in rule.sites(rule.shaped(made)):
             if isinstance(site, Refused):
                 yield site

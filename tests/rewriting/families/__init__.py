@@ -26,6 +26,7 @@ from . import (
     neighbours,
     owned,
     pairs,
+    passes,
     pixels,
     places,
     planes,
@@ -76,4 +77,5 @@ FAMILIES = {
     "places": places.FAMILY,
     "searches": searches.FAMILY,
     "layers": layers.FAMILY,
+    "passes": passes.FAMILY,
 }

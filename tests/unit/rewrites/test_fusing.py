@@ -96,6 +96,39 @@ def test_a_reduction_and_what_is_around_it_is_one_kernel_of_lanes(compiles) -> N
     compiles(text)
 
 
+BLURS = """\
+#pragma optiml scratch t f4[h * w]
+#pragma optiml launch across grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
+#pragma optiml launch down grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
+__global__ void across(const float* a, float* t, int h, int w) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    float s = 0.0f;
+    for (int i = -2; i <= 2; i++) if (x + i >= 0 && x + i < w) s += a[y * w + x + i];
+    t[y * w + x] = s;
+}
+__global__ void down(const float* t, float* o, int h, int w) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    float s = 0.0f;
+    for (int i = -2; i <= 2; i++) if (y + i >= 0 && y + i < h) s += t[(y + i) * w + x];
+    o[y * w + x] = s;
+}
+"""
+
+
+def test_two_passes_over_an_image_are_one_of_several_pixels(compiles) -> None:
+    ideas, _ = asked(RULES["fuse_map_reduce"], BLURS)
+    assert ideas
+    for found in made(ideas):
+        assert "scratch" not in found.text
+        assert found.text.count("launch ") == 1
+        assert "ITEMS_" in found.text
+        compiles(found.text)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "reason", "line"),
     [
