@@ -24,6 +24,7 @@ from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import (
+    Block,
     Declare,
     Evaluate,
     If,
@@ -127,17 +128,25 @@ class Inlining:
     def kernel(self) -> Kernel:
         swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
         taken: list[str] = []
+        around = {s: b for b in walk(self.second.function.body) if isinstance(b, Block)
+                  for s in b.body}  # fmt: skip
+        before: dict[Block, dict[str, str]] = {}
         for statement, asked in self._asking():
             made: list[str] = []
             inner: dict[Node, Node] = {}
             known: dict[str, str] = {}
+            if statement in around:
+                known |= before.setdefault(around[statement], {})
             for access in asked:
                 form = str(access.index)
                 if access.index is None or form not in known:
                     item = self.first.fresh(f"{self.array}_item", *taken)
                     taken.append(item)
+                    self._check_copies(len(taken))
                     known[form] = item
                     made += self._computed(statement, access, item)
+                    if statement in around and self._lasts(access.index):
+                        before[around[statement]][form] = item
                 inner[access.node] = text(known[form])
             new = edited(statement, inner)
             swaps[statement] = (written("\n".join(made)), replace(new, lead=None))
@@ -145,6 +154,16 @@ class Inlining:
             swaps[statement] = self._outer(statement, swaps)
         body = self.second.show(edited(self.second.function.body, swaps))
         return self.pair.as_one(body.strip()[1:-1].strip("\n"), {self.array})
+
+    def _check_copies(self, count: int) -> None:
+        """Raise NotLegal where so many places that compute an element are too many."""
+
+    def _lasts(self, form: Polynomial | None) -> bool:
+        """Whether an index is the same for the statements behind as well, in the same block."""
+        symbols, plain = self.second.reading.symbols, ("scalar", "builtin", "counter", "operation")
+        if form is None or self.effects[1].moved:
+            return False
+        return all(symbols[name].kind in plain for name in symbols.inside(form))
 
     def _outer(
         self, branch: If, swaps: dict[Node, Node | tuple[Statement, ...] | None]

@@ -24,6 +24,7 @@ from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Declare, Statement, walk
 
 _MOST = 32  # rounds of an item that whoever asks for it repeats: ours
+_ALL = 128  # of them in the text of all who ask: ours
 
 
 @primitive
@@ -58,7 +59,7 @@ class _Planes(Inlining):
     def _check_work(self) -> None:
         """Raise NotLegal where an item is much work, or some items are left out."""
         first, axes = self.first, self.first.axes()
-        total = 0
+        total = 1
         for part in self.items.inside:
             for loop in loops_in(part):
                 inner = 1
@@ -69,6 +70,7 @@ class _Planes(Inlining):
             raise NotLegal(
                 "whoever asks for an element would repeat a long loop", first.function.line
             )
+        self.work = total
         for access in first.reading.accesses:
             if access.mode == "load":
                 continue
@@ -81,6 +83,10 @@ class _Planes(Inlining):
                     )
                     if not known:
                         raise NotLegal("some items of its plane are left out", access.line)
+
+    def _check_copies(self, count: int) -> None:
+        if count * self.work > _ALL:
+            raise NotLegal("too many places would compute an element", self.second.function.line)
 
     def _computed(self, statement: Statement, access: Access, item: str) -> list[str]:
         second = self.second

@@ -127,3 +127,17 @@ def test_rows_are_as_long_as_a_size() -> None:
     text = (CHAIN % (PLAIN, COLUMN)).replace("* w", "* (2 * w)").replace("x >= w", "x >= 2 * w")
     text = text.replace("cdiv(w,", "cdiv(2 * w,")
     assert "no size by itself" in refused(inlined_planes(_first(text)))[0]
+
+
+def test_what_statements_of_a_block_both_ask_for_is_computed_once() -> None:
+    two = "float u = t[y * w + x]; float v = t[y * w + x] * 2; out[y * w + x] = u - v;"
+    text = CHAIN % (PLAIN, two)
+    made = inlined_planes(_first(text))
+    assert applied(made).program.text.count("a[") == 1
+    same(text, made, SHAPES, {"h": 7, "w": 11})
+
+
+def test_elements_are_computed_in_a_few_places() -> None:
+    asked = " + ".join(f"t[(y + {i}) * w + x]" for i in range(26))
+    two = f"if (y + 26 < h) out[y * w + x] = {asked};"
+    assert "too many places" in refused(inlined_planes(_first(CHAIN % (ROW, two))))[0]
