@@ -57,9 +57,8 @@ class NotLegal(Exception):  # noqa: N818  # it says what happened
 class Kernel:
     """One kernel of a program under the one directive that launches it.
 
-    ``behind`` is the one that is launched next, as the program was before any step. ``defines`` are
-    all macros from outside of the text; None where nobody knows them. ``arithmetic`` says what
-    steps have changed of its results, as ideas say it.
+    ``behind`` is the one launched next, as the program was before any step. ``defines`` are macros
+    from outside of the text, None where nobody knows them; ``arithmetic`` what has other results.
     """
 
     program: Program

@@ -98,8 +98,7 @@ class Lockstep:
         self.effects = Effects(kernel)
         self.axes = kernel.axes()
         self.kept = frozenset(kept)  # locals that the program has, whatever is known of them
-        self.generic: set[str] = set()  # types that a function does not name
-        self.casts: dict[object, Each] = {}
+        self.generic, self.casts = set[str](), dict[object, Each]()  # types not named in a function
         self.added: list[Statement] = []  # the atomic operations of whole blocks
         self.left: Mask | None = None  # the threads that are gone
         self.stores = False
