@@ -1,7 +1,8 @@
 """The input kernel as its own oracle, where the task has no reference.
 
-It runs twice on each case, over two different poisons. What differs by more than rounding was not
-written, or not written the same way twice, and such an oracle is refused.
+It runs twice on each case, over two different poisons. What still holds the bits of both was not
+written, what differs by more than rounding was not written the same way twice, and such an oracle
+is refused.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from optiml_magic.problem import Instance
 from optiml_magic.problem.tolerance import tolerance
 from optiml_magic.verifiers.verify import judge
 
+_CHANCE = 4  # times as many elements as random bits make alike: ours
+
 
 def answered(
     device: Device,
@@ -35,7 +38,7 @@ def answered(
     """The instances with the kernel's own outputs as the wanted ones; a verdict where it faults."""
     found = []
     for instance, plan in plans:
-        readings = []
+        readings, left = [], list[dict[str, int]]()
         for poison in (1, 2):
             execution = device.execute(
                 build, Job(instance.case.key, plan, poison, False, instructions)
@@ -43,6 +46,7 @@ def answered(
             verdict = judge(execution, instance.condition)
             if not verdict.passed:
                 return verdict
+            left.append(dict(execution.unwritten))
             readings.append(
                 {
                     b.name: device.read(instance.case.key, b.name)
@@ -50,6 +54,8 @@ def answered(
                     if b.role != "input"
                 }
             )
+        for buffer in instance.case.buffers:
+            _written(buffer, min(held.get(buffer.name, 0) for held in left))
         buffers = tuple(
             _expecting(buffer, readings[0][buffer.name], readings[1][buffer.name], rtol, atol)
             if buffer.role != "input"
@@ -58,6 +64,13 @@ def answered(
         )
         found.append(replace(instance, case=replace(instance.case, buffers=buffers)))
     return tuple(found)
+
+
+def _written(buffer: Buffer, left: int) -> None:
+    """Raise OracleError where more elements hold their poison than chance has the kernel write."""
+    array = buffer.array
+    if left > _CHANCE * array.size / 2.0 ** min(8 * array.dtype.itemsize, 64):
+        raise _refused(buffer.name, left, "")
 
 
 def _expecting(
@@ -69,10 +82,13 @@ def _expecting(
     check = compare(buffer.name, two, wide, limits, None)
     if check.wrong:
         index = ", ".join(map(str, check.first_index))
-        raise OracleError(
-            f"the input kernel leaves {check.wrong} elements of `{buffer.name}` "
-            f"unwritten or different from run to run, first [{index}], so it cannot be the oracle",
-            fix=f"give a reference, or say what `{buffer.name}` holds before: "
-            f"#pragma optiml init({buffer.name}) = 0",
-        )
+        raise _refused(buffer.name, check.wrong, f" or different from run to run, first [{index}]")
     return replace(buffer, expected=wide, tolerance=limits)
+
+
+def _refused(name: str, count: int, more: str) -> OracleError:
+    return OracleError(
+        f"the input kernel leaves {count} elements of `{name}` unwritten{more}, "
+        "so it cannot be the oracle",
+        fix=f"give a reference, or say what `{name}` holds before: #pragma optiml init({name}) = 0",
+    )

@@ -1,0 +1,40 @@
+"""The input kernel as its own oracle: one element that it leaves unwritten is seen, whichever."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from optiml_magic.errors import OracleError
+from optiml_magic.model.task import Task
+from optiml_magic.optimize import evaluate_once
+from optiml_magic.settings import resolve
+
+TEXT = """\
+#pragma optiml launch copy grid(1) block(64)
+__global__ void copy(const {kind}* x, {kind}* out) {{
+    if (threadIdx.x != {left}) out[threadIdx.x] = x[threadIdx.x];
+}}
+"""
+SETTINGS = {"device": "emulated:h200", "verify_seeds": 1}
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("float", "f4"), ("double", "f8"), ("int", "i4")])
+@pytest.mark.parametrize("left", [0, 1, 2, 3, 5, 8, 13, 21, 34, 63])
+def test_an_element_that_holds_what_was_there_is_unwritten(
+    kind: str, dtype: str, left: int
+) -> None:
+    x = np.arange(64).astype(dtype)
+    task = Task(
+        TEXT.format(kind=kind, left=left), inputs={"x": x}, outputs={"out": f"{dtype}[64]"}
+    )
+    with pytest.raises(OracleError, match="1 elements of `out` unwritten"):
+        evaluate_once(task, resolve(SETTINGS), counters=False)
+
+
+def test_all_bytes_are_written_though_some_are_what_was_there() -> None:
+    text = TEXT.format(kind="unsigned char", left=64)
+    x = np.arange(64, dtype=np.uint8)
+    task = Task(text, inputs={"x": x}, outputs={"out": "u1[64]"})
+    verdict = evaluate_once(task, resolve(SETTINGS), counters=False).evaluation.verdict
+    assert verdict.passed, verdict
