@@ -84,6 +84,12 @@ def _finding(
                 metric="l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
                 factor=(2.0, 1024.0),
             ),
+            Action(
+                "Where items are sorted by it, let a thread add up those of one address.",
+                rewrite="merge_runs" if space == "global" else "",
+                metric="l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
+                factor=(1.1, 32.0),
+            ),
         ),
         gain=(1.0, min(8.0, saved(share))),
         reason="one addition for many in place of many in turn",

@@ -25,9 +25,7 @@ def test_an_element_that_holds_what_was_there_is_unwritten(
     kind: str, dtype: str, left: int
 ) -> None:
     x = np.arange(64).astype(dtype)
-    task = Task(
-        TEXT.format(kind=kind, left=left), inputs={"x": x}, outputs={"out": f"{dtype}[64]"}
-    )
+    task = Task(TEXT.format(kind=kind, left=left), inputs={"x": x}, outputs={"out": f"{dtype}[64]"})
     with pytest.raises(OracleError, match="1 elements of `out` unwritten"):
         evaluate_once(task, resolve(SETTINGS), counters=False)
 
