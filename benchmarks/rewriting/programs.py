@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -46,9 +47,11 @@ ORIGINS = {
     "originals": "tests/twins/originals",
     "twins": "twins of these (tests/twins), each form once at least",
     "foreign": "benchmarks/rewriting/foreign, as people of many fields write them",
+    "newcomers": "benchmarks/results/newcomers-h200.jsonl, as people new to CUDA write them",
     "drawn": "drawn at random by tests/rewriting, three of each kind",
 }
 FOREIGN = Path(__file__).parent / "foreign"
+NEWCOMERS = ROOT / "benchmarks" / "results" / "newcomers-h200.jsonl"
 _DRAWN = 3
 
 
@@ -84,6 +87,7 @@ def listed() -> list[Listed]:
         map(_original, ORIGINALS),
         _twins(),
         _foreign(),
+        _newcomers(),
         _drawn(),
     )
     return [one for turn in turns for one in turn if one is not None]
@@ -134,6 +138,14 @@ def _foreign() -> Iterator[Listed]:
     for file in sorted(FOREIGN.glob("*/tasks.py")):
         for each in named(file.parent).items():
             yield _given("foreign", "full", *each)
+
+
+def _newcomers() -> Iterator[Listed]:
+    for line in NEWCOMERS.read_text().splitlines():
+        row = json.loads(line)
+        held: dict[str, Any] = {}
+        exec(row["source"], held)  # what was measured, as it is kept
+        yield _given("newcomers", "full", row["task"], held["task"])
 
 
 def _drawn() -> Iterator[Listed]:

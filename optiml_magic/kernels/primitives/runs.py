@@ -32,15 +32,13 @@ def in_runs(kernel: Kernel, axis: str, items: int = 8) -> Kernel:
     """Threads that take several items along an axis of the launch, and add up their updates."""
     kernel = kernel.settled()
     found = runs(kernel, axis)
-    count = needed(kernel, axis)
-    if count is None:
-        raise NotLegal("how many of its threads do something is not certain")
+    count, width = needed(kernel, axis), kernel.block["xyz".index(axis)]
+    assert count is not None
+    assert width is not None
     at, name = "xyz".index(axis), kernel.fresh("ITEMS")
     first, more = kernel.fresh("first"), kernel.fresh("more")
     wide = any(is_wide(kernel, e) for e in uses(kernel, axis).whole)
     kind = "long long" if wide else "unsigned int"
-    width = kernel.block[at]
-    assert width is not None
     swaps: dict[Node, Node] = dict(placed(kernel, {axis: Place(f"({first} + {more})", width)}))
     for statement in walk(kernel.function.body):
         if isinstance(statement, Leave) and statement.kind == "return":
@@ -116,6 +114,8 @@ def runs(kernel: Kernel, axis: str) -> tuple[Updated, ...]:
             found.append(one)
     if not found:
         raise NotLegal("no data say which element an item updates")
+    if needed(kernel, axis) is None:
+        raise NotLegal("how many of its threads do something is not certain")
     return tuple(found)
 
 
