@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from optiml_magic.kernels.expressions import Call, Expr, Name, builtin, every
+from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.places import code, reached
@@ -19,6 +21,8 @@ from optiml_magic.kernels.tree import (
     Variable,
     walk,
 )
+
+_EACH = re.compile(rf"\batomic[A-Z]|\bclock|{LANES.pattern}")
 
 
 def texts(kernel: Kernel, call: Call) -> list[str]:
@@ -98,12 +102,19 @@ class Uniform:
             raise NotLegal(f"`{variable.name}` may differ from thread to thread", line)
         self.known.add(variable)  # as it is before each of its changes
         if variable.value is not None:
-            self._all(every(variable.value), line)
+            self._given(variable.value, line)
         for statement in self.around:
             for expr in statement.expressions:
                 if variable in self.effects.changed(Evaluate(None, statement.line, expr)):
                     self.reached(statement)
-                    self._all(every(expr), line)
+                    self._given(expr, line)
+
+    def _given(self, value: Expr, line: int) -> None:
+        """Raise NotLegal where what a local is given may be another value for each thread."""
+        for expr in every(value):
+            if isinstance(expr, Call) and any(map(_EACH.search, texts(self.kernel, expr))):
+                raise NotLegal(f"`{expr.function}` may tell each thread another value", line)
+        self._all(every(value), line)
 
     def reached(self, statement: Statement) -> None:
         """Raise NotLegal where not all threads come to a statement alike and as often."""
