@@ -25,7 +25,7 @@ def digit_loops(kernel: Kernel) -> Kernel:
     """The kernel where every such loop is several."""
     made = _once(kernel)
     if made is None:
-        raise NotLegal("no loop takes the number of its round apart")
+        raise NotLegal("no loop takes its counter apart")
     while (more := _once(made)) is not None:
         made = more
     return made

@@ -8,7 +8,17 @@ from dataclasses import replace
 from functools import cached_property
 
 from optiml_magic.kernels.changes import Change, changes
-from optiml_magic.kernels.expressions import Assign, Binary, Call, Expr, Lambda, Name, Unary, every
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Expr,
+    Lambda,
+    Name,
+    Unary,
+    Unread,
+    every,
+)
 from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.loops import test_of
 from optiml_magic.kernels.polynomial import Polynomial
@@ -107,12 +117,12 @@ class Effects:
 
     @cached_property
     def lent(self) -> frozenset[Variable]:
-        """The locals that an address, a reference or a lambda leads to as well."""
+        """The locals that an address, a reference, a lambda or a part not read leads to as well."""
         body = self.kernel.function.body
         declared = (v for s in walk(body) if isinstance(s, Declare) for v in s.variables)
         bound = [v.value for v in declared if v.type.reference and v.value is not None]
-        taken = (e for e in expressions(body) if isinstance(e, Lambda | Unary))
-        return names([*bound, *(e for e in taken if isinstance(e, Lambda) or e.op == "&")])
+        taken = (e for e in expressions(body) if isinstance(e, Lambda | Unary | Unread))
+        return names([*bound, *(e for e in taken if not isinstance(e, Unary) or e.op == "&")])
 
     def inside(self, statement: Statement) -> frozenset[Expr]:
         """All expressions of a statement and of those in it."""

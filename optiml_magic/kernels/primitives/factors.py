@@ -138,7 +138,7 @@ class Factored:
         above = self.form(self.chain[-1])
         left = whole.over(above) if above is not None else None
         if left is None:
-            raise NotLegal("there are not as many of an index as its digits have values")
+            raise NotLegal("the index has more values, or fewer, than its digits")
         top = self.old.fresh("top")
         self.atoms[top] = self.spelled(left)
         self.chain.append(product(self.chain[-1], (top,)))

@@ -39,7 +39,7 @@ class _Planes(Inlining):
         first, size = self.first, self.items.bound
         names = size.symbols
         if len(names) != 1 or size != Polynomial.symbol(*names):
-            raise NotLegal("how long its rows are is no size by itself", first.function.line)
+            raise NotLegal("the length of its rows is not a single size", first.function.line)
         (self.size,) = names
         found, height = uses(first, "y"), needed_form(first, "y")
         apart = bool(found.parts or found.strides) or len(first.launch.block) != 2
@@ -92,7 +92,7 @@ class _Planes(Inlining):
         second = self.second
         row = access.index.coefficient(self.size) if access.index is not None else None
         if access.index is None or row is None:
-            raise NotLegal(f"in which row of `{self.array}` it is is not read", access.line)
+            raise NotLegal(f"the row of `{self.array}` that it asks for is not known", access.line)
         size = Polynomial.symbol(self.size)
         column = access.index - row * size
         if not Ranges(access.guard, second.reading.symbols).within(column, size):
@@ -101,7 +101,9 @@ class _Planes(Inlining):
         try:
             spelled = [speller.form(speller.local(form)) for form in (row, column)]
         except Unspelled as reason:
-            raise NotLegal(f"where it is is not spelled: {reason}", access.line) from reason
+            raise NotLegal(
+                f"the place it asks for cannot be written: {reason}", access.line
+            ) from reason
         line, place = f"{item}_y", f"{item}_x"
         head = f"const int {line} = {spelled[0]};\nconst {self.items.words} {place} = {spelled[1]};"
         swaps: dict[Node, Node] = {e: text(self._typed(e, line)) for e in self.rows}

@@ -68,6 +68,16 @@ def elements(kernel: Kernel) -> tuple[Expression, ...]:
     rank = max(k + 1 for k, extent in enumerate(kernel.block) if extent != 1 or not k)
     if None in kernel.block or len(kernel.launch.grid) > max(rank, 2):
         raise NotLegal("its grid has more axes than its blocks")
+    check_alone(kernel)
+    counts = [needed(kernel, axis) or launched(kernel, axis) for axis in "xyz"[:rank]]
+    found = tuple(count for count in counts if count is not None)
+    if len(found) < rank:
+        raise NotLegal("how many of its threads do something is not certain")
+    return found
+
+
+def check_alone(kernel: Kernel) -> None:
+    """Raise NotLegal where a thread may not do the work of others after its own."""
     Effects(kernel).straightforward()
     if kernel.launch.shared is not None:
         raise NotLegal("it has dynamic shared memory")
@@ -86,11 +96,6 @@ def elements(kernel: Kernel) -> tuple[Expression, ...]:
             raise NotLegal(f"`{variable.name}` changes", variable.line)
     if any(uses(kernel, axis).strides for axis in "xyz"):
         raise NotLegal("its threads take elements a grid apart as it is")
-    counts = [needed(kernel, axis) or launched(kernel, axis) for axis in "xyz"[:rank]]
-    found = tuple(count for count in counts if count is not None)
-    if len(found) < rank:
-        raise NotLegal("how many of its threads do something is not certain")
-    return found
 
 
 def _check_waiting(kernel: Kernel) -> None:

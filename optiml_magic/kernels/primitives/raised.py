@@ -37,7 +37,7 @@ from optiml_magic.source.expressions import Number, parse_expression
 
 _WIDTH = 256
 _MOST_FOUND = 64
-_EQUALS = "which of equals is kept"
+_EQUALS = "which of several equal extremes is kept"
 #: What became of kernels, since every rule asks anew at each node of a search.
 _FOUND: dict[tuple[str, ...], Kernel | Refused] = {}
 

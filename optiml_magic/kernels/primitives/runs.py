@@ -14,9 +14,9 @@ from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.collected import address
-from optiml_magic.kernels.primitives.cutting import TOLD, uses
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.cutting import uses
 from optiml_magic.kernels.primitives.grids import needed
+from optiml_magic.kernels.primitives.persistent import check_alone
 from optiml_magic.kernels.primitives.places import Place, is_wide, placed
 from optiml_magic.kernels.primitives.sizes import with_grid
 from optiml_magic.kernels.primitives.updates import Updated, converted, updated
@@ -89,21 +89,7 @@ def runs(kernel: Kernel, axis: str) -> tuple[Updated, ...]:
 
     Raises NotLegal where a thread may not do the work of its neighbours.
     """
-    effects = Effects(kernel)
-    effects.straightforward()
-    for name in TOLD:
-        if name in kernel.reading.calls:
-            raise NotLegal(f"`{name}` tells how many threads there are")
-    if kernel.launch.shared is not None or uses(kernel, axis).strides:
-        raise NotLegal("its threads take elements a grid apart as it is")
-    for loop in loops_in(kernel.function.body):
-        for inner in walk(loop.body):
-            if isinstance(inner, Leave) and inner.kind == "return":
-                raise NotLegal("the kernel is left within a loop", inner.line)
-    given = set(kernel.function.parameters)
-    for variable in effects.changed(kernel.function.body):
-        if variable in given:
-            raise NotLegal(f"`{variable.name}` changes", variable.line)
+    check_alone(kernel)
     found = list[Updated]()
     for one in updated(kernel):
         if isinstance(one, Refused):

@@ -16,14 +16,11 @@ from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
     Expr,
-    Lambda,
     Name,
-    Unary,
-    Unread,
     every,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -87,7 +84,7 @@ def _steps(
     Empty where it changes in another way as well, or is a number that none of them divides.
     """
     kind, found = variable.type, dict[Statement, Expr]()
-    if kind.reference or kind.volatile:
+    if kind.reference or kind.volatile or variable in effects.lent:
         return {}
     for statement in rest:
         changes = effects.changed(statement).get(variable, [])
@@ -96,11 +93,6 @@ def _steps(
             if value is None or len(changes) > 1:
                 return {}
             found[statement] = value
-        if any(_hides(e, variable) for e in expressions(statement)) or any(
-            v.type.reference and v.value is not None and variable in names([v.value])
-            for inner in walk(statement) if isinstance(inner, Declare) for v in inner.variables
-        ):  # fmt: skip
-            return {}
     divided = (e for v in found.values() for e in every(v) if isinstance(e, Binary))
     return found if kind.depth or any(e.op in _DIVIDES for e in divided) else {}
 
@@ -113,12 +105,6 @@ def _value(kernel: Kernel, statement: Statement, variable: Variable) -> Expr | N
             if v is variable and kind is not None and (kind.integral or kind.depth):
                 return value if op == "=" else Binary(None, op[:-1], target, value)
     return None
-
-
-def _hides(expr: Expr, variable: Variable) -> bool:
-    """Whether a local is called by its name where none can be put in its place."""
-    hiding = isinstance(expr, Lambda | Unread) or (isinstance(expr, Unary) and expr.op == "&")
-    return hiding and variable in names([expr])
 
 
 def _made(

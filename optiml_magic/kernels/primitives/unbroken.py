@@ -68,7 +68,7 @@ def unbroken(kernel: Kernel) -> Kernel:
     kind = type_of(kernel, counter)
     none = _NONE.get((kind.size or 0, kind.signed)) if kind.integral else None
     if none is None:
-        raise NotLegal(f"`{counter.name}` is no plain number", loop.line)
+        raise NotLegal(f"`{counter.name}` is not a plain number", loop.line)
     name, words = kernel.fresh("first"), counter.type.base
     own = counter.name if words == "int" else f"({words}){counter.name}"  # whatever stands for it
     least = lines(f"{name} = min({name}, {own});")

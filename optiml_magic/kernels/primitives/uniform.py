@@ -113,7 +113,9 @@ class Uniform:
         """Raise NotLegal where what a local is given may be another value for each thread."""
         for expr in every(value):
             if isinstance(expr, Call) and any(map(_EACH.search, texts(self.kernel, expr))):
-                raise NotLegal(f"`{expr.function}` may tell each thread another value", line)
+                raise NotLegal(
+                    f"`{expr.function}` may return a different value to each thread", line
+                )
         self._all(every(value), line)
 
     def reached(self, statement: Statement) -> None:

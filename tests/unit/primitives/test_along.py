@@ -88,7 +88,7 @@ def test_a_tree_that_takes_any_of_equals_finds_the_first(name: str) -> None:
     text = f"{STORED}    {ANY[name]}\n{END}"
     made = raised(kernel_of(text))
     assert isinstance(made, Kernel)
-    assert made.arithmetic == ("which of equals is kept",)
+    assert made.arithmetic == ("which of several equal extremes is kept",)
     after = written(made)
     assert "__shared__" not in after
     apart = {**ARRAYS, "a": Array("f4", ("h", "w"), "order")}

@@ -289,7 +289,7 @@ def test_loops_that_are_not_one_stay(old: str, new: str, reason: str) -> None:
          "its threads do not take their index apart in one way"),
         ("float s = 0.0f", "float s = gridDim.z", "its blocks are counted"),
         ("images * filters)", "images)",
-         "there are not as many of an index as its digits have values"),
+         "the index has more values, or fewer, than its digits"),
     ],
 )  # fmt: skip
 def test_blocks_that_are_not_numbered_by_digits_keep_their_rows(

@@ -61,4 +61,4 @@ def test_each_digit_has_a_loop(body: str, loops: int) -> None:
     ],
 )
 def test_others_stay(body: str) -> None:
-    assert refused(digit_loops(kernel(TEXT % body)))[0] == "no loop takes the number of its round apart"  # fmt: skip
+    assert refused(digit_loops(kernel(TEXT % body)))[0] == "no loop takes its counter apart"  # fmt: skip

@@ -126,7 +126,7 @@ def test_all_of_the_array_is_stored_and_nobody_else_asks_for_it() -> None:
 def test_rows_are_as_long_as_a_size() -> None:
     text = (CHAIN % (PLAIN, COLUMN)).replace("* w", "* (2 * w)").replace("x >= w", "x >= 2 * w")
     text = text.replace("cdiv(w,", "cdiv(2 * w,")
-    assert "no size by itself" in refused(inlined_planes(_first(text)))[0]
+    assert "not a single size" in refused(inlined_planes(_first(text)))[0]
 
 
 def test_what_statements_of_a_block_both_ask_for_is_computed_once() -> None:

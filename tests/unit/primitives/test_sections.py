@@ -169,7 +169,7 @@ def test_such_columns_stay(body: str, why: str) -> None:
         ("float b = 0; while (b < 3) { b += 1; if (t > 1 && b > 2) break; } " + EVERY %
          "s += part[j] * b;" + " out[i * 64 + t] = s;", "it asks which thread it is, line 12"),
         ("int b = atomicAdd(&at, 1); " + EVERY % "s += part[j] * b;" + " out[i * 64 + t] = s;",
-         "`atomicAdd` may tell each thread another value, line 12"),
+         "`atomicAdd` may return a different value to each thread, line 12"),
         ("float b = part[t]; " + EVERY % "s += part[j] * b;" + " out[i * 64 + t] = s;",
          "it asks which thread it is, line 12"),
         ("if (c[i] + t < -40) return; " + EVERY % "s += part[j];" + " if (t == 0) total = s;",
