@@ -80,6 +80,7 @@ class Row:
     outcomes: dict[str, int] = field(default_factory=dict)
     stopped: str = ""
     wall: float = 0.0  # seconds of the search
+    stages: dict[str, float] = field(default_factory=dict)  # those seconds by stage
     notes: tuple[str, ...] = ()
     timed: Setup | None = None
 

@@ -190,6 +190,7 @@ def _filled(row: Row, entry: Entry, summary: Summary, timed: Beside, choice: Cho
         outcomes=summary.verdicts,
         stopped=summary.trajectory.stopped,
         wall=summary.wall_seconds,
+        stages=dict(summary.timings),
         notes=summary.notes,
     )
 

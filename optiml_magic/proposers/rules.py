@@ -16,6 +16,7 @@ from optiml_magic.kernels.primitives.passed import passed
 from optiml_magic.kernels.primitives.told import facts_told, told
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
+from optiml_magic.proposers.doubted import doubted
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rewrites.base import answering
 from optiml_magic.proposers.together import together, weighed
@@ -92,6 +93,7 @@ class RuleProposer:
                     refused[_inexact(found)] = None
                 else:
                     ideas.append(answering(found, view.step.evaluation.findings))
+        ideas = doubted(ideas, view.evaluated)
         ideas = [*weighed(ideas, program, view), *together(ideas, view, self._again)]
         return Ideas(tuple(sorted(ideas, key=lambda idea: -idea.prior)), tuple(refused))
 

@@ -26,7 +26,8 @@ from optiml_magic.source.program import Program, parse_program
 NAME = "every_launch"
 ALONG = "with_expressions"
 _LEAST = 0.4  # chance of an edit from which on it is made without being tried alone: ours
-_SPELLED = ("float_literals", "fast_functions")  # rules that leave the shape of a kernel alone
+SPELLED = ("float_literals", "fast_functions")  # rules that leave the shape of a kernel alone
+_SHAPES = 2  # that are tried along with expressions: ours
 _BEFORE = 0.01  # of a chance, by which one idea comes before another
 _RATIONALE = (
     "A program of several launches takes as long as all of them. Each gets what looks best for it "
@@ -80,7 +81,7 @@ def together(ideas: Sequence[Idea], view: View, again: Again) -> Iterator[Idea]:
     yield from _along(likely, view, again)
     if len({name for idea in likely for name in idea.launches}) < 2:
         return
-    ranked = sorted(likely, key=lambda idea: idea.proposer in _SPELLED)
+    ranked = sorted(likely, key=lambda idea: idea.proposer in SPELLED)
     known: dict[str, bool] = {}
     joined = _chosen(sorted(ranked, key=lambda idea: -len(idea.launches)), known)
     alone = _chosen((idea for idea in ranked if len(idea.launches) < 2), known)
@@ -97,26 +98,30 @@ def together(ideas: Sequence[Idea], view: View, again: Again) -> Iterator[Idea]:
 
 
 def _along(likely: Sequence[Idea], view: View, again: Again) -> Iterator[Idea]:
-    """The likeliest shape of the only launch with what changes in its expressions, as one idea."""
+    """The likeliest shapes of the only launch with what changes in its expressions, each as one."""
     names = {name for idea in likely for name in idea.launches}
-    shape = [idea for idea in likely if idea.proposer not in _SPELLED][:1]
-    told = {word for idea in shape for word in idea.arithmetic}
-    spelled = [i for i in _spelled(likely, [*names]) if not told.issuperset(i.arithmetic)]
-    if len(names) != 1 or len(shape) + len(spelled) < 2:
-        return
-    one = _as_one((*shape, *spelled), view, again)
-    most = max(part.prior for part in (*shape, *spelled))
-    yield replace(
+    shapes = [idea for idea in likely if idea.proposer not in SPELLED][:_SHAPES]
+    for shape in [[one] for one in shapes] or [[]]:
+        told = {word for idea in shape for word in idea.arithmetic}
+        spelled = [i for i in _spelled(likely, [*names]) if not told.issuperset(i.arithmetic)]
+        if len(names) == 1 and len(shape) + len(spelled) > 1:
+            yield _with_expressions((*shape, *spelled), view, again)
+
+
+def _with_expressions(parts: tuple[Idea, ...], view: View, again: Again) -> Idea:
+    """A shape, where there is one, and what is said about expressions, as one idea."""
+    one = _as_one(parts, view, again)
+    return replace(
         one,
-        title="; ".join(part.title for part in (*shape, *spelled)),
+        title="; ".join(part.title for part in parts),
         proposer=ALONG,
         key=f"{ALONG} {one.key}",
         move=f"{ALONG} {one.move}",
         rationale=_ALONG,
-        hypothesis=(shape or spelled)[0].hypothesis,
-        prior=round(min(most + _BEFORE, 1.0), 3),
-        starts=shape[0].starts if shape else (),
-        launches=(*names,),
+        hypothesis=parts[0].hypothesis,
+        prior=round(min(max(part.prior for part in parts) + _BEFORE, 1.0), 3),
+        starts=parts[0].starts,
+        launches=tuple(dict.fromkeys(one.launches)),
     )
 
 
@@ -124,7 +129,7 @@ def _spelled(likely: Sequence[Idea], names: Iterable[str]) -> tuple[Idea, ...]:
     """Of each rule about expressions its likeliest idea for each of these launches."""
     found = {}
     for name in names:
-        for rule in _SPELLED:
+        for rule in SPELLED:
             own = (i for i in likely if i.proposer == rule and i.launches == (name,))
             found[rule, name] = next(own, None)
     return tuple(idea for idea in found.values() if idea is not None)
@@ -202,12 +207,12 @@ def _next(part: Idea, text: str, view: View, left: set[str], again: Again) -> st
     facts = _facts(program, view.facts, left)
     here = replace(view, step=replace(view.step, candidate=candidate), find_facts=lambda: facts)
     ideas = [idea for idea in again(part.proposer, program, here) if isinstance(idea, Idea)]
-    if part.proposer in _SPELLED:
+    if part.proposer in SPELLED:
         bare, others = part.launches[0].partition("<")[0], _names(view) - {*part.launches}
         same = (i for i in ideas if all(n.startswith(bare) and n not in others for n in i.launches))
         ideas = sorted(same, key=lambda idea: -idea.prior)[:1]
     for idea in ideas:
-        if part.proposer in _SPELLED or idea.key == part.key:
+        if part.proposer in SPELLED or idea.key == part.key:
             return idea.make()
     return Refusal(part.proposer, f"`{part.launches[0]}` is not what it was beside its neighbours")
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import product
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Lambda
@@ -28,12 +27,13 @@ from optiml_magic.kernels.primitives.decided import Decided
 from optiml_magic.kernels.primitives.edges import Edges
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import form_of
-from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Undecided, factor
+from optiml_magic.kernels.primitives.indices import Along, Undecided
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.limits import at_least, limits
 from optiml_magic.kernels.primitives.padding import Padding
 from optiml_magic.kernels.primitives.pairs import in_pairs
 from optiml_magic.kernels.primitives.places import as_wide, axis_of, is_wide, own_text_only
+from optiml_magic.kernels.primitives.saved import Saved, saved_by
 from optiml_magic.kernels.primitives.together import Together
 from optiml_magic.kernels.primitives.vectored import Vectored
 from optiml_magic.kernels.tree import Declare, Leave, Variable, expressions, walk
@@ -43,7 +43,6 @@ from optiml_magic.source.expressions import Expression, Number, parse_expression
 THREADS, _WARP = 256, 32  # of a block that is worth its registers, and of a warp
 _RESIDENT = 2048  # threads of a multiprocessor: CUDA C++ Programming Guide, "Compute Capabilities"
 _BLOCKS = (1, 2, 3, 4, 5, 6, 8)
-_SEEN = 8  # rounds of a loop that are looked at to see what is shared
 
 
 @dataclass(frozen=True)
@@ -137,7 +136,7 @@ def _form(kernel: Kernel, count: Expression) -> Polynomial | None:
 
 @dataclass(frozen=True)
 class Sharing:
-    """What items along each axis alone would save of a thread's loads, as a share of them.
+    """What items along each axis alone would save of a thread's loads.
 
     ``rows`` are products of sizes, with numbers that must divide them where vectors are taken;
     ``deep`` where the loads stand in a loop around all items, so that they are most of the work;
@@ -145,7 +144,7 @@ class Sharing:
     many tests of borders ``stay``.
     """
 
-    saved: Mapping[str, float]
+    saved: Mapping[str, Saved]
     rows: tuple[tuple[Polynomial, int], ...] = ()
     deep: bool = False
     alone: bool = False
@@ -157,7 +156,7 @@ def shared(kernel: Kernel, several: Several) -> Sharing:
     kernel = kernel.settled()
     made = _Jam(kernel, several)
     saved = {
-        along.axis: _saved(made.decided, along, several.counts[along.axis][0])
+        along.axis: saved_by(made.decided, along, several.counts[along.axis][0])
         for along in made.along if along.several
     }  # fmt: skip
     rows = made.vectored.rows if made.vectored is not None else ()
@@ -169,30 +168,6 @@ def shared(kernel: Kernel, several: Several) -> Sharing:
     padded = made.decided.padded
     stay = len(padded.around) + len(padded.own) if padded is not None else 0
     return Sharing(saved, sizes, deep, alone, stay)
-
-
-def _saved(decided: Decided, along: Along, items: int) -> float:
-    """The share of its loads that a thread saves by so many items along one axis."""
-    total, found = 0, set[tuple[object, ...]]()
-    for at, access in decided.elements:
-        moving = {f"{ITEM}{along.item}": range(items)}
-        for axis in decided.kernel.reading.loops(access):
-            count = decided.interior.rounds(axis.name)
-            if axis.variable is not None and count and not decided.keeps(axis.node):
-                moving[f"{COUNTER}{axis.variable.name}"] = range(min(count, _SEEN))
-        steps = []
-        for sizes, form in sorted(at.steps.items()):
-            by = [factor(form, name) for name in moving]
-            rest = form.without(moving)
-            number = dict(rest.terms).get((), 0)
-            steps.append((sizes, rest - Polynomial.constant(number), number, by))
-        for values in product(*moving.values()):
-            total += 1
-            found.add((at.array, at.base, *(
-                (sizes, rest, number + sum(b * v for b, v in zip(by, values, strict=True)))
-                for sizes, rest, number, by in steps
-            )))  # fmt: skip
-    return 1 - len(found) / total if total else 0.0
 
 
 class _Jam:

@@ -60,7 +60,7 @@ class SeveralRows(KernelRule):
         enough = count is None or chip is None or count // _ITEMS[0] >= _ENOUGH * chip.sms
         for axis in sorted(set(free_axes(kernel)) - {"x"}):
             several = Several({axis: _ITEMS}, {}, _EXTENTS)
-            if shared(kernel, several).saved[axis] >= _SAVED:
+            if shared(kernel, several).saved[axis].share >= _SAVED:
                 continue
             again = _again(kernel, axis, effects)
             yield Site(

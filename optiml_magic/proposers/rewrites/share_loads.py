@@ -33,6 +33,7 @@ from optiml_magic.kernels.primitives.jammed import (
     shared,
 )
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.saved import Saved
 from optiml_magic.kernels.primitives.sizes import rounds, threads, value
 from optiml_magic.kernels.primitives.slides import may_slide
 from optiml_magic.kernels.primitives.strips import strip_mined
@@ -58,6 +59,7 @@ _NEAR = 4  # elements that windows lie apart, for which there is a number in the
 _THREADS = {f"threadIdx.{axis}" for axis in "xyz"}
 _WORK, _LEAST = 256, 4  # rounds of all items along x, and items whatever they are: ours
 _BORDERS = 1 / 32  # of threads near a border, from which on their tests stay: ours
+_REGISTERS, _CROWDED = 96, 0.7  # words of a window above which its chance is less: ours
 _ALONE = 2  # times as long as before items take that are taken one by one: ours
 _BLOCKS: Mapping[str, tuple[int, ...]] = {
     "x": (16, 32, 64, 128, 256), "y": (1, 2, 4, 8, 16, 32), "z": (1, 2, 4, 8),
@@ -87,7 +89,7 @@ class ShareLoads(KernelRule):
         sharing = (
             shared(kernel, Several(dict.fromkeys(rows, _ITEMS), fixed)) if rows else Sharing({})
         )
-        found = {axis: share for axis, share in sharing.saved.items() if share >= _SAVED}
+        found = {axis: own for axis, own in sharing.saved.items() if own.share >= _SAVED}
         for count in range(1, len(found) + 1):
             for axes in combinations(found, count):
                 part = replace(sharing, saved={axis: found[axis] for axis in axes})
@@ -98,7 +100,7 @@ class ShareLoads(KernelRule):
 
 
 def _along_rows(
-    kernel: Kernel, fixed: Mapping[str, int], found: Mapping[str, float],
+    kernel: Kernel, fixed: Mapping[str, int], found: Mapping[str, Saved],
     items: tuple[int, ...] = (),
 ) -> Iterator[Site | Refused]:  # fmt: skip
     """Neighbours along x as well, which come and go as vectors."""
@@ -119,9 +121,9 @@ def _along_rows(
         if length is not None and length % width:
             yield Refused(f"rows of {length} elements do not hold whole vectors")
             return
-    if sharing.saved["x"] < _SAVED:
+    if sharing.saved["x"].share < _SAVED:
         return
-    best = [] if sharing.alone else sorted(found, key=lambda axis: -found[axis])[:1]
+    best = [] if sharing.alone else sorted(found, key=lambda axis: -found[axis].share)[:1]
     for axes in ([], best) if best else ([],):
         saved = dict(sharing.saved) | {a: found[a] for a in axes}
         yield _site(kernel, fixed, replace(sharing, saved=saved), items)
@@ -186,7 +188,7 @@ def _strip(length: int) -> int:
 
 
 def _padded(
-    kernel: Kernel, fixed: Mapping[str, int], found: Mapping[str, float], items: tuple[int, ...]
+    kernel: Kernel, fixed: Mapping[str, int], found: Mapping[str, Saved], items: tuple[int, ...]
 ) -> Iterator[Site]:
     """The same for those near a border as well, whose tests stay; and with each other axis."""
     kernel, stay = where_legal(hoisted, kernel), 0
@@ -198,7 +200,7 @@ def _padded(
             continue
         stay = stay or sharing.stay
         whole = all((value(kernel, form) or 0) % width == 0 for form, width in sharing.rows)
-        if whole and sharing.saved["x"] >= _SAVED:
+        if whole and sharing.saved["x"].share >= _SAVED:
             near = _near(kernel, {a: n[0] for a, n in counts.items()})
             yield _site(kernel, fixed, sharing, items, near if sharing.stay < stay else 0.0)
 
@@ -219,25 +221,40 @@ def _site(
 ) -> Site:  # fmt: skip
     """Items along the axes that share loads; of ``near`` so many threads, each one by one."""
     left, saved, padded = 1.0, sharing.saved, sharing.stay > 0
-    for axis, share in saved.items():
-        left *= (1 - share) / (_VECTORS if axis == "x" else 1)
+    for axis, own in saved.items():
+        left *= (1 - own.share) / (_VECTORS if axis == "x" else 1)
     items = _ITEMS if len(saved) == 1 else _SEVERAL
     counts = {axis: vectors if axis == "x" else _whole(kernel, axis, items) for axis in saved}
     several = Several(counts, fixed, _BLOCKS, padded)
     along = " and ".join(sorted(saved))
+    crowded = not sharing.deep and _words(saved, counts) > _REGISTERS
     title = f"take several items along {along} together"
     title += ", those at borders as well" if padded else ""
     title += "".join(f", where {name} is {number}" for name, number in fixed.items())
     enough = _enough(kernel, 4 ** len(saved))
     return Site(
         f"along {along}", title, partial(jam_in_pairs, kernel, several),
-        round((0.8 if enough else 0.3) * max(0, 1 - left - _ALONE * near), 2),
+        round(
+            (0.8 if enough else 0.3) * (_CROWDED if crowded else 1)
+            * max(0, 1 - left - _ALONE * near), 2,
+        ),
         Hypothesis(
             _REQUESTS, "lower", "items of a thread share what they load",
             (1.0, round(2 / left, 1)),
         ),
         _points(kernel, several, deep=sharing.deep and not padded),
     )  # fmt: skip
+
+
+def _words(saved: Mapping[str, Saved], counts: Mapping[str, tuple[int, ...]]) -> float:
+    """Of items along several axes the words of their window: one more has a row or a column."""
+    if len(saved) < 2:
+        return 0.0
+    axes = [*saved]
+    found = max(own.words for own in saved.values())
+    for axis, beside in zip(axes, [*axes[1:], axes[0]], strict=True):
+        found *= saved[beside].more + counts[axis][0] - 1
+    return found
 
 
 def _whole(kernel: Kernel, axis: str, items: tuple[int, ...]) -> tuple[int, ...]:

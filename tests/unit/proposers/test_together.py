@@ -198,8 +198,30 @@ def test_expressions_change_along_with_the_shape_of_their_launch() -> None:
     assert ALONG not in [idea.proposer for idea in ideas(PRICES, known=False, exact=True)]
 
 
+BLURRED = """\
+#pragma optiml launch blurred grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
+__global__ void blurred(const float* a, float* out, int w, int h) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < 1 || y < 1 || x >= w - 1 || y >= h - 1) return;
+    float sum = 0.0f;
+    for (int i = -1; i <= 1; i++)
+        for (int j = -1; j <= 1; j++) sum += expf(-a[(y + i) * w + x + j]);
+    out[y * w + x] = sum;
+}
+"""
+
+
+def test_expressions_change_along_with_the_second_shape_as_well() -> None:
+    found = [idea for idea in ideas(BLURRED, known=False) if idea.proposer == ALONG]
+    shapes = [i for i in ideas(BLURRED, known=False) if i.proposer == "share_loads"][:2]
+    assert [i.title.partition(";")[0] for i in found] == [i.title for i in shapes]
+    assert all(i.prior >= shape.prior for i, shape in zip(found, shapes, strict=True))
+    assert all("__expf" in str(i.make()) for i in found)
+
+
 def test_expressions_and_shape_together_are_right() -> None:
-    (one,) = [idea for idea in ideas(PRICES, known=False) if idea.proposer == ALONG]
+    one = next(idea for idea in ideas(PRICES, known=False) if idea.proposer == ALONG)
     made = one.make()
     assert isinstance(made, str)
     arrays = {name: Array("f4", ("n",)) for name in ("a", "b")} | {

@@ -1,0 +1,67 @@
+"""What items of a thread load in common, before any text is made: for the chance of such an edit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.decided import Decided
+from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, factor
+
+_SEEN = 16  # rounds of a loop that are looked at
+_WORD = 4
+
+
+@dataclass(frozen=True)
+class Saved:
+    """By several items along an axis a thread saves a ``share`` of its loads.
+
+    Each further one loads so many elements ``more``, which the others do not, of so many ``words``.
+    """
+
+    share: float
+    more: float
+    words: float
+
+
+def saved_by(decided: Decided, along: Along, items: int) -> Saved:
+    """What a thread saves by so many items along one axis."""
+    total, found = _elements(decided, along, items)
+    _, single = _elements(decided, along, 1)
+    if not total:
+        return Saved(0.0, 0.0, 1.0)
+    more = (len(found) - len(single)) / max(1, items - 1)
+    return Saved(1 - len(found) / total, more, sum(found.values()) / len(found))
+
+
+def _elements(
+    decided: Decided, along: Along, items: int
+) -> tuple[int, dict[tuple[object, ...], float]]:
+    """How many loads so many items make, and of how many words each of their elements is."""
+    loads = [*_loads(decided, along, items)]
+    return len(loads), dict(loads)
+
+
+def _loads(
+    decided: Decided, along: Along, items: int
+) -> Iterator[tuple[tuple[object, ...], float]]:
+    for at, access in decided.elements:
+        moving = {f"{ITEM}{along.item}": range(items)}
+        for axis in decided.kernel.reading.loops(access):
+            count = decided.interior.rounds(axis.name)
+            if axis.variable is not None and count and not decided.keeps(axis.node):
+                moving[f"{COUNTER}{axis.variable.name}"] = range(min(count, _SEEN))
+        steps = []
+        for sizes, form in sorted(at.steps.items()):
+            by = [factor(form, name) for name in moving]
+            rest = form.without(moving)
+            number = dict(rest.terms).get((), 0)
+            steps.append((sizes, rest - Polynomial.constant(number), number, by))
+        words = (access.element.size or _WORD) / _WORD
+        for values in product(*moving.values()):
+            yield (at.array, at.base, *(
+                (sizes, rest, number + sum(b * v for b, v in zip(by, values, strict=True)))
+                for sizes, rest, number, by in steps
+            )), words  # fmt: skip
