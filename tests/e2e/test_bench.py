@@ -115,7 +115,7 @@ def test_the_command_lists_tasks_and_names_those_that_are_near(
     assert main(["bench", "transpos"]) == 2
     assert "did you mean `transpose`?" in capsys.readouterr().err
     with pytest.raises(UsageError, match="held-out"):
-        chosen(["vectors"], "held-out")
+        chosen(["histograms"], "held-out")
 
 
 def test_what_is_held_out_was_drawn_and_was_not_opened() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from optiml_magic.bench.entry import Entry, Values, uniform
 from optiml_magic.bench.floors import Floor, Gather
 
+_ENCODER = "karpathy/llm.c dev/cuda/encoder_forward.cu"
 _JACCARD = "zjin-lcf/HeCBench jaccard-cuda/main.cu"
 
 
@@ -53,6 +54,20 @@ def _tokens(rng: np.random.Generator, tokens: int, width: int, words: int) -> Va
 
 def embedding(ids: Any, table: Any) -> Any:
     return table[ids.astype(np.int64)]
+
+
+def _sentences(
+    rng: np.random.Generator, batch: int, length: int, width: int, vocabulary: int
+) -> Values:
+    return {
+        "ids": rng.integers(0, vocabulary, (batch, length), dtype=np.int32),
+        "words": uniform(rng, vocabulary, width), "places": uniform(rng, length, width),
+        "batch": batch, "length": length, "width": width,
+    }  # fmt: skip
+
+
+def positioned_embedding(ids: Any, words: Any, places: Any) -> Any:
+    return words[ids.astype(np.int64)] + places
 
 
 def _graph(rng: np.random.Generator, nodes: int, degree: int) -> Values:
@@ -103,5 +118,17 @@ TASKS = (
         # Neighbours are near, so that a list that was read once is in the L2.
         floor=lambda nodes, degree: Floor(12 * nodes * degree + 4 * nodes),
         source=_JACCARD, opened=True,
+    ),
+    Entry(
+        "positioned_embedding", "gathers", positioned_embedding, _sentences,
+        full={"batch": 64, "length": 1024, "width": 768, "vocabulary": 50257},
+        small={"batch": 4, "length": 128, "width": 128, "vocabulary": 1000},
+        checked={"batch": 3, "length": 44, "width": 68, "vocabulary": 50},
+        floor=lambda batch, length, width, vocabulary: Floor(
+            4 * (batch * length * (width + 1) + length * width), flops=batch * length * width,
+            gathers=(Gather(batch * length, 4 * width, 4 * vocabulary * width),),
+        ),
+        torch=lambda t, ids, words, places: t.nn.functional.embedding(ids, words) + places,
+        libraries={"CuPy": lambda _, ids, words, places: words[ids] + places}, source=_ENCODER,
     ),
 )  # fmt: skip

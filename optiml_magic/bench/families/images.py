@@ -11,6 +11,7 @@ from optiml_magic.bench.floors import Floor
 
 _SOBEL = "NVIDIA/cuda-samples Samples/5_Domain_Specific/SobelFilter"
 _LANCZOS = "zjin-lcf/HeCBench lanczos-cuda/main.cu"
+_MEDIAN = "zjin-lcf/HeCBench medianfilter-cuda/main.cu"
 _BILATERAL = "zjin-lcf/HeCBench bilateral-cuda/main.cu"
 _ASMOOTH = "zjin-lcf/HeCBench asmooth-cuda/main.cu"
 
@@ -154,6 +155,37 @@ def _bilateral_torch(t: Any, image: Any, radius: Any, spatial: Any, tonal: Any) 
     return _smoothed(t, image, padded, r, float(spatial), float(tonal))
 
 
+def _colours(rng: np.random.Generator, width: int, height: int) -> Values:
+    return {"image": _bytes(rng, height, width, 4), "width": width, "height": height}
+
+
+def median_3x3(image: Any) -> Any:
+    windows = np.lib.stride_tricks.sliding_window_view(_framed(np, image), (3, 3), axis=(0, 1))
+    found = np.median(windows, axis=(3, 4)).astype(np.uint8)
+    found[..., 3] = 0
+    return found
+
+
+def _framed(xp: Any, image: Any) -> Any:
+    return xp.pad(image, ((1, 1), (1, 1), (0, 0)))
+
+
+def _ordered(xp: Any, a: Any, b: Any, c: Any) -> Any:
+    a, b = xp.minimum(a, b), xp.maximum(a, b)
+    b, c = xp.minimum(b, c), xp.maximum(b, c)
+    return xp.minimum(a, b), xp.maximum(a, b), c
+
+
+def _medians(xp: Any, framed: Any) -> Any:
+    """Of columns put in order: the middle one of the greatest low, middle middle and least high."""
+    width = framed.shape[1] - 2
+    columns = _ordered(xp, framed[:-2], framed[1:-1], framed[2:])
+    low, middle, high = (_ordered(xp, *(c[:, k : k + width] for k in range(3))) for c in columns)
+    found = _ordered(xp, low[2], middle[1], high[0])[1]
+    found[..., 3] = 0
+    return found
+
+
 TASKS = (
     Entry(
         "grey", "images", grey, _pixels,
@@ -192,7 +224,7 @@ TASKS = (
             4 * width * height * (1 + factor**2), flops=12 * width * height * factor * (1 + factor)
         ),
         outputs={"out": "f4[height * factor, width * factor]"},
-        libraries={"CuPy": _lanczos_cupy}, source=_LANCZOS,
+        libraries={"CuPy": _lanczos_cupy}, source=_LANCZOS, opened=True,
     ),
     Entry(
         "bilateral", "images", bilateral, _tones,
@@ -204,6 +236,14 @@ TASKS = (
             8 * width * height, flops=7 * width * height * (2 * radius + 1) ** 2,
             special=width * height * ((2 * radius + 1) ** 2 + 1),
         ),
-        torch=_bilateral_torch, source=_BILATERAL,
+        torch=_bilateral_torch, source=_BILATERAL, opened=True,
+    ),
+    Entry(
+        "median_3x3", "images", median_3x3, _colours,
+        full={"width": 8192, "height": 4096}, small={"width": 96, "height": 96},
+        checked={"width": 68, "height": 45},
+        floor=lambda width, height: Floor(8 * width * height),
+        torch=lambda t, image: _medians(t, t.nn.functional.pad(image, (0, 0, 1, 1, 1, 1))),
+        libraries={"CuPy": lambda cp, image: _medians(cp, _framed(cp, image))}, source=_MEDIAN,
     ),
 )  # fmt: skip

@@ -11,6 +11,9 @@ from optiml_magic.bench.entry import Entry, Values, uniform
 from optiml_magic.bench.floors import Floor
 
 _AOP = "zjin-lcf/HeCBench aop-cuda/main.cu"
+_DIAGONAL = (
+    "ScalingIntelligence/KernelBench KernelBench/level1/12_Matmul_with_diagonal_matrices_.py"
+)
 _HAVERSINE = "zjin-lcf/HeCBench haversine-cuda/main.cu"
 
 
@@ -116,6 +119,10 @@ def haversine(places: Any) -> Any:
     return _great_circle(np, places)
 
 
+def _diagonal(rng: np.random.Generator, n: int, m: int) -> Values:
+    return {"a": uniform(rng, n), "b": uniform(rng, n, m), "n": n, "m": m}
+
+
 TASKS = (
     Entry(
         "gelu", "maps", gelu, _numbers,
@@ -143,7 +150,7 @@ TASKS = (
             4 * steps * paths + 12 * steps + 4, flops=9 * steps * paths, special=steps * paths
         ),
         outputs={"price": "f4[1]"},
-        torch=_american, libraries={"CuPy": _american}, source=_AOP,
+        torch=_american, libraries={"CuPy": _american}, source=_AOP, opened=True,
     ),
     Entry(
         "haversine", "maps", haversine, _ends,
@@ -152,5 +159,12 @@ TASKS = (
         floor=lambda n: Floor(20 * n, flops=30 * n, special=5 * n),
         outputs={"distance": "f4[n]"},
         torch=_great_circle, libraries={"CuPy": _great_circle}, source=_HAVERSINE,
+    ),
+    Entry(
+        "scale_rows", "maps", lambda a, b: a[:, None] * b, _diagonal,
+        full={"n": 8192, "m": 4096}, small={"n": 256, "m": 256}, checked={"n": 132, "m": 68},
+        floor=lambda n, m: Floor(8 * n * m + 4 * n, flops=n * m),
+        torch=lambda _, a, b: a[:, None] * b,
+        libraries={"CuPy": lambda _, a, b: a[:, None] * b}, source=_DIAGONAL,
     ),
 )  # fmt: skip

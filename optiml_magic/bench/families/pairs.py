@@ -9,6 +9,7 @@ import numpy as np
 from optiml_magic.bench.entry import Entry, Values, uniform
 from optiml_magic.bench.floors import Floor
 
+_ALL_PAIRS = "zjin-lcf/HeCBench all-pairs-distance-cuda/main.cu"
 _KMEANS = "yuhc/gpu-rodinia cuda/kmeans/kmeans_cuda.cu"
 
 
@@ -59,6 +60,24 @@ def _kmeans_torch(t: Any, feature: Any, clusters: Any) -> Any:
     return squares.argmin(dim=0).to(t.int32)
 
 
+def _attributes(rng: np.random.Generator, rows: int, attributes: int) -> Values:
+    data = rng.integers(0, 10, (rows, attributes), dtype=np.int32)
+    return {"data": data, "rows": rows, "attributes": attributes}
+
+
+def hamming(data: Any) -> Any:
+    return np.stack([(data != row).sum(axis=1) for row in data]).astype(np.int32)
+
+
+def _hamming_torch(t: Any, data: Any) -> Any:
+    """``p=0`` counts what differs; whole numbers this small are exact as floats."""
+    return t.cdist(data.float(), data.float(), p=0).to(t.int32)
+
+
+def _hamming_cupy(cp: Any, data: Any) -> Any:
+    return (data[:, None] != data).sum(axis=2, dtype=cp.int32)
+
+
 TASKS = (
     Entry(
         "gravity", "pairs", gravity, _bodies,
@@ -86,5 +105,16 @@ TASKS = (
             4 * points * (features + 1), flops=2 * points * features * centres
         ),
         torch=_kmeans_torch, source=_KMEANS,
+    ),
+    Entry(
+        "hamming", "pairs", hamming, _attributes,
+        full={"rows": 1024, "attributes": 4096}, small={"rows": 48, "attributes": 256},
+        checked={"rows": 20, "attributes": 260},
+        # A comparison and an addition for each attribute of half of the pairs.
+        floor=lambda rows, attributes: Floor(
+            4 * rows * (attributes + rows), flops=rows * (rows - 1) * attributes
+        ),
+        outputs={"distance": "i4[rows, rows]"},
+        torch=_hamming_torch, libraries={"CuPy": _hamming_cupy}, source=_ALL_PAIRS,
     ),
 )  # fmt: skip

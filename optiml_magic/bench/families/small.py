@@ -137,7 +137,7 @@ TASKS = (
         full={"pairs": 1 << 22}, small={"pairs": 1024}, checked={"pairs": 1003},
         floor=lambda pairs: Floor(4 * (2 * _WORDS + 1) * pairs),
         outputs={"accepted": "i4[pairs]"},
-        source=_SNAKE,
+        source=_SNAKE, opened=True,
     ),
     Entry(
         "binomial", "small", binomial, _calls,
@@ -148,6 +148,6 @@ TASKS = (
             special=options * (_STEPS + 1),
         ),
         outputs={"call": "f4[options]"},
-        libraries={"CuPy": _folded}, source=_BINOMIAL,
+        libraries={"CuPy": _folded}, source=_BINOMIAL, opened=True,
     ),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from optiml_magic.bench.entry import Entry, Values, uniform
 from optiml_magic.bench.floors import Floor
 
 _HOTSPOT = "yuhc/gpu-rodinia cuda/hotspot/hotspot.cu"
+_HOTSPOT_3D = "yuhc/gpu-rodinia cuda/hotspot3D/opt1.cu"
 _RADIUS = 8
 
 
@@ -83,6 +84,40 @@ def _hotspot_torch(t: Any, power: Any, temp: Any, steps: Any) -> Any:
     return temp
 
 
+_LAYERS = {"cc": 0.56, "cn": 0.04, "cs": 0.04, "ce": 0.03, "cw": 0.03, "ct": 0.1, "cb": 0.1}
+_HEAT = {"gain": 0.5, "ambient": 80.0}
+
+
+def _stacked(rng: np.random.Generator, nx: int, ny: int, nz: int) -> Values:
+    power = uniform(rng, nz, ny, nx, low=0.0)
+    temp = uniform(rng, nz, ny, nx, low=70.0, high=90.0)
+    scalars = {name: np.float32(value) for name, value in (_LAYERS | _HEAT).items()}
+    return {"power": power, "temp": temp, "nx": nx, "ny": ny, "nz": nz, **scalars}
+
+
+def _conducted(power: Any, temp: Any, padded: Any) -> Any:
+    """After one step; ``padded`` repeats the cells at the edges once more."""
+    cc, cn, cs, ce, cw, ct, cb = _LAYERS.values()
+    m = slice(1, -1)
+    across = cn * padded[m, :-2, m] + cs * padded[m, 2:, m]
+    across = across + ce * padded[m, m, 2:] + cw * padded[m, m, :-2]
+    through = ct * padded[2:, m, m] + cb * padded[:-2, m, m] + ct * _HEAT["ambient"]
+    return cc * temp + across + through + _HEAT["gain"] * power
+
+
+def hotspot_3d(power: Any, temp: Any) -> Any:
+    return _conducted(power, temp, np.pad(temp, 1, mode="edge"))
+
+
+def _hotspot_3d_torch(t: Any, power: Any, temp: Any) -> Any:
+    padded = t.nn.functional.pad(temp[None, None], (1,) * 6, mode="replicate")[0, 0]
+    return _conducted(power, temp, padded)
+
+
+def _hotspot_3d_cupy(cp: Any, power: Any, temp: Any) -> Any:
+    return _conducted(power, temp, cp.pad(temp, 1, mode="edge"))
+
+
 TASKS = (
     Entry(
         "moving_average", "stencils", moving_average, _line,
@@ -111,6 +146,13 @@ TASKS = (
         small={"cols": 128, "rows": 128, "steps": 2},
         checked={"cols": 68, "rows": 45, "steps": 2},
         floor=lambda cols, rows, steps: Floor(12 * cols * rows, flops=12 * cols * rows * steps),
-        torch=_hotspot_torch, source=_HOTSPOT,
+        torch=_hotspot_torch, source=_HOTSPOT, opened=True,
+    ),
+    Entry(
+        "hotspot_3d", "stencils", hotspot_3d, _stacked,
+        full={"nx": 1024, "ny": 1024, "nz": 32}, small={"nx": 64, "ny": 32, "nz": 8},
+        checked={"nx": 68, "ny": 21, "nz": 7},
+        floor=lambda nx, ny, nz: Floor(12 * nx * ny * nz, flops=16 * nx * ny * nz),
+        torch=_hotspot_3d_torch, libraries={"CuPy": _hotspot_3d_cupy}, source=_HOTSPOT_3D,
     ),
 )  # fmt: skip

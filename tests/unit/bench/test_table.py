@@ -41,7 +41,7 @@ def test_evaluations_are_counted_to_nearly_all_of_the_gain() -> None:
 
 
 def test_what_was_not_run_is_listed_and_in_no_mean() -> None:
-    text = table([FAST, replace(FAST, task="grey", error="it failed")], SUITE[:8])
+    text = table([FAST, replace(FAST, task="grey", error="it failed")], SUITE[:9])
     assert "| open | 1 | 4x | 50 % | 1.5x (1 tasks) | 3 |" in text
     assert "- grey: it failed" in text
     assert "- permute: not run" in text
