@@ -52,6 +52,19 @@ class Ranges:
             self._left = _MOST_STEPS
             if self._prove(form, depth):
                 return True
+        return self._each(form)
+
+    def _each(self, form: Polynomial) -> bool:
+        """Whether a form holds for each of the numbers that one in it is the least or greatest of.
+
+        Of ``min(a, b)`` where it is added, of ``max(a, b)`` where it is taken away.
+        """
+        for name in sorted(form.symbols):
+            symbol, by = self._symbols[name], form.coefficient(name)
+            factor = by.value if by is not None else None
+            if by is not None and factor and symbol.op == ("min" if factor > 0 else "max"):
+                rest = form.without([name])
+                return all(self.nonnegative(rest + by * one) for one in symbol.arguments)
         return False
 
     def within(self, form: Polynomial, extent: Polynomial) -> bool:

@@ -7,7 +7,7 @@ finds in scratch, where the kernel then loads it. Each value is found by the sam
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, Swaps, edited, lines
@@ -19,6 +19,7 @@ from optiml_magic.kernels.primitives.cutting import check_unfixed
 from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.limits import limits
 from optiml_magic.kernels.primitives.naming import declared_type
+from optiml_magic.kernels.primitives.pinned import asked_of, pins
 from optiml_magic.kernels.primitives.toward import Way
 from optiml_magic.kernels.primitives.works import Common, Finder
 from optiml_magic.kernels.spelling import Speller
@@ -26,6 +27,7 @@ from optiml_magic.kernels.tidying import tidied
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
+    If,
     Loop,
     Statement,
     Variable,
@@ -33,7 +35,12 @@ from optiml_magic.kernels.tree import (
     walk,
 )
 from optiml_magic.kernels.types import named
-from optiml_magic.source.directives import Directive, LaunchDirective, ScratchDirective
+from optiml_magic.source.directives import (
+    Directive,
+    LaunchDirective,
+    RequireDirective,
+    ScratchDirective,
+)
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.program import parse_program
@@ -43,21 +50,34 @@ _SIZES = (4, 8)
 
 
 @primitive
-def beforehand(kernel: Kernel, at: int) -> Kernel:
+def beforehand(kernel: Kernel, at: int, pin: int | None = None) -> Kernel:
     """The kernel behind a launch that does the work with this number, of ``works``."""
     kernel = kernel.settled()
-    finder = _ready(kernel)
-    found = [*finder.all()]
+    finder, found = works(kernel, pin)
     return _Moving(kernel, finder, found[at], found).kernel()
 
 
-def works(kernel: Kernel) -> tuple[Finder, list[Common]]:
-    """What threads compute alike, innermost first. Raises NotLegal where nothing may be moved."""
-    finder = _ready(kernel)
-    return finder, [*finder.all()]
+def works(kernel: Kernel, pin: int | None = None) -> tuple[Finder, list[Common]]:
+    """What threads compute alike, innermost first. Raises NotLegal where nothing may be moved.
+
+    Of a ``pin``, by its number, the works that depend on it, whichever way threads come to it.
+    """
+    if pin is None:
+        finder = _ready(kernel)
+        return finder, [*finder.all()]
+    one = pins(kernel)[pin]
+    finder = _ready(kernel, {one.variable: one.count})
+    own = [w for w in finder.all() if one.variable in w.kept]
+    return finder, [w for w in own if one.guard is None or _taken(w, one.guard)]
 
 
-def _ready(kernel: Kernel) -> Finder:
+def _taken(work: Common, guard: If) -> bool:
+    """Whether a work is done where a branch is taken alone."""
+    return any(part is guard and work.path[at + 1] is guard.then
+               for at, part in enumerate(work.path[:-1]))  # fmt: skip
+
+
+def _ready(kernel: Kernel, pinned: Mapping[Variable, Polynomial] | None = None) -> Finder:
     launch, function = kernel.launch, kernel.function
     if launch.condition is not None or launch.otherwise or launch.repeat is not None:
         raise NotLegal("its launch is one of a dispatch or of several rounds")
@@ -68,7 +88,7 @@ def _ready(kernel: Kernel) -> Finder:
     check_unfixed(kernel, alone=True)
     without_warps(kernel)
     every_place_read(kernel)
-    return Finder(kernel)
+    return Finder(kernel, pinned)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +114,8 @@ class _Moving:
         if len(work.kept) >= len(_BLOCKS):
             raise NotLegal("it depends on more axes than a launch has", work.own[0].line)
         self.results = tuple(self._kept(v) for v in work.results)
+        plain, _, _ = (kernel.launch.kernel or kernel.function.name).partition("<")
+        self.name = self._fresh(f"{plain.rpartition('::')[2]}_{work.results[0].name}")
         self.extents = [finder.extent(one) for one in work.kept]
         self.same = [work]
         own = self._canonical(work)
@@ -146,15 +168,19 @@ class _Moving:
     # -- both
 
     def kernel(self) -> Kernel:
+        made = self._kernel(())
+        asked = asked_of(self.old, made, self.name, self.extents) if self.finder.pinned else ()
+        return self._kernel(asked) if asked else made
+
+    def _kernel(self, asked: Sequence[RequireDirective]) -> Kernel:
         old, launch = self.old, self.old.launch
         sizes = [parse_expression(self.speller.form(size)) for size in self.extents]
         if not said_alike(old, frozenset[str]().union(*(size.names for size in sizes))):
             raise NotLegal("its launch calls the sizes otherwise")
         spelled = launch.kernel or old.function.name
         plain, opening, given = spelled.partition("<")
-        scope, colons, bare = plain.rpartition("::")
-        name = self._fresh(f"{bare}_{self.results[0].variable.name}")
-        made, passed = self._first(name)
+        scope, colons, _ = plain.rpartition("::")
+        made, passed = self._first(self.name)
         blocks = _BLOCKS[len(sizes)]
         grid = tuple(
             parse_expression(f"cdiv({size}, {width})" if width > 1 else str(size))
@@ -167,11 +193,13 @@ class _Moving:
             args = (*launch.args, *scratch)
             by = dict(zip(old.function.parameters, launch.args, strict=True))
             first = (*(by[p] for p in passed), *scratch)
-        before = LaunchDirective(f"{scope}{colons}{name}{opening}{given}", grid, block, args=first)
+        name = f"{scope}{colons}{self.name}{opening}{given}"
+        before = LaunchDirective(name, grid, block, args=first)
         count = parse_expression(" * ".join(f"({size})" for size in sizes) or "1")
         directives: list[Directive] = [
             *(ScratchDirective(kept.scratch, kept.dtype, count) for kept in self.results),
             *limits(old, before),
+            *asked,
             before,
         ]
         swaps: dict[Node, Node] = {}

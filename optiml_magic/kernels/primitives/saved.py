@@ -1,4 +1,4 @@
-"""What items of a thread load in common, before any text is made: for the chance of such an edit."""
+"""What items of a thread load in common, before any text is made: for the chance of an edit."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from optiml_magic.kernels.primitives.endings import denied
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.mapped import joined_test, split_test
 from optiml_magic.kernels.primitives.places import as_wide
-from optiml_magic.kernels.primitives.works import Common, Finder
+from optiml_magic.kernels.primitives.works import Common, Finder, One
 from optiml_magic.kernels.printing import Printer
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Compare, Condition
@@ -63,9 +63,15 @@ class Way:
                 found = f"{found} * {self.speller.factor(size)} + {name}"
         return found or "0"
 
-    def _named(self, place: str, one: str | Loop) -> None:
+    def _named(self, place: str, one: One) -> None:
         """The index that a thread has in this launch, by its name in the kernel if it has one."""
         index = f"blockIdx.{place} * blockDim.{place} + threadIdx.{place}"
+        if isinstance(one, Variable):
+            self.opening.append(f"{one.type.base} {one.name} = {index};")
+            self.called.append(one.name)
+            self.own.append(one.name)
+            self.holding.add(one)
+            return
         if isinstance(one, Loop):
             assert isinstance(one.before, Declare)
             (variable,) = one.before.variables

@@ -6,7 +6,7 @@ channel. Here such work is found, with the axes and the loops that it does depen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.kernels.expressions import Call, Expr, Name, builtin
@@ -30,6 +30,7 @@ from optiml_magic.kernels.tree import (
 )
 
 _ONE = Polynomial.constant(1)
+One = str | Loop | Variable  # what items of a work are counted by: an axis, a loop, or a local
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,8 @@ class Common:
         own: all statements of that body, each local by itself.
         chosen: the places of the common ones among these.
         results: the locals that the others ask for.
-        kept: the axes of the launch and the loops around that they depend on, from outside.
+        kept: the axes of the launch and the loops around that they depend on, from outside; a
+            local that they depend on in the place of what it is made of comes first.
         dropped: those that they do not depend on.
     """
 
@@ -50,8 +52,8 @@ class Common:
     own: tuple[Statement, ...]
     chosen: tuple[int, ...]
     results: tuple[Variable, ...]
-    kept: tuple[str | Loop, ...]
-    dropped: tuple[str | Loop, ...]
+    kept: tuple[One, ...]
+    dropped: tuple[One, ...]
 
     @property
     def statements(self) -> tuple[Statement, ...]:
@@ -59,10 +61,15 @@ class Common:
 
 
 class Finder:
-    """Looks for such work in one kernel. Raises NotLegal where nothing may be moved."""
+    """Looks for such work in one kernel. Raises NotLegal where nothing may be moved.
 
-    def __init__(self, kernel: Kernel) -> None:
+    Locals that are ``pinned`` stand for themselves, whatever they are made of: whole numbers from 0
+    to below a form of sizes, which tells how many items there are of them.
+    """
+
+    def __init__(self, kernel: Kernel, pinned: Mapping[Variable, Polynomial] | None = None) -> None:
         self.kernel = kernel
+        self.pinned = pinned or {}
         self.effects = Effects(kernel)
         self.axes = kernel.axes()
         self.whole: dict[Expr, str] = {}
@@ -70,7 +77,7 @@ class Finder:
         body = kernel.function.body
         stored = [a for a in self.effects.accesses(body) if a.mode != "load"]
         self.written = {a.array for a in stored}
-        self._known: dict[Variable, frozenset[str | Loop]] = {}
+        self._known: dict[Variable, frozenset[One]] = {}
         self._counters: dict[Variable, Loop] = {
             axis.variable: loop
             for loop, axis in self.axes.items()
@@ -140,7 +147,7 @@ class Finder:
             raise NotLegal("it asks for the counter of another loop", line)
         rest = [s for n, s in enumerate(own) if n not in chosen]
         results = [v for v in declared if any(v in self.effects.mentions(s) for s in rest)]
-        every: list[str | Loop] = [*self.launched, *around]
+        every: list[One] = [*self.pinned, *self.launched, *around]
         kept = tuple(one for one in every if one in asked)
         dropped = tuple(one for one in every if one not in asked)
         if not results or not dropped:
@@ -186,8 +193,10 @@ class Finder:
 
     # -- what it depends on
 
-    def depends(self, variable: Variable) -> frozenset[str | Loop]:
+    def depends(self, variable: Variable) -> frozenset[One]:
         """The axes and loops that a lasting local depends on. Raises NotLegal for others."""
+        if variable in self.pinned:
+            return frozenset({variable})
         if variable in self._counters:
             return frozenset({self._counters[variable]})
         if variable.storage == "parameter":
@@ -200,11 +209,11 @@ class Finder:
             self._known[variable] = self._of(variable.value, frozenset())
         return self._known[variable]
 
-    def of(self, expr: Expr) -> frozenset[str | Loop]:
+    def of(self, expr: Expr) -> frozenset[One]:
         """The axes and loops that an expression depends on."""
         return self._of(expr, frozenset())
 
-    def _of(self, expr: Expr, own: Iterable[Variable]) -> frozenset[str | Loop]:
+    def _of(self, expr: Expr, own: Iterable[Variable]) -> frozenset[One]:
         if expr in self.whole:
             return frozenset({self.whole[expr]})
         if builtin(expr):
@@ -223,13 +232,16 @@ class Finder:
             variable = expr.variable if isinstance(expr, Name) else None
             if variable is not None and variable not in seen and variable in self.effects.lasting:
                 seen.add(variable)
-                todo += [variable.value] if variable.value is not None else []
+                if variable.value is not None and variable not in self.pinned:
+                    todo.append(variable.value)
         return seen
 
     # -- how many there are
 
-    def extent(self, one: str | Loop) -> Polynomial:
+    def extent(self, one: One) -> Polynomial:
         """How many items an axis has, or a bound of a loop's rounds, over parameters alone."""
+        if isinstance(one, Variable):
+            return self.pinned[one]
         form = self._rounds(self.axes[one]) if isinstance(one, Loop) else self._items(one)
         if any(by < 0 for _, by in form.terms):
             raise NotLegal("there may be less than none of them")

@@ -18,7 +18,7 @@ from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import most_rounds, value
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.unscaled import unscaled
-from optiml_magic.kernels.primitives.works import Common, Finder
+from optiml_magic.kernels.primitives.works import Common, Finder, One
 from optiml_magic.kernels.tree import Loop, Statement
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
@@ -119,8 +119,8 @@ def _is_worth(kernel: Kernel, finder: Finder, work: Common) -> bool:
         return False  # what rounds alone have in common is computed before them
     if kernel.facts is None:
         return True
-    sizes = [_size(kernel, finder, one) for one in work.kept]
-    alike = [_size(kernel, finder, one) for one in work.dropped]
+    sizes = [items_of(kernel, finder, one) for one in work.kept]
+    alike = [items_of(kernel, finder, one) for one in work.dropped]
     if None in sizes or None in alike:
         return False
     kept = math.prod(size or 0 for size in sizes) * len(work.results)
@@ -134,7 +134,8 @@ def _loops(work: Common) -> bool:
     return any(loops_in(statement) for statement in work.statements)
 
 
-def _size(kernel: Kernel, finder: Finder, one: str | Loop) -> int | None:
+def items_of(kernel: Kernel, finder: Finder, one: One) -> int | None:
+    """How many items there are along an axis, or of a loop or a local, at the measured sizes."""
     if isinstance(one, Loop):
         return most_rounds(kernel, finder.axes[one])
     try:

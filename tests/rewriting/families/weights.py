@@ -61,6 +61,59 @@ def resampled(rng: Random) -> Made:
     return Made("resampled", text, {"a": plane, "out": plane}, one, other, exact=False)
 
 
+def separable(rng: Random) -> Made:
+    """A window whose weights are those of its rows times those of its columns."""
+    up = rng.choice(["", "", " / s"])
+    places = {
+        axis: rng.choice([f"min(max({axis}{up} + {at}, 0), {size} - 1)",
+                          f"max(min({axis}{up} + {at}, {size} - 1), 0)"])
+        for axis, at, size in (("y", "j", "h"), ("x", "i", "w"))
+    }  # fmt: skip
+    guarded = rng.choice([0, 0, 1])
+    if guarded:
+        places = {"y": f"y{up} + j", "x": f"x{up} + i"}
+    named = guarded or rng.choice([0, 1])
+    row, column = ("yy", "xx") if named else (places["y"], places["x"])
+    element = f"a[{flat(rng, row, 'w', column)}]"
+    one, two = rng.choice([
+        ("expf(-(float)(i * i + j * j) / (2.0f * b * b))", ""),
+        ("expf(-(i * i) * b - (j * j) * b)", ""), ("expf((-i * i - j * j) / b)", ""),
+        (f"({_weight(rng, ['i'])})", f"({_weight(rng, ['j'])})"),
+        (f"({_weight(rng, ['x', 'i'])})", f"({_weight(rng, ['y', 'j'])})"),
+        ("f[i + s]", "f[j + s]"), ("(f[i + s] / b)", "(j + 2.5f)"), ("0.5f", "(j * b)"),
+    ])  # fmt: skip
+    weight = f"{one} * {two}" if two else one
+    body = rng.choice([
+        f"sum += {element} * {weight};", f"float g = {weight};\nsum += g * {element};\nall += g;",
+        f"float v = {element};\nsum += {weight} * v;\nall += {weight} * v * v;",
+        f"float g = {one};\nsum += g * {element}{f' * {two}' if two else ''};",
+    ])  # fmt: skip
+    if named:
+        body = f"int yy = {places['y']};\nint xx = {places['x']};\n" + (
+            f"if (yy >= 0 && yy < h && xx >= 0 && xx < w) {{\n{body}\n}}" if guarded else body
+        )
+    body = (
+        "float sum = 0.0f, all = 1.0f;\nfor (int j = -s; j <= s; j++) {\n"
+        f"for (int i = -s; i <= s; i++) {{\n{body}\n}}\n}}\nout[y * w + x] = sum / all;"
+    )
+    body = body.replace(" / all", rng.choice([" / all", ""]))
+    parameters = "const float* a, const float* f, float* out, int w, int h, int s, float b"
+    text = _BUMP + program(rng, "separable", parameters, axes(rng, ("x", "w"), ("y", "h")), body)
+    text = text.replace("unsigned int ", "int ").replace("unsigned ", "int ")
+    one_, other = sizes_of(rng, ["w", "h"], _SIDES)
+    one_["s"], other["s"] = rng.choice([2, 3, 5]), rng.choice([1, 2, 4])
+    plane, row_ = Array("f4", ("h", "w")), Array("f4", ("2 * s + 1",))
+    return Made(
+        "separable",
+        text,
+        {"a": plane, "f": row_, "out": plane},
+        one_,
+        other,
+        exact=False,
+        scalars={"b": 2.5},
+    )
+
+
 def transform(rng: Random) -> Made:
     """Sums of elements of a row, weighted by the column and the round."""
     of = rng.choice([["x", "k"], ["x", "k", "y"], ["k"], ["x", "w"]])
@@ -83,4 +136,4 @@ def transform(rng: Random) -> Made:
     return Made("transform", text, arrays, one, other, exact=False)
 
 
-FAMILY = (resampled, resampled, transform)
+FAMILY = (resampled, resampled, separable, transform)

@@ -1,0 +1,182 @@
+"""Whole numbers that are certainly from 0 to below a size, such as the row of a pixel near an edge.
+
+Threads that differ in all else may come to the same row. What depends on the row alone, and not on
+how a thread came to it, is the same for all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from optiml_magic.kernels.expressions import Binary, Call, Expr, Literal, Name, Unary
+from optiml_magic.kernels.functions import bare
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.mapped import split_test
+from optiml_magic.kernels.primitives.sizes import measured
+from optiml_magic.kernels.primitives.tabled import passed
+from optiml_magic.kernels.ranges import Ranges
+from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.spelling import Speller
+from optiml_magic.kernels.symbols import Compare, Symbols
+from optiml_magic.kernels.tree import Declare, If, Loop, Variable, walk
+from optiml_magic.source.directives import RequireDirective
+from optiml_magic.source.expressions import parse_expression
+
+_ONE = Polynomial.constant(1)
+_TURNED = {"<": ">=", ">": "<=", "<=": ">", ">=": "<"}
+_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A local of a loop from 0 to below ``count``, within ``guard`` where that says so."""
+
+    variable: Variable
+    count: Polynomial
+    guard: If | None = None
+
+
+def pins(kernel: Kernel) -> list[Pin]:
+    """What loops declare so, in the order of the text."""
+    effects, found = Effects(kernel), list[Pin]()
+    scalars = _Scalars(effects.moved)
+    for loop in loops_in(kernel.function.body):
+        for variable in _own(effects, loop):
+            assert variable.value is not None
+            low, count = scalars.ends(variable.value)
+            if low and count is not None:
+                found.append(Pin(variable, count))
+            found += (
+                Pin(variable, count, guard)
+                for guard in walk(loop.body)
+                if isinstance(guard, If) and guard.before is None and not guard.constant
+                if (count := scalars.within(variable, guard)) is not None
+            )
+    return list({pin.variable: pin for pin in reversed(found)}.values())
+
+
+def _own(effects: Effects, loop: Loop) -> Iterator[Variable]:
+    """The whole numbers that a loop itself declares, not one in it, and that stay what they are."""
+    inner = {s for one in loops_in(loop.body) for s in walk(one)}
+    for statement in walk(loop.body):
+        if not isinstance(statement, Declare) or statement in inner:
+            continue
+        for variable in statement.variables:
+            plain = not (variable.array or variable.type.depth or variable.value is None)
+            if plain and variable in effects.lasting and variable.type.base in ("int", "const int"):
+                yield variable
+
+
+def asked_of(
+    old: Kernel, made: Kernel, name: str, extents: Sequence[Polynomial]
+) -> tuple[RequireDirective, ...]:
+    """What makes certain that a launch of all rows, the first of ``extents``, loads what is there.
+
+    The kernel named so loads for each row that there is; the ``old`` one did for those that its
+    threads came to. Raises NotLegal where that is not certain, or not so at the measured sizes.
+    """
+    launch = next(d for d in made.program.launches if bare(d.kernel or "") == name)
+    first = Kernel(made.program, launch, defines=made.defines)
+    symbols, at = first.reading.symbols, len(extents) - 1
+    own = f"threadIdx.{'xyz'[at]}", f"blockIdx.{'xyz'[at]}"
+    width = Polynomial.constant(first.block[at] or 1)
+    row = Polynomial.symbol(own[0]) + width * Polynomial.symbol(own[1])
+    speller, asked = Speller(symbols, {}), dict[RequireDirective, None]()
+    for access in first.reading.accesses:
+        if access.space != "global" or access.mode != "load":
+            continue
+        if access.index is not None and not {*own} & symbols.inside(access.index):
+            continue
+        apart = access.index.coefficient(own[0]) if access.index is not None else None
+        if access.index is None or apart is None or not _in_row(access, row, apart, symbols):
+            raise NotLegal(f"whether `{access.array}` has all rows is not certain", access.line)
+        known = old.facts.arrays.get(access.array) if old.facts is not None else None
+        buffer, whole = passed(old, access.array), speller.form(extents[0] * apart)
+        plain = (
+            known is not None
+            and known.role != "scratch"
+            and (known.nbytes == math.prod(known.shape) * (access.element.size or 0))
+        )
+        condition = parse_expression(f"size({buffer}) >= {whole}")
+        if not plain or buffer is None or not measured(old, condition):
+            raise NotLegal(f"`{access.array}` has not all rows", access.line)
+        asked[RequireDirective(condition)] = None
+    return tuple(asked)
+
+
+def _in_row(access: Access, row: Polynomial, apart: Polynomial, symbols: Symbols) -> bool:
+    """Whether a place is in a row of so many elements, of which there is one where any is asked."""
+    assert access.index is not None
+    rest, some = access.index - row * apart, Compare(">=", apart - _ONE, frozenset())
+    within = Ranges((*access.guard, some), symbols).within(rest, apart)
+    return within and not row.symbols & symbols.inside(rest)
+
+
+class _Scalars:
+    """Forms of what a kernel is given, but for the ``moved``."""
+
+    def __init__(self, moved: frozenset[str]) -> None:
+        self._moved = moved
+
+    def form(self, expr: Expr) -> Polynomial | None:
+        """A sum or a product of sizes; None for anything else."""
+        match expr:
+            case Literal(value=int() as value):
+                return Polynomial.constant(value)
+            case Name(variable=Variable(storage="parameter") as variable):
+                whole = variable.type.base == "int" and not variable.type.depth
+                return (
+                    Polynomial.symbol(variable.name)
+                    if whole and variable.name not in (self._moved)
+                    else None
+                )
+            case Binary(op="+" | "-" | "*" as op, left=left, right=right):
+                one, other = self.form(left), self.form(right)
+                if one is None or other is None:
+                    return None
+                return one + other if op == "+" else one - other if op == "-" else one * other
+        return None
+
+    def ends(self, expr: Expr) -> tuple[bool, Polynomial | None]:
+        """Whether a number is not negative, and a size that it is below, where that is known."""
+        match expr:
+            case Call(function=name, arguments=(one, other)) if bare(name) in ("min", "max"):
+                for own, bound in ((one, other), (other, one)):
+                    size, (low, count) = self.form(bound), self.ends(own)
+                    if size is None:
+                        continue
+                    if bare(name) == "max" and size.value == 0:
+                        return True, count
+                    if bare(name) == "min" and size.value is None:
+                        return low, size + _ONE
+        return False, None
+
+    def within(self, variable: Variable, guard: If) -> Polynomial | None:
+        """The size below which a number is where a branch is taken, and not negative; else None."""
+        low, count = False, None
+        for part in split_test(guard.test, "&&"):
+            op, own, bound = self._compared(part, variable)
+            size = self.form(bound) if bound is not None else None
+            if not own or size is None:
+                continue
+            low = low or (op, size.value) in ((">=", 0), (">", -1))
+            if op in ("<", "<=") and size.value is None:
+                count = size if op == "<" else size + _ONE
+        return count if low else None
+
+    def _compared(self, test: Expr, variable: Variable) -> tuple[str, bool, Expr | None]:
+        denied = False
+        while isinstance(test, Unary) and test.op == "!":
+            test, denied = test.operand, not denied
+        if not isinstance(test, Binary) or test.op not in _TURNED:
+            return "", False, None
+        op, bound = test.op, test.right
+        if isinstance(test.right, Name) and test.right.variable is variable:
+            op, bound = _MIRRORED[op], test.left
+        elif not isinstance(test.left, Name) or test.left.variable is not variable:
+            return "", False, None
+        return (_TURNED[op] if denied else op), True, bound

@@ -1,0 +1,97 @@
+"""Windows with weights of rows times columns: sums along rows in a launch of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from optiml_magic.model.idea import Idea
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.proposers.rewrites.separate_sums import SeparateSums
+from optiml_magic.source.program import parse_program
+from tests.ideas import view_of
+from tests.rewriting.offers import Offer
+from tests.rewriting.trying import Stand
+from tests.rewriting.writing import Array, Made
+
+BLUR = """\
+#pragma optiml launch blur grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
+__global__ void blur(const float* a, float* out, int w, int h, int r, float b) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    float sum = 0.0f, all = 0.0f;
+    for (int j = -r; j <= r; j++) {
+        for (int i = -r; i <= r; i++) {
+            int yy = min(max(y + j, 0), h - 1), xx = min(max(x + i, 0), w - 1);
+            float g = expf(-(i * i + j * j) / b);
+            sum += g * a[yy * w + xx];
+            all += g;
+        }
+    }
+    out[y * w + x] = sum / all;
+}
+"""
+INSIDE = BLUR.replace("min(max(y + j, 0), h - 1)", "y + j").replace(
+    "min(max(x + i, 0), w - 1);",
+    "x + i;\n            if (yy < 0 || xx < 0 || yy >= h || xx >= w) continue;",
+)
+LARGER = (
+    BLUR.replace("(w, 16)", "(w * r, 16)").replace("(h, 16)", "(h * r, 16)")
+    .replace("x >= w || y >= h", "x >= w * r || y >= h * r").replace("y * w + x]", "y * w * r + x]")
+    .replace("y + j", "(int)floorf((float)y / r) + j").replace("x + i", "(int)floorf((float)x / r) + i")
+)  # fmt: skip
+PLANE = Array("f4", ("h", "w"))
+MADE = Made(
+    "blur", BLUR, {"a": PLANE, "out": PLANE}, {"w": 37, "h": 23, "r": 3}, {"w": 5, "h": 40, "r": 1},
+    {"b": 3.5}, exact=False,
+)  # fmt: skip
+
+
+def asked(made: Made) -> tuple[Stand, list[Idea], list[Refusal]]:
+    """The rule's ideas for a program, of which the sizes are known."""
+    stand = Stand(made)
+    view = replace(view_of(stand.text), find_facts=lambda: stand.facts(stand.text))
+    found = [*SeparateSums().propose(parse_program(stand.text), view)]
+    ideas = [one for one in found if isinstance(one, Idea)]
+    return stand, ideas, [one for one in found if isinstance(one, Refusal)]
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        (BLUR, "int yy = min(max(y + (j + k_2), 0), h - 1);"),
+        (INSIDE, "if (yy >= 0 && yy < h)"),
+        (BLUR.replace("min(max(y + j, 0), h - 1)", "y + j").replace(
+            "float g", "if (yy < 0) yy = 0; if (yy >= h) yy = h - 1; float g"), "min(max(y"),
+        (LARGER, "sum_part_found[(size_t)yy * r * w + x]"),
+        (BLUR.replace("a[yy * w + xx]", "a[min(max(y + j, 0), h - 1) * w + xx]"), "int place"),
+    ],
+)  # fmt: skip
+def test_rows_are_summed_up_before(text: str, rows: str) -> None:
+    larger = {"out": Array("f4", ("h * r", "w * r"))} if text is LARGER else {}
+    made = replace(MADE, text=text, arrays=MADE.arrays | larger)
+    stand, (idea,), _ = asked(made)
+    after = idea.make()
+    assert isinstance(after, str), after
+    assert rows in after, after
+    assert [d.kernel for d in parse_program(after).launches] == ["blur_sum_part", "blur"]
+    assert "size(a) >= h * w" in after
+    found = stand.applied(Offer("separate_sums", "", after, rounds=True), stand.text)
+    assert found.sound, f"{found.end}: {found.detail}\n{after}"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (BLUR.replace("expf(-(i * i + j * j) / b)", "expf(-(i * j) / b)"), ""),
+        (BLUR.replace("g * a[", "g * (y + i) * a["), ""),  # no threads come to the same sum
+        (BLUR.replace("- 1), xx = min", "), xx = min"), "not all rows"),
+        (BLUR.replace("yy * w + xx", "yy + xx"), "all rows is not certain"),
+        (BLUR.replace("a[yy * w + xx]", "a[yy * w + xx] * a[y * w + xx]"), ""),
+    ],
+)
+def test_sums_that_are_not_the_same_stay(text: str, reason: str) -> None:
+    _, ideas, refused = asked(replace(MADE, text=text))
+    assert not ideas
+    assert [reason in one.reason for one in refused] == [True] * bool(reason)
