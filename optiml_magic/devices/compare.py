@@ -49,7 +49,7 @@ def compare(  # the last two only name the array library and what the bytes mean
     shape = got.shape[: got.ndim - 1] if dtype.names and got.dtype != dtype else got.shape
     rows, wanted_rows = _rows(got, dtype), _rows(expected, wide)
     wrong, nonfinite = xp.zeros(len(rows), bool), xp.zeros(len(rows), bool)
-    error = largest = ulp = 0.0
+    error = largest = ulp = share = 0.0
     part = _PART if xp is np else max(len(rows), 1)  # temporaries would outgrow the arrays
     limits = tolerance.fields or (tolerance,) * len(numbers(dtype))
     for have, want, limit in zip(numbers(dtype), numbers(wide), limits, strict=True):
@@ -62,6 +62,7 @@ def compare(  # the last two only name the array library and what the bytes mean
             wrong[here] |= found.wrong.any(axis=1)
             nonfinite[here] |= found.nonfinite.any(axis=1)
             squares, scales = squares + found.squares, scales + found.scales
+            share = max(share, found.share)
             if found.largest > largest:
                 largest = found.largest
                 ulp = largest / _last_place(found.at_largest, have.dtype)
@@ -86,6 +87,7 @@ def compare(  # the last two only name the array library and what the bytes mean
         wanted="" if first is None else _shown(wanted_rows, first, wide),
         max_ulp=_finite(ulp),
         picture=() if first is None else _picture(where, shape, xp),
+        share=_finite(share),
     )
 
 
@@ -167,13 +169,21 @@ class _Errors:
     scales: float  # of the wanted values
     largest: float  # difference
     at_largest: float  # what is wanted there
+    share: float  # of what is allowed, at most
 
 
 def _errors(got: Any, expected: Any, tolerance: Tolerance, xp: Any) -> _Errors:
     with np.errstate(all="ignore"):
         if got.dtype.kind in "fc":
             wrong, nonfinite, difference, scale = _float_errors(got, expected, tolerance, xp)
+            allowed = tolerance.atol + tolerance.rtol * scale
+            share = (
+                float(reduced(xp.max, xp.where(difference > 0, difference / allowed, 0.0), xp))
+                if (difference.size)
+                else 0.0
+            )
         else:
+            share = 0.0
             nonfinite = xp.zeros(got.shape, bool)
             difference = xp.abs(got.astype(np.float64) - expected.astype(np.float64))
             scale = xp.abs(expected.astype(np.float64))
@@ -185,7 +195,7 @@ def _errors(got: Any, expected: Any, tolerance: Tolerance, xp: Any) -> _Errors:
     worst = place_of_largest(difference, xp) if difference.size else None
     largest = 0.0 if worst is None else float(difference.reshape(-1)[worst])
     at_largest = 0.0 if worst is None else float(scale.reshape(-1)[worst])
-    return _Errors(wrong, nonfinite, squares, scales, largest, at_largest)
+    return _Errors(wrong, nonfinite, squares, scales, largest, at_largest, share)
 
 
 def _float_errors(

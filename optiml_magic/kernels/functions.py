@@ -130,6 +130,9 @@ _MATH = [
     "isfinite",
 ]
 _LONG = frozenset({"sin", "cos", "tan", "sincos", "pow", "atan", "atan2", "erf", "erfc", "fmod"})
+_MIDDLING = frozenset({
+    "sinpi", "cospi", "sincospi", "tanh", "sinh", "cosh", "asin", "acos", "log1p", "expm1", "cbrt",
+})  # fmt: skip
 _PURE = frozenset({name + end for name in _MATH for end in ("", "f", "l")}) | {
     "labs", "llabs", "umin", "umax", "mul24", "umul24", "__mul24", "__umul24", "__mulhi",
     "__umulhi", "mad", "saturate", "__saturatef", "frcp_rn", "rsqrtf", "conj", "real", "imag",
@@ -156,6 +159,11 @@ def pure(name: str) -> bool:
 def is_long(name: str) -> bool:
     """Whether a function is a hundred instructions and more."""
     return bare(name).removesuffix("f") in _LONG
+
+
+def is_middling(name: str) -> bool:
+    """Whether a function is thirty instructions and more, but not a hundred."""
+    return bare(name).removesuffix("f") in _MIDDLING
 
 
 def atomic(name: str) -> str | None:

@@ -49,7 +49,8 @@ class OutputCheck:
     error of the element with the largest absolute one, in units of the last place of the wanted
     value (0 for integers). ``picture`` shows where the wrong elements lie: at most 8 rows of 32
     cells over the output, ``.`` for none, ``+`` for some and ``#`` for all of a cell. ``writer`` is
-    who wrote the first wrong element, where it was asked for and the device can tell.
+    who wrote the first wrong element, where it was asked for and the device can tell. ``share`` is
+    how much of what is allowed a float is off by, at most: above 1 where one is wrong.
     """
 
     name: str
@@ -67,6 +68,7 @@ class OutputCheck:
     max_ulp: float = 0.0
     picture: tuple[str, ...] = ()
     writer: Writer | None = None
+    share: float = 0.0
 
     @property
     def passed(self) -> bool:

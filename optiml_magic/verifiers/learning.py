@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optiml_magic.devices.base import Device, Job
+from optiml_magic.devices.base import Buffer, Device, Job, Tolerance
 from optiml_magic.errors import UsageError
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, Verdict
@@ -21,6 +21,7 @@ from optiml_magic.verifiers.verify import fresh_poison, judge, verify
 _SMALL = 1 << 28  # thread instructions of a launch at a small size
 _WILD = 1 << 24  # where an integer may make a loop of any length
 _PATIENCE, _SLOWER = 4.0, 10.0  # seconds, and times the slowest answer so far; ours
+_NEAR = 0.25  # of what is allowed, which rounding alone may turn into all of it; ours
 _REFERENCE = "the reference "  # how a message about it begins
 FINAL = "final"  # what the keys of large cases begin with
 
@@ -93,7 +94,23 @@ class Learner:
             return self._answered(root, condition, instance, planned, budget)
         verdict = verify(self._device, root.build, [(instance, planned)], instructions=budget)
         self._hung = verdict.outcome in (Outcome.TIMEOUT, Outcome.CRASHED)
-        return instance if verdict.passed and self._in_order(condition, instance, planned) else None
+        if not verdict.passed or not self._in_order(condition, instance, planned):
+            return None
+        return self._with_room(instance, verdict)
+
+    def _with_room(self, instance: Instance, verdict: Verdict) -> Instance:
+        """Inputs at which the input kernel is off by much of what is allowed allow more.
+
+        Terms of mixed magnitudes cancel, and what is left has the rounding of the largest: a right
+        program that adds in another order is off by as much, in the one direction or the other.
+        """
+        task, share = self._problem.task, max((c.share for c in verdict.checks), default=0.0)
+        if task.rtol is not None or task.atol is not None or share <= _NEAR:
+            return instance
+        buffers = tuple(_wider(b, share / _NEAR) for b in instance.case.buffers)
+        wider = replace(instance, case=replace(instance.case, buffers=buffers))
+        self._device.put(wider.case)
+        return wider
 
     def _in_order(self, condition: Condition, instance: Instance, planned: LaunchPlan) -> bool:
         """Whether the input kernel is right in the further orders of its blocks as well."""
@@ -130,3 +147,15 @@ class Learner:
             return None
         self._device.put(found[0].case)
         return found[0] if self._in_order(condition, found[0], planned) else None
+
+
+def _wider(buffer: Buffer, times: float) -> Buffer:
+    """A buffer that may be off by so many times as much."""
+    if buffer.tolerance is None:
+        return buffer
+    return replace(buffer, tolerance=_scaled(buffer.tolerance, times))
+
+
+def _scaled(limit: Tolerance, times: float) -> Tolerance:
+    fields = tuple(_scaled(one, times) for one in limit.fields)
+    return Tolerance(limit.rtol * times, limit.atol * times, fields)

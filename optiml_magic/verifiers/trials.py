@@ -230,15 +230,21 @@ class Trials:
     def _trial(self, program: Compiled, condition: Condition) -> Verdict | None:
         """The verdict on one large condition; None where it is not asked of the program.
 
-        Whether the input kernel is right there matters only where the program is not.
+        Whether the input kernel is right there, and how far it is off, matters only where the
+        program is not.
         """
         drawn = self._final(condition)
         if drawn is None:
             return None
         found = self._tried_on(program, condition, drawn.instance)
-        if found is None or found.passed or self._is_right(condition, drawn):
+        if found is None or found.passed:
             return found
-        return None
+        if not self._is_right(condition, drawn):
+            return None
+        answered = self._finals[condition.name]
+        if answered is None or answered.instance is drawn.instance:
+            return found
+        return self._tried_on(program, condition, answered.instance)
 
     def _tried_on(
         self, program: Compiled, condition: Condition, instance: Instance
@@ -279,10 +285,10 @@ class Trials:
     def _is_right(self, condition: Condition, drawn: Drawn) -> bool:
         """Whether the input kernel is right on a set of inputs; it is asked once."""
         if condition.name not in self._right:
-            right = self._learner.tried(condition, drawn) is not None
-            self._right[condition.name] = right
-            if not right:
-                self._finals[condition.name] = None
+            instance = self._learner.tried(condition, drawn)
+            self._right[condition.name] = instance is not None
+            answered = replace(drawn, instance=instance) if instance is not None else None
+            self._finals[condition.name] = answered
         return self._right[condition.name]
 
     def ahead(self) -> bool:

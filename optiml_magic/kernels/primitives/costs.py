@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels import functions
@@ -44,20 +44,23 @@ def rough_seconds(kernel: Kernel) -> float | None:
 
 def code_of_calls(kernel: Kernel, found: Iterable[Expr]) -> int:
     """How many times as long code is as its accesses, for what it calls and what that calls."""
-    count = 0
+    return _MANY * sum(map(functions.is_long, _called(kernel, found))) or 1
+
+
+def is_long(kernel: Kernel, expr: Expr) -> bool:
+    """Whether what an expression calls is about a hundred instructions, or what that calls is."""
+    names = [*_called(kernel, every(expr))]
+    return any(map(functions.is_long, names)) or sum(map(functions.is_middling, names)) > 1
+
+
+def _called(kernel: Kernel, found: Iterable[Expr]) -> Iterator[str]:
+    """The names of the functions that are called, and of those that these call."""
     for call in found:
         if isinstance(call, Call):
             own = kernel.unit.called(call.function, len(call.arguments))
             within = [*own, *(more for one in own for more in reached(kernel.unit, one))]
             inner = (e for one in within for e in expressions(one.body))
-            calls = (e.function for e in (call, *inner) if isinstance(e, Call))
-            count += sum(map(functions.is_long, calls))
-    return _MANY * count or 1
-
-
-def is_long(kernel: Kernel, expr: Expr) -> bool:
-    """Whether an expression calls a function of a hundred instructions, or one that does."""
-    return code_of_calls(kernel, every(expr)) > 1
+            yield from (e.function for e in (call, *inner) if isinstance(e, Call))
 
 
 def _rounds(known: int | None) -> int:
