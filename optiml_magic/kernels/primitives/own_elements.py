@@ -1,8 +1,9 @@
 """Elements of shared arrays that belong to a thread each, in registers of the lane that takes it.
 
 Only a thread stores its own element, and threads ask for those of near neighbours. A lane that
-takes neighbours then has most of what they ask for; the elements at its ends stand in shared memory
-as well, where the lanes beside it look.
+takes neighbours then has most of what they ask for, and gets the rest from the lanes beside it by
+shuffles. These may stand in front of all that is done up to the next barrier, since nobody may
+store what another thread asks for between two of them.
 """
 
 from __future__ import annotations
@@ -10,24 +11,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from optiml_magic.kernels.editing import Node, lines, text
+from optiml_magic.kernels.editing import Node, text
 from optiml_magic.kernels.expressions import Assign, Expr, Index, Step, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.reading import Access
-from optiml_magic.kernels.tree import Declare, Evaluate, Statement, walk
+from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Statement, expressions
+from optiml_magic.kernels.types import CType
 
 _THREAD = Polynomial.symbol("threadIdx.x")
 _NEAR = 4  # elements to either side; ours
+_LANES = 32
+_ALL = "0xffffffffu"
 
 
 @dataclass(frozen=True)
 class _Own:
-    """An array of which each thread owns an element; ``near`` is how far others' are asked for."""
+    """An array of which each thread owns an element.
+
+    Others ask for elements up to ``behind`` before and ``ahead`` after their own. Where ``longer``,
+    the array may have elements beyond those of the threads, which stay in shared memory.
+    """
 
     array: str
     name: str
-    near: int
+    behind: int
+    ahead: int
+    longer: bool
 
 
 class Held:
@@ -39,20 +49,20 @@ class Held:
         self.each = each
         self.item = item
         width, height, depth = kernel.block
-        if width is None or width != each * 32 or (height, depth) != (1, 1):
+        if width is None or width != each * _LANES or (height, depth) != (1, 1):
             raise NotLegal("its blocks are no rows of whole warps")
         self.width = width
         reading = kernel.reading
         shared = [a for a in reading.arrays.values() if a.space == "shared"]
         self.own = {a.name: self._owned(a.name) for a in shared}
-        if not any(one.near for one in self.own.values()):
+        if not any(one.behind or one.ahead for one in self.own.values()):
             raise NotLegal("its threads ask for no element of a neighbour's")
         touched = [a for a in reading.accesses if a.space == "shared"]
         self._loads = {a.node: a for a in touched if isinstance(a.node, Index)}
         self._stores = {a.node: a for a in touched if a.mode == "store"}
 
     def _owned(self, array: str) -> _Own:
-        near = 0
+        behind, ahead = 0, 0
         found = self.kernel.reading.arrays[array]
         if len(found.extents) != 1 or found.dynamic:
             raise NotLegal(f"`{array}` is no plain row of elements")
@@ -68,73 +78,120 @@ class Held:
                     raise NotLegal("a thread stores a neighbour's element", access.line)
                 if abs(apart) > _NEAR:
                     raise NotLegal("a thread asks for a far element", access.line)
-                near = max(near, abs(apart))
+                behind, ahead = max(behind, -apart), max(ahead, apart)
             else:
                 self._check_fixed(access)
-        if near > self.each:
+        if max(behind, ahead) > self.each:
             raise NotLegal("a lane has too few elements")
-        return _Own(array, self.kernel.fresh(f"{array}_own"), near)
+        if not _is_exchanged(found.element):
+            raise NotLegal(f"lanes do not exchange elements of `{array}`")
+        extent = found.extents[0].value if found.extents[0] is not None else None
+        longer = extent is None or extent > self.width
+        return _Own(array, self.kernel.fresh(f"{array}_own"), behind, ahead, longer)
 
     def _apart(self, access: Access) -> int | None:
         """How far an element is from the thread's own; None where it is not one of near ones."""
         return None if access.index is None else (access.index - _THREAD).value
 
     def _check_fixed(self, access: Access) -> None:
-        """An element that has the same number for all: none of a thread's own, or one at an end."""
+        """An element that has the same number for all: none of a thread's own, or a load of one."""
         at = access.index.value if access.index is not None else None
-        if at is not None and at >= self.width:
-            return
-        ends = at is not None and at % self.each in (0, self.each - 1)
-        if access.mode != "load" or not ends:
+        if at is None or at < 0 or (at < self.width and access.mode != "load"):
             raise NotLegal("which element it is, is not known", access.line)
+
+    def _fixed(self, access: Access | None) -> int | None:
+        """The number of a thread's element that is the same for all who load it."""
+        at = access.index.value if access is not None and access.index is not None else None
+        return at if at is not None and at < self.width else None
 
     def declared(self, statement: Declare) -> Iterator[str]:
         """The registers beside the declaration of a shared array."""
-        for variable in statement.variables:
-            if variable.name in self.own and variable.storage == "shared":
-                kind = self.kernel.reading.arrays[variable.name].element.name
-                yield f"{kind} {self.own[variable.name].name}[{self.each}];"
+        for one in (self.own.get(v.name) for v in statement.variables if v.storage == "shared"):
+            if one is not None:
+                kind = self.kernel.reading.arrays[one.array].element.name
+                yield f"{kind} {one.name}[{one.behind + self.each + one.ahead}];"
 
-    def loads(self, given: Iterable[Expr], swaps: dict[Node, Node]) -> dict[Node, Node]:
-        """Loads of near elements: of the lane's own where it has them."""
-        found: dict[Node, Node] = {}
+    def fetched(self, statements: Iterable[Statement]) -> list[str]:
+        """What lanes get of each other for all that these ask for."""
+        found = dict[str, None]()
+        for access in self._asked(e for s in statements for e in expressions(s)):
+            one, apart, at = self.own[access.array], self._apart(access) or 0, self._fixed(access)
+            first, end = one.behind, one.behind + self.each
+            moves = [(end + n, "down", first + n) for n in range(apart)]
+            moves += [(first - 1 - n, "up", end - 1 - n) for n in range(-apart)]
+            for to, way, source in moves:
+                got = f"__shfl_{way}_sync({_ALL}, {one.name}[{source}], 1)"
+                found[f"{one.name}[{to}] = {got};"] = None
+            if at is not None:
+                kind = access.element.name
+                found[f"const {kind} {self._named(one, at)} = {self._shuffled(one, at)};"] = None
+        return [*found]
+
+    def _asked(self, given: Iterable[Expr]) -> Iterator[Access]:
+        """The loads of elements that threads own."""
         for part in (part for expr in given for part in every(expr)):
             access = self._loads.get(part) if isinstance(part, Index) else None
-            apart = self._apart(access) if access is not None else None
-            if access is None or apart is None:
-                continue
-            own = self.own[access.array].name
-            if apart == 0:
-                found[part] = text(f"{own}[{self.item}]")
-                continue
-            at = f"{self.item} {'+' if apart > 0 else '-'} {abs(apart)}"
-            test = f"{at} < {self.each}" if apart > 0 else f"{at} >= 0"
-            beside = self.kernel.show(Evaluate(None, 0, part), swaps).strip().removesuffix(";")
-            found[part] = text(f"({test} ? {own}[{at}] : {beside})")
-        return found
+            if access is not None and access.mode == "load":
+                yield access
 
-    def stores(self, statement: Statement, swaps: dict[Node, Node]) -> dict[Node, Node]:
-        """Stores of a thread's own element: to shared memory as well, near the lane's ends."""
+    def _named(self, one: _Own, at: int) -> str:
+        return self.kernel.fresh(f"{one.array}_at_{at}")
+
+    def _shuffled(self, one: _Own, at: int) -> str:
+        own = f"{one.name}[{one.behind + at % self.each}]"
+        return f"__shfl_sync({_ALL}, {own}, {at // self.each})"
+
+    def loads(
+        self, given: Iterable[Expr], swaps: dict[Node, Node], *, once: bool = False
+    ) -> dict[Node, Node]:
+        """Loads of what lanes have, or have ``fetched``; ``once`` where all lanes ask at once."""
         found: dict[Node, Node] = {}
-        for inner in walk(statement):
-            for expr in inner.expressions:
-                for part in every(expr):
-                    if not isinstance(part, Assign | Step):
-                        continue
-                    access = self._stores.get(part)
-                    if access is None or self._apart(access) is None:
-                        continue
-                    if not isinstance(inner, Evaluate) or part is not expr:
-                        raise NotLegal("a store is part of something else", inner.line)
-                    found[inner] = lines(self._stored(part, access, swaps))
+        for access in self._asked(given):
+            part, apart, at = access.node, self._apart(access), self._fixed(access)
+            one = self.own[access.array]
+            if at is not None:
+                words = self._shuffled(one, at) if once else self._of_one(one, at)
+                found[part] = text(words)
+            elif apart is not None:
+                own = self._place(one, apart)
+                if apart > 0 and one.longer:
+                    beside = self.kernel.show(Evaluate(None, 0, part), swaps)
+                    test = f"{self.item} + {apart} < {self.each} || threadIdx.x < {_LANES - 1}"
+                    own = f"({test} ? {own} : {beside.strip().removesuffix(';')})"
+                found[part] = text(own)
         return found
 
-    def _stored(self, expr: Assign | Step, access: Access, swaps: dict[Node, Node]) -> str:
-        own = self.own[access.array]
-        other = {node: new for node, new in swaps.items() if node is not expr.target}
-        beside = self.kernel.show(Evaluate(None, 0, expr.target), other).strip()
-        mine = f"{own.name}[{self.item}]"
-        words = self.kernel.show(Evaluate(None, 0, expr), other | {expr.target: text(mine)}).strip()
-        near = max(own.near, 1)
-        low, high = f"{self.item} < {near}", f"{self.item} >= {self.each - near}"
-        return f"{{\n{words}\nif ({low} || {high}) {beside.removesuffix(';')} = {mine};\n}}"
+    def _place(self, one: _Own, apart: int) -> str:
+        """A thread's own element, or one so far from it."""
+        by = one.behind + apart
+        return f"{one.name}[{self.item}{f' + {by}' if by else ''}]"
+
+    def _of_one(self, one: _Own, at: int) -> str:
+        """What one thread owns, which it may store itself before it loads it."""
+        thread = f"threadIdx.x * {self.each} + {self.item} == {at}"
+        return f"({thread} ? {self._place(one, 0)} : {self._named(one, at)})"
+
+    def stores(self, given: Iterable[Expr]) -> dict[Node, Node]:
+        """The elements that threads store, which are their own."""
+        found: dict[Node, Node] = {}
+        for part in (part for expr in given for part in every(expr)):
+            access = self._stores.get(part) if isinstance(part, Assign | Step) else None
+            if access is not None and self._apart(access) is not None:
+                assert isinstance(part, Assign | Step)
+                found[part.target] = text(self._place(self.own[access.array], 0))
+        return found
+
+    def quiet(self, loop: Loop) -> bool:
+        """Whether a loop stores nothing but what lanes have in registers, so that none waits."""
+        inside = {*expressions(loop)}
+        stored = [a for a in self.kernel.reading.accesses if a.mode != "load" and a.own in inside]
+        return all(a.space == "local" or self._is_own(a) for a in stored)
+
+    def _is_own(self, access: Access) -> bool:
+        return access.array in self.own and self._apart(access) is not None
+
+
+def _is_exchanged(kind: CType) -> bool:
+    """Whether there is a shuffle for a type."""
+    plain = kind.kind in ("int", "bool") or (kind.kind == "float" and kind.size in (4, 8))
+    return plain and not kind.depth

@@ -52,8 +52,8 @@ def warp_for_block(kernel: Kernel) -> Kernel:
 def registers_for_shared(kernel: Kernel) -> Kernel:
     """One warp does what a row of threads did, and holds their elements of shared arrays.
 
-    Each lane takes neighbours and has theirs in registers; those at its ends are in shared memory
-    as well, for the lanes beside it.
+    Each lane takes neighbours and has theirs in registers; lanes beside it get those at its ends by
+    shuffles. What lies beyond the elements of the threads stays in shared memory.
     """
     return _Looping(kernel, folded(kernel), WARP, held=True).kernel()
 
@@ -118,6 +118,8 @@ class _Looping:
         name = old.fresh("THREADS") if extents else str(threads)
         self.names = _Names(old.fresh("thread"), old.fresh("item"), name, extent(old))
         self.held = Held(old, extent(old) // threads, self.names.item) if held else None
+        together = [s for s in self.waits.together if isinstance(s, Loop)]
+        self.quiet = {s for s in together if self.held is not None and self.held.quiet(s)}
 
     def kernel(self) -> Kernel:
         own, at = self.names.extent, "xyz".index(self.axis)
@@ -143,6 +145,8 @@ class _Looping:
     def _once(self, statement: Statement) -> list[Statement]:
         waits = self.waits
         if statement in waits.barriers:
+            if any(s in self.quiet for s in waits.around(statement)):
+                return []
             warp = not self.extents and self.threads * self.beside == WARP
             return [lines("__syncwarp();")] if warp else [statement]
         if not isinstance(statement, Declare):
@@ -152,18 +156,22 @@ class _Looping:
         match statement:
             case Declare() if self.held is not None:
                 kept = [lines(words) for words in self.held.declared(statement)]
-                return [edited(statement, self._swaps(statement.expressions)), *kept]
+                return [edited(statement, self._swaps(statement.expressions, once=True)), *kept]
             case Block():
                 return [self._block(statement)]
             case If(then=then, other=other):
-                test = edited(statement.test, self._swaps([statement.test]))
+                test = edited(statement.test, self._swaps([statement.test], once=True))
                 parts = self._body(then), None if other is None else self._body(other)
                 return [If(None, statement.line, test, *parts, statement.before)]
             case Loop(body=body, before=before):
                 head = (*statement.expressions, *(before.expressions if before else ()))
                 empty = replace(statement, body=Block(None, 0, ()))
-                return [replace(edited(empty, self._swaps(head)), body=self._body(body), span=None)]
-        return [edited(statement, self._swaps(statement.expressions))]
+                made = edited(empty, self._swaps(head, once=True))
+                loop = replace(made, body=self._body(body), span=None)
+                outermost = not any(s in self.quiet for s in waits.around(statement)[:-1])
+                fence = [lines("__syncwarp();")] if statement in self.quiet and outermost else []
+                return [*fence, loop, *fence]
+        return [edited(statement, self._swaps(statement.expressions, once=True))]
 
     def _body(self, statement: Statement) -> Block:
         if isinstance(statement, Block):
@@ -189,7 +197,10 @@ class _Looping:
                 first = f"threadIdx.{self.axis} * {self.names.each} + {item}"
             words = f"const unsigned {thread} = {first};\n{words}"
         head = f"for (int {item} = 0; {item} < {self.names.each}; ++{item}) {{"
-        return [lines("\n".join([*before, "#pragma unroll", head, words, "}"]))]
+        fetched = self.held.fetched(run.statements) if self.held is not None else []
+        whole = [*fetched, "#pragma unroll", head, words, "}"]
+        whole = ["{", *whole, "}"] if any(f.startswith("const") for f in fetched) else whole
+        return [lines("\n".join([*before, *whole]))]
 
     def _own(self, statement: Statement) -> str:
         """A statement as one of the threads does it; lasting locals are declared before."""
@@ -233,7 +244,6 @@ class _Looping:
 
     def _shown(self, statement: Statement) -> str:
         swaps = self._swaps(expressions(statement))
-        swaps |= self.held.stores(statement, swaps) if self.held is not None else {}
         for leave in (s for s in walk(statement) if isinstance(s, Leave) and s.kind == "return"):
             if any(isinstance(s, Loop) for s in self.waits.around(leave)):
                 raise NotLegal("the kernel is left within a loop", leave.line)
@@ -244,7 +254,7 @@ class _Looping:
         shown = self.old.show(Evaluate(None, 0, expr), self._swaps([expr]))
         return shown.strip().removesuffix(";")
 
-    def _swaps(self, given: Iterable[Expr]) -> dict[Node, Node]:
+    def _swaps(self, given: Iterable[Expr], *, once: bool = False) -> dict[Node, Node]:
         swaps: dict[Node, Node] = {}
         given = tuple(given)
         for part in (part for expr in given for part in every(expr)):
@@ -261,4 +271,6 @@ class _Looping:
                 swaps[part] = text(f"{self.names.width}u")
             elif isinstance(part, Name) and part.variable in self.waits.lasting:
                 swaps[part] = text(f"{part.name}[{self.names.item}]")
-        return swaps | (self.held.loads(given, swaps) if self.held is not None else {})
+        if self.held is None:
+            return swaps
+        return swaps | self.held.loads(given, swaps, once=once) | self.held.stores(given)

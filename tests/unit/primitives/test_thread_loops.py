@@ -104,11 +104,38 @@ def test_a_warp_waits_as_one_and_keeps_what_lives_beyond_a_barrier() -> None:
     assert "if (i >= n) continue;" in made
 
 
-def test_a_lane_asks_shared_memory_for_what_others_have() -> None:
+def test_lanes_get_what_others_have_by_shuffles() -> None:
     made = applied(registers_for_shared(kernel(LINE % STEPS))).program.text
-    assert "float s_own[2];" in made
+    assert "float s_own[5];" in made
     assert "const unsigned thread = threadIdx.x * 2 + item;" in made
-    assert "(item + 1 < 2 ? s_own[item + 1] : s[t + 1])" in made
+    assert "s_own[0] = __shfl_up_sync(0xffffffffu, s_own[2], 1);" in made
+    assert "s_own[4] = __shfl_down_sync(0xffffffffu, s_own[2], 1);" in made
+    assert "(item + 1 < 2 || threadIdx.x < 31 ? s_own[item + 2] : s[t + 1])" in made
+    inner = made.partition("for (int step")[2].partition("\n    }\n")[0]
+    assert "__syncwarp" not in inner  # nothing that it stores is in memory
+
+
+def test_one_element_that_all_ask_for_comes_from_its_lane() -> None:
+    body = """\
+    s[t] = i < n ? a[i] : 0.25f;
+    __syncthreads();
+    for (int step = 0; step < 4; ++step) {
+        float first = s[5];
+        float next = t < 63 ? s[t + 1] * s[0] : first;
+        __syncthreads();
+        s[t] = next * 0.5f + first;
+        if (t == 7) s[t] += s[7];
+        __syncthreads();
+    }
+    if (i < n) out[i] = s[t];
+"""
+    text = LINE % body
+    made = registers_for_shared(kernel(text))
+    shown = applied(made).program.text
+    assert "float first = __shfl_sync(0xffffffffu, s_own[1], 2);" in shown
+    assert "const float s_at_0 = __shfl_sync(0xffffffffu, s_own[0], 0);" in shown
+    assert "s_own[item] += (threadIdx.x * 2 + item == 7 ? s_own[item] : s_at_7);" in shown
+    same(text, made, ONE, {"n": 128})
 
 
 def test_what_all_threads_do_alike_is_done_once() -> None:
