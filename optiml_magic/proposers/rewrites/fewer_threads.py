@@ -9,6 +9,8 @@ from functools import partial
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.block_rounds import block_rounds
+from optiml_magic.kernels.primitives.loaded_before import loaded_before
+from optiml_magic.kernels.primitives.loosened import all_loosened
 from optiml_magic.kernels.primitives.own_elements import Held
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.thread_loops import (
@@ -39,7 +41,7 @@ class FewerThreads(KernelRule):
     """Trees, scans, sorts, lattices and small problems of a block each."""
 
     name = "fewer_threads"
-    before = (raised, unstaged, widened, block_rounds)
+    before = (raised, unstaged, widened, block_rounds, loaded_before)
     teaches = (
         "A block did little between two barriers, at which all of its warps waited for the "
         "slowest; and where half of its threads had nothing to do any more, they still came to "
@@ -47,7 +49,7 @@ class FewerThreads(KernelRule):
         "independent work that hides latencies, and what they have in common it does once. A block "
         "that becomes one warp needs no barrier but that of its lanes, and more such blocks fit a "
         "multiprocessor. Where threads ask for their neighbours' elements, a lane that takes "
-        "neighbours has most of these in registers."
+        "neighbours has most of these in registers, and the others by a shuffle."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
@@ -67,9 +69,7 @@ class FewerThreads(KernelRule):
                 yield Refused(reason.reason, reason.line)
             else:
                 title = "a warp does what a block did, with its elements in registers"
-                yield Site(
-                    "registers", title, partial(registers_for_shared, kernel), likely, _WAITS
-                )
+                yield Site("registers", title, partial(_in_registers, kernel), likely, _WAITS)
             title = "a warp does what a block did"
             yield Site("warp", title, partial(warp_for_block, kernel), 0.9 * likely, _WAITS)
         wide = [own // by for by in (2, 4, 8) if own % by == 0 and threads // by > WARP
@@ -86,6 +86,11 @@ class FewerThreads(KernelRule):
                 _WAITS,
                 points,
             )
+
+
+def _in_registers(kernel: Kernel) -> Kernel | Refused:
+    """Where a lane takes neighbours, a guard leaves none of its items out that it might save."""
+    return registers_for_shared(all_loosened(kernel))
 
 
 def _chance(kernel: Kernel) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from tests.rewriting.writing import Array, Made, indented, sizes_of
@@ -141,4 +142,40 @@ def plane(rng: Random) -> Made:
     return Made("waiting_plane", text, arrays, one, other)
 
 
-FAMILY = (lattice, lattice, tree, scan, plane)
+def cone(rng: Random) -> Made:
+    """Each step leaves fewer elements than the one before, down to what is asked for at the end."""
+    w, down, by = rng.choice([32, 64, 128]), rng.choice([True, True, False]), rng.choice([1, 1, 2])
+    far = rng.randint(1, by)
+    near = f"s[t + {far}]" if down else f"s[t - {far}]"
+    bound = f"t < {w} - {by} * step - {by}" if down else f"t >= {by} * step + {by}"
+    if rng.choice([0, 0, 1]):
+        bound = f"{bound} && t {'>= step' if down else f'< {w} - step'}"
+    scale = rng.choice(["0.5f", "c[0]", "c[blockIdx.x]", "c[t]"])
+    value = rng.choice([
+        f"{scale} * s[t] + 0.25f * {near}", f"fmaxf(s[t], {scale} + {near})",
+        f"{near} > s[t] ? {near} - step : {scale}",
+    ])  # fmt: skip
+    count = rng.choice([1, 3, 3 if "*" in value else w // by - 1])  # products stay exact
+    guard = rng.choice([f"if ({bound}) ", f"bool active = {bound};\nif (active) "])
+    store = f"{_WAIT}if ({bound}) s[t] = next;\n{_WAIT}"
+    inner = rng.choice([
+        f"float next = 0.0f;\n{guard}next = {value};\n{store}",
+        f"float next = s[t];\n{guard}{{\nnext = {value};\n}}\n{_WAIT}s[t] = next;\n{_WAIT}",
+        f"float next = {bound} ? {value} : s[t];\n{_WAIT}s[t] = next;\n{_WAIT}",
+        f"{guard}q[t] = {value};\n{_WAIT}if ({bound}) s[t] = q[t];\n{_WAIT}",
+        f"float other = {near if down else 's[t]'};\nfloat next = other + {scale};\n{store}",
+    ])  # fmt: skip
+    last = f"{w} - {by * count}" if down else f"{by * count}"
+    end = rng.choice([f"t {'<' if down else '>='} {last}", f"t == {0 if down else w - 1}", "true"])
+    whole = f"for (int step = 0; step < {count}; ++step) {{\n{inner}}}\n"
+    down_to = inner.replace("step", f"({count} - left)")
+    down_to = f"for (int left = {count}; left > 0; left--) {{\n{down_to}}}\n"
+    rounds = rng.choice([whole, whole, down_to, _steps(rng, inner, count)])
+    body = f"__shared__ float q[{w}];\n{_WAIT}{rounds}"
+    made = _line(rng, "cone", w, f"{body}if ({end} && i < n) out[i] = s[t];", w + 4)
+    text = made.text.replace("const float* a,", "const float* a, const float* c,")
+    arrays = {"a": made.arrays["a"], "c": Array("f4", ("n + 128",)), "out": made.arrays["out"]}
+    return replace(made, text=text, arrays=arrays)
+
+
+FAMILY = (lattice, lattice, tree, scan, plane, cone, cone)
