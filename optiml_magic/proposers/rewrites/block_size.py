@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.cutting import freedom, tuned
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.points import shapes
+from optiml_magic.kernels.primitives.retiled import retiled, tile
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import threads
 from optiml_magic.kernels.primitives.unstrided import unstrided
@@ -22,6 +23,8 @@ _MOST_SHAPES = 3
 _RESIDENT = 2048  # threads of a multiprocessor that is full
 _EMPTY = 4  # times the threads below which a chip is: ours
 _FILLED = Hypothesis(TIME, "lower", "all multiprocessors have work", (1.5, 132.0))
+_TILES = 0.4  # the chance of another tile; ours
+_LESS_RIM = Hypothesis(TIME, "lower", "less of a larger tile is its rim", (1.0, 3.0))
 _EXPECTED = Hypothesis(
     TIME, "lower", "another block size lets more warps be resident, or reuses more", (1.0, 1.3)
 )
@@ -39,6 +42,7 @@ class BlockSize(KernelRule):
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         yield from _more_blocks(kernel)
+        yield from _tiles(kernel)
         if kernel.function.launch_bounds:
             raise NotLegal("its launch bounds say how many threads a block has")
         values, refused, rounds = {}, [], False
@@ -63,6 +67,17 @@ class BlockSize(KernelRule):
                        points, ("the order of additions",) if rounds else ())  # fmt: skip
         elif not values:
             yield from refused[:1]
+
+
+def _tiles(kernel: Kernel) -> Iterator[Site]:
+    """A tile whose extent the text calls by a name, as that of its block."""
+    try:
+        found = tile(kernel)
+    except NotLegal:
+        return
+    points = tuple({found.tuned: value} for value in found.values if value != found.extent)
+    make = partial(retiled, kernel)
+    yield Site("tile", "tuned tile", make, _TILES, _LESS_RIM, points[:_MOST_SHAPES])
 
 
 def _more_blocks(kernel: Kernel) -> Iterator[Site]:
