@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.domains import parted
+from optiml_magic.kernels.primitives.own_registers import own_arrays, own_registers
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
+_OWN, _BESIDE = 0.4, 0.15  # the chances of registers for, or beside, what is shared; ours
+_LESS = Hypothesis(
+    "smsp__average_warps_issue_stalled_short_scoreboard_per_issue_active.ratio", "lower",
+    "no thread waits for what it has stored itself", (1.1, 1000.0),
+)  # fmt: skip
 _FEW = 8  # reads of an element that the caches serve as well as shared memory; ours
 
 
@@ -25,13 +32,14 @@ class Unstage(KernelRule):
         "The block brought elements into shared memory, waited, and read each of them about once. "
         "The first level cache keeps what neighbouring threads read as well, so a direct load "
         "needs no copy, no room in shared memory and no barrier, and warps do not wait for each "
-        "other."
+        "other. What a thread stores there for itself alone is as well in a register."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         names = dict.fromkeys(a.array for a in kernel.reading.accesses if a.space == "shared")
         if not names:
             return
+        yield from _in_registers(kernel)
         made = unstaged(kernel)
         if isinstance(made, Refused):
             yield made
@@ -48,6 +56,19 @@ class Unstage(KernelRule):
                 "no thread waits for what another one brings", (1.5, 1000.0),
             ),
         )  # fmt: skip
+
+
+def _in_registers(kernel: Kernel) -> Iterator[Site]:
+    """What threads store in shared memory for themselves."""
+    try:
+        found = own_arrays(kernel)
+    except NotLegal:
+        return
+    if found:
+        names = ", ".join(own.variable.name for own in found)
+        title = f"hold in registers what each thread asks for of its own in {names}"
+        likely = _OWN if any(own.alone for own in found) else _BESIDE
+        yield Site("own", title, partial(own_registers, kernel), likely, _LESS)
 
 
 def _reads(kernel: Kernel, name: str) -> float:
