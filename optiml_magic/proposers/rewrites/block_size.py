@@ -37,8 +37,8 @@ class BlockSize(KernelRule):
     before = (planar, linear, in_full)
     teaches = (
         "The block's shape decides how many warps fit a multiprocessor and how much each block "
-        "reuses; which is best depends on the chip, so it is measured. Of a larger tile less is the "
-        "rim that neighbouring blocks load and compute as well."
+        "reuses; which is best depends on the chip, so it is measured. Of a larger tile less is "
+        "the rim that neighbouring blocks load and compute as well."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:

@@ -178,4 +178,48 @@ def cone(rng: Random) -> Made:
     return replace(made, text=text, arrays=arrays)
 
 
-FAMILY = (lattice, lattice, tree, scan, plane, cone, cone)
+def rimmed(rng: Random) -> Made:
+    """Several steps in a tile that a name says the extent of, whose rim is right no more."""
+    e, plane = rng.choice([(8, True), (16, True), (64, False), (128, False)])
+    name, rim = rng.choice(["TILE", "W", "BLOCK_DIM"]), rng.choice(["steps", "steps", "2"])
+    said = rng.choice([f"#define {name} {e}\n", f"constexpr int {name} = {e};\n",
+                       f"const int {name} = {e};  // of a block\n"])  # fmt: skip
+    axes = ["x", "y"] if plane else ["x"]
+    own = "".join(f"[t{axis}]" for axis in reversed(axes))
+    inner = f"({name} - 2 * {rim})"
+    body = f"__shared__ float s{f'[{name}]' * len(axes)}, next{f'[{name}]' * len(axes)};\n"
+    for axis in axes:
+        body += f"int t{axis} = threadIdx.{axis};\n"
+        body += f"int {axis} = {inner} * blockIdx.{axis} + t{axis} - {rim};\n"
+    inside = " && ".join(f"{a} >= 0 && {a} < {'n' if a == 'x' else 'm'}" for a in axes)
+    place = "y * n + x" if plane else "x"
+    edge = rng.choice(["0.5f", "0.0f"])
+    body += f"bool inside = {inside};\ns{own} = inside ? a[{place}] : {edge};\n{_WAIT}"
+    near = [own.replace(f"t{axis}", f"t{axis} {sign} 1") for axis in axes for sign in "+-"]
+    near = rng.sample(near, rng.randint(1, len(near)))
+    value = rng.choice([
+        f"0.5f * s{own} + " + " + ".join(f"0.25f * s{at}" for at in near),
+        f"fmaxf(s{own}, s{near[0]})", f"s{own} - s{near[-1]}",
+    ])  # fmt: skip
+    bound = " && ".join(f"t{a} >= i && t{a} < {name} - i" for a in axes)
+    guard = rng.choice(
+        [f"if ({bound}) ", f"if (inside && {bound}) ", f"bool on = inside && {bound};\nif (on) "]
+    )
+    again = guard[guard.rindex("if ") :]
+    last = " && ".join(f"t{a} >= {rim} && t{a} < {name} - {rim}" for a in axes)
+    body += (
+        f"for (int i = 1; i <= steps; {rng.choice(['i++', '++i', 'i += 1'])}) {{\n"
+        f"{guard}next{own} = {value};\n{_WAIT}{again}s{own} = next{own};\n{_WAIT}}}\n"
+        f"if (inside && {last}) out[{place}] = s{own};"
+    )
+    sizes = [f"cdiv({size}, {e} - 2 * {rim})" for size in ("n", "m")[: len(axes)]]
+    launch = f"grid({', '.join(sizes)}) block({', '.join([str(e)] * len(axes))})"
+    parameters = "const float* a, float* out, int m, int n, int steps"
+    shape = ("m", "n") if plane else ("n",)
+    arrays = {"a": Array("f4", shape), "out": Array("f4", shape, "zeros")}
+    one, other = sizes_of(rng, ["m", "n"], _SIDES if plane else _LINES)
+    one["steps"], other["steps"] = rng.choice([1, 2]), rng.choice([1, 2])
+    return Made("rimmed", said + _text("rimmed", launch, parameters, body), arrays, one, other)
+
+
+FAMILY = (lattice, lattice, tree, scan, plane, cone, cone, rimmed)
