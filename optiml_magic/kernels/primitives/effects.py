@@ -313,6 +313,13 @@ def is_simple(axis: Axis, effects: Effects) -> bool:
     return starts and axis.step == Polynomial.constant(1) and is_counted(axis, effects)
 
 
+def moves_within(axis: Axis, effects: Effects) -> bool:
+    """Whether a counter is another number in a round than where that begins: `t-- > 0`."""
+    loop = axis.node
+    tested = () if loop.test is None else (Evaluate(None, loop.line, loop.test),)
+    return axis.variable in effects.changed(loop.body, *tested)
+
+
 def by_ones(axis: Axis, effects: Effects) -> bool:
     """Whether a loop counts up or down by one in its head alone, from where is known."""
     apart = axis.step.value if axis.step is not None else None

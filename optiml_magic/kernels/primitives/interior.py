@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, moves_within
 from optiml_magic.kernels.primitives.grids import room
 from optiml_magic.kernels.primitives.indices import (
     COUNT,
@@ -352,7 +352,7 @@ class Interior:
         size = step.value if step is not None else None
         if variable is None or start is None or not size or axis.scaled:
             raise Undecided("a loop's counter is not read")
-        if variable in self.effects.changed(axis.node.body):
+        if moves_within(axis, self.effects):
             raise Undecided("a loop's counter changes in its body")
         apart = by.divided(abs(size))
         if apart is None:

@@ -8,7 +8,7 @@ from itertools import chain
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
-from optiml_magic.kernels.primitives.effects import Effects, is_simple
+from optiml_magic.kernels.primitives.effects import Effects, is_simple, moves_within
 from optiml_magic.kernels.primitives.places import axis_of, index
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Speller
@@ -149,7 +149,7 @@ def speller_before(kernel: Kernel, effects: Effects, place: Statement) -> LocalS
         own = axis.variable if place in set(walk(axis.node.body)) else None
         if own is not None and is_simple(axis, effects):
             speller.names[axis.name] = own.name
-        elif own is not None and not axis.scaled and own not in effects.changed(axis.node.body):
+        elif own is not None and not axis.scaled and not moves_within(axis, effects):
             speller.around += (axis,)
     return speller
 
