@@ -8,13 +8,14 @@ ICS 2015.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from optiml_magic.kernels.polynomial import Monomial, Polynomial
 from optiml_magic.kernels.ranges import Ranges
-from optiml_magic.kernels.symbols import Condition, Symbols
+from optiml_magic.kernels.symbols import Compare, Condition, Symbols
 
 _ONE = Polynomial.constant(1)
 _Stride = tuple[Monomial, int]
@@ -81,6 +82,39 @@ def as_written(
     pairs = zip(digits[1:], extents, strict=True)
     proved = all(ranges.within(digit, extent) for digit, extent in pairs)
     return Subscript(digits, extents, proved, written=True)
+
+
+def in_extents(
+    index: Polynomial, extents: tuple[Polynomial, ...], given: Iterable[Condition],
+    symbols: Symbols,
+) -> tuple[Polynomial, ...] | None:  # fmt: skip
+    """The digits of an index in an array of these inner extents; None where they are not certain.
+
+    One that counts from the end of its row, ``(row + 1) * w - 1``, borrows from the one before it.
+    """
+    strides = [*accumulate(reversed(extents), operator.mul)]
+    if any(len(stride.terms) != 1 for stride in strides):
+        return None
+    found = _cut(index, [stride.terms[0] for stride in reversed(strides)])
+    if found is None:
+        return None
+    digits = [*found[0]]
+    # Where a row has no elements, nothing is accessed.
+    rows = [Compare(">=", extent - _ONE, frozenset()) for extent in extents]
+    ranges = Ranges((*given, *rows), symbols)
+    for at in range(len(extents), 0, -1):
+        extent, digit = extents[at - 1], digits[at]
+        over = next(
+            (n for n in (0, 1, -1) if ranges.within(digit + extent * _whole(n), extent)), None
+        )
+        if over is None:
+            return None
+        digits[at], digits[at - 1] = digit + extent * _whole(over), digits[at - 1] - _whole(over)
+    return tuple(digits)
+
+
+def _whole(number: int) -> Polynomial:
+    return Polynomial.constant(number)
 
 
 def _strides(index: Polynomial, symbols: Symbols) -> tuple[list[_Stride], list[_Stride]]:

@@ -7,12 +7,19 @@ stays in a local; where nobody else asks for the array, it is not written at all
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from optiml_magic.kernels.editing import Node, text
 from optiml_magic.kernels.expressions import Assign, Expr, Index, Name
-from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
+from optiml_magic.kernels.primitives.base import (
+    Kernel,
+    NotLegal,
+    Refused,
+    primitive,
+    where_legal,
+)
+from optiml_magic.kernels.primitives.belonging import together
+from optiml_magic.kernels.primitives.coherent import coherent, reads_only
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects
@@ -38,7 +45,27 @@ _SHAPE = (unstrided, linear, in_full, direct)
 @primitive
 def fused(kernel: Kernel) -> Kernel:
     """The kernel and the one that is launched behind it as one."""
-    return _Fusing(_alike(_planar(paired(kernel, (*_SHAPE, flat))))).kernel()
+    line = _in_shape(kernel, (*_SHAPE, flat))
+    if isinstance(line, Kernel) or len(kernel.launch.grid) < 2:
+        return done(line)
+    # Rows and columns may say which element it is where one index of all is divided for that.
+    plane = _in_shape(kernel, _SHAPE)
+    return done(plane if isinstance(plane, Kernel) else line)
+
+
+@primitive
+def _in_shape(kernel: Kernel, shape: Sequence[Callable[[Kernel], Kernel | Refused]]) -> Kernel:
+    return _Fusing(_alike(_planar(_coherent(paired(kernel, shape))))).kernel()
+
+
+def _coherent(pair: Pair) -> Pair:
+    """The pair with plain loads of what either writes, which no load of one kernel may deny."""
+    written = pair.first.reading.written | pair.second.reading.written
+    if reads_only(pair.second, written):
+        pair = pair.with_second(done(coherent(pair.second, written)))
+    if reads_only(pair.first, written):
+        pair = pair.with_first(done(coherent(pair.first, written)))
+    return pair
 
 
 @primitive
@@ -51,7 +78,7 @@ def fused_rows(kernel: Kernel) -> Kernel:
         pair = pair.with_first(done(by_rows(pair.first, pair.second.block[0] or 1)))
     else:
         raise NotLegal("neither walks along rows", kernel.function.line)
-    return _Fusing(_alike(pair)).kernel()
+    return _Fusing(_alike(_coherent(pair))).kernel()
 
 
 def _planar(pair: Pair) -> Pair:
@@ -116,48 +143,9 @@ class _Fusing:
             for other in touching(self.second, array):
                 if one.mode == other.mode == "load":
                     continue
-                if not self._together(one, other):
+                if not together(self.first, one, self.second, other):
                     reason = f"another thread may have written what is read of `{array}`"
                     raise NotLegal(reason, other.line)
-
-    def _together(self, one: Access, other: Access) -> bool:
-        """Whether one element is touched by one thread, its item, in both kernels."""
-        if one.element != other.element or one.offset is None or other.offset is None:
-            return False
-        places = self.first.reading.subscript(one), self.second.reading.subscript(other)
-        if places[0] is None or places[1] is None or not (places[0].proved and places[1].proved):
-            return False
-        if places[0].extents != places[1].extents or len(places[0].digits) != len(places[1].digits):
-            return False
-        found = set()
-        for digit, same in zip(places[0].digits, places[1].digits, strict=True):
-            axis = self._axis_of(digit) if digit == same else ""
-            found.add(axis)
-        return {*self._axes()} <= found
-
-    def _axes(self) -> Iterator[str]:
-        for axis, blocks, threads in zip(
-            "xyz", [*map(str, self.second.launch.grid), "1", "1"], self.second.block, strict=False
-        ):
-            if axis == "x" or blocks != "1" or threads != 1:
-                yield axis
-
-    def _axis_of(self, digit: Polynomial) -> str:
-        """The axis along which threads differ in this digit, each from all others."""
-        symbols = self.first.reading.symbols
-        for axis, width in zip("xyz", self.first.block, strict=True):
-            whole = Polynomial.symbol(f"blockIdx.{axis}") * Polynomial.constant(width or 0)
-            if width != 1 or f"threadIdx.{axis}" in digit.symbols:
-                whole += Polynomial.symbol(f"threadIdx.{axis}")
-            by = digit.coefficient(f"{'blockIdx' if width == 1 else 'threadIdx'}.{axis}")
-            if by is None or not by.value or width is None:
-                continue
-            rest = digit - by * whole
-            if symbols.known(rest) and all(
-                symbols[n].kind == "scalar" for n in symbols.inside(rest)
-            ):
-                return axis
-        return ""
 
     def _passed(self, array: str) -> Access | None:
         """The last store of an item, that all loads of the second kernel are after.

@@ -283,3 +283,90 @@ def test_one_array_twice_is_refused() -> None:
         "launch two grid(cdiv(n, 64)) block(64)", "launch two grid(cdiv(n, 64)) block(64) args(t, out, out, n)"
     )  # fmt: skip
     assert "two names" in refused(fused(_first(text)))[0]
+
+
+STEPS = """\
+#pragma optiml scratch t f4[m * n]
+#pragma optiml launch one grid(cdiv(n, 32)) block(32)
+#pragma optiml launch two grid(cdiv(n, 32)) block(32)
+__global__ void one(const float* a, float* t, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    t[FIRST] = a[i];
+    for (int k = 1; k < m; k++) t[AT] = a[i] - 0.5f * t[BEFORE];
+}
+__global__ void two(const float* t, float* out, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float s = t[LAST];
+    for (int k = m - 2; k >= 0; k--) s = fmaxf(0.5f * s, t[AT]);
+    out[i] = s;
+}
+"""
+ACROSS = {"FIRST": "i", "AT": "k * n + i", "BEFORE": "(k - 1) * n + i", "LAST": "(m - 1) * n + i"}
+ALONG = {
+    "FIRST": "i * m", "AT": "i * m + k", "BEFORE": "i * m + k - 1", "LAST": "i * m + m - 1",
+}  # fmt: skip
+
+
+def _steps(places: dict[str, str], old: str = "", new: str = "") -> str:
+    text = STEPS
+    for word, place in places.items():
+        text = text.replace(word, place)
+    return text.replace(old, new) if old else text
+
+
+@pytest.mark.parametrize("places", [ACROSS, ALONG])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ("const float* t", "const float* __restrict__ t"),
+        ("m - 2", "m - 1"),
+        ("t[i * m + k]);", "t[i * m + k + 1]);"),
+        ("t[k * n + i]);", "t[(k + 1) * n + i]);"),
+    ],
+)
+def test_what_a_thread_leaves_in_its_steps_is_its_own(
+    places: dict[str, str], old: str, new: str
+) -> None:
+    text = _steps(places, old, new)
+    made = fused(_first(text))
+    program = applied(made).program
+    assert len(program.launches) == 1
+    assert "__restrict__" not in program.text
+    same(text, made, {"a": ("n",), "out": ("n",)}, {"n": 70, "m": 9})
+
+
+@pytest.mark.parametrize(
+    ("places", "old", "new"),
+    [
+        (ACROSS, "t[k * n + i]);", "t[k * n + (i + 1) % n]);"),
+        (ACROSS, "t[k * n + i]);", "t[k * m + i]);"),
+        (ACROSS, "float s = t[(m - 1) * n + i]", "float s = t[(m - 1) * n]"),
+        (ALONG, "t[i * m + k]);", "t[i + m * k]);"),
+        (ALONG, "float s = t[i * m + m - 1]", "float s = t[i * m + m]"),
+        (ALONG, "k = m - 2", "k = m + 2"),
+        (ALONG, "k < m; k++", "k < 2 * m; k++"),
+    ],
+)
+def test_steps_of_another_thread_are_refused(places: dict[str, str], old: str, new: str) -> None:
+    text = _steps(places, old, new)
+    assert text != _steps(places)
+    assert "another thread" in refused(fused(_first(text)))[0]
+
+
+def test_loads_that_say_nobody_writes_are_plain() -> None:
+    text = CHAIN % ("if (a[i] > 0.0f) t[i] = a[i]; else t[i] = 1.0f;", "out[i] = __ldg(&t[i]) + __ldg(b + i) + __ldg(t + i);")  # fmt: skip
+    made = fused(_first(text.replace("if (i < n) if", "if (i < n) { if").replace("1.0f;\n}", "1.0f; }\n}")))  # fmt: skip
+    shown = applied(made).program.text
+    assert "__ldg(b + i)" in shown
+    assert shown.count("__ldg") == 1
+    assert "scratch t" in shown
+
+
+def test_a_function_that_says_nobody_writes_is_refused() -> None:
+    text = (CHAIN % ("t[i] = a[i];", "out[i] = at(t, i);")).replace(
+        "__device__", "__device__ float at(const float* t, int i) { return __ldg(&t[i]); }\n__device__"
+    )  # fmt: skip
+    assert "as if nobody wrote" in refused(fused(_first(text)))[0]
