@@ -15,7 +15,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.tree import Function
 from optiml_magic.kernels.unit import Unit
-from optiml_magic.source.directives import LaunchDirective, RequireDirective
+from optiml_magic.source.directives import LaunchDirective, RequireDirective, ScratchDirective
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.expressions import Binary, Expression
 from optiml_magic.source.grammar import HEAD
@@ -137,9 +137,17 @@ def _split(
     faster = replace(last.launch, kernel=f"{scope[0]}{scope[1]}{fast}{opening}{arguments}")
     line = program.text.rfind("\n", 0, last.launch.start) + 1
     margin = program.text[line : last.launch.start]
-    launches = kept.dispatched(faster, condition)
-    text = ("\n" + (margin if margin.isspace() else "")).join(map(str, launches))
+    directives = [*_lacking(program, own), *kept.dispatched(faster, condition)]
+    text = ("\n" + (margin if margin.isspace() else "")).join(map(str, directives))
     yield _edit(program, last.launch.start, last.launch.end, text)
+
+
+def _lacking(program: Program, own: Kernel) -> Iterator[ScratchDirective]:
+    """The scratch of an input kernel that a program has no longer."""
+    given = [argument.name for argument in own.launch.args or ()]
+    asked = {*given, *(p.name for p in own.function.parameters if own.launch.args is None)}
+    known = {scratch.name for scratch in program.scratch}
+    yield from (s for s in own.program.scratch if s.name in asked - known)
 
 
 def _check_alike(last: Kernel, own: Kernel, kept: LaunchDirective) -> None:

@@ -65,25 +65,7 @@ class Pair:
 
     def alone(self, array: str) -> bool:
         """Whether an array is scratch that only these two touch."""
-        program = self.program
-        own = next((s for s in program.scratch if s.name == array), None)
-        if own is None:
-            return False
-        others = [
-            d for d in program.directives if d is not own and not isinstance(d, LaunchDirective)
-        ]
-        if any(array in _WORD.findall(str(d)) for d in others):
-            return False
-        for launch in program.launches:
-            kernel = replace(self.second, launch=launch)
-            if launch in (self.first.launch, self.second.launch):
-                continue
-            given = launch.args or ()
-            if any(array in _WORD.findall(str(a)) for a in given):
-                return False
-            if not given and any(p.name == array for p in kernel.function.parameters):
-                return False
-        return True
+        return alone(self.second, array, self.first.launch)
 
     def as_one(self, body: str, gone: Collection[str]) -> Kernel:
         """A kernel with this body in the place of both, launched as the second one was.
@@ -194,6 +176,27 @@ def _may_be_product(kernel: Kernel, value: Expr) -> bool:
             return False
         case Name(variable=variable):
             return variable is None or variable.storage != "parameter"
+    return True
+
+
+def alone(kernel: Kernel, array: str, *more: LaunchDirective) -> bool:
+    """Whether an array is scratch that only a kernel's launch touches, and these ``more``."""
+    program = kernel.program
+    own = next((s for s in program.scratch if s.name == array), None)
+    if own is None:
+        return False
+    others = [d for d in program.directives if d is not own and not isinstance(d, LaunchDirective)]
+    if any(array in _WORD.findall(str(d)) for d in others):
+        return False
+    for launch in program.launches:
+        if launch in (kernel.launch, *more):
+            continue
+        given = launch.args or ()
+        if any(array in _WORD.findall(str(a)) for a in given):
+            return False
+        called = replace(kernel, launch=launch).function
+        if not given and any(p.name == array for p in called.parameters):
+            return False
     return True
 
 

@@ -7,7 +7,7 @@ that it may be one with the launch beside it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import replace
 
 from optiml_magic.errors import SourceError
@@ -81,7 +81,7 @@ def _made(program: Program, launch: LaunchDirective) -> Program:
     )
     new = replace(launch, args=left)
     begin, end = (len(program.text[:at].encode()) for at in (launch.start, launch.end))
-    edits = [*_without(kernel, values), Edit(start, start, "".join(spelled)),
+    edits = [*without_parameters(kernel, values), Edit(start, start, "".join(spelled)),
              Edit(begin, end, str(new))]  # fmt: skip
     return parse_program(apply(program.text, edits))
 
@@ -105,14 +105,14 @@ def _shown(number: int) -> str:
     return str(number) if -_WIDE < number < _WIDE else f"{number}LL"
 
 
-def _without(kernel: Kernel, values: Mapping[Variable, int]) -> list[Edit]:
+def without_parameters(kernel: Kernel, unasked: Collection[Variable]) -> list[Edit]:
     """What takes these parameters out of the head, with a comma each."""
     spans = []
     for parameter in kernel.function.parameters:
         if parameter.span is None or not kernel.unit.origin.whole(*parameter.span):
             raise NotLegal("where its parameters stand is not known", kernel.function.line)
         spans.append(kernel.unit.origin.origin(*parameter.span))
-    gone = [parameter in values for parameter in kernel.function.parameters]
+    gone = [parameter in unasked for parameter in kernel.function.parameters]
     first = gone.index(False) if False in gone else len(gone)
     edits = [Edit(spans[at - 1][1], spans[at][1], "") for at in range(first, len(gone)) if gone[at]]
     if first:

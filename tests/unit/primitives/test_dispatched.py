@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 
 import pytest
 
 from optiml_magic.kernels.primitives.axes import exchanged
-from optiml_magic.kernels.primitives.base import Kernel, kernels
+from optiml_magic.kernels.primitives.base import Kernel, in_turn, kernels
 from optiml_magic.kernels.primitives.cutting import tuned
 from optiml_magic.kernels.primitives.dispatched import dispatched
+from optiml_magic.kernels.primitives.localised import localised
 from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.source.program import Program, parse_program
 from tests.present import SOAK
@@ -232,3 +234,25 @@ def test_what_is_required_within_a_kernel_narrows_its_launch_as_well() -> None:
     ]
     assert "x < 48" in after.text
     assert end_of(SCALE, after.text, ARRAYS, {"h": 33, "w": 48}, {"h": 19, "w": 7}) == "same"
+
+
+def test_scratch_that_the_input_kernel_asks_for_is_there_again() -> None:
+    text = """\
+#pragma optiml scratch t f4[m * n]
+#pragma optiml launch k grid(cdiv(n, 32)) block(32)
+__global__ void k(const float* a, float* t, float* o, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    for (int q = 0; q < m; ++q) t[q * n + i] = a[i] - q;
+    o[i] = t[i];
+}
+"""
+    made = in_turn(kernel_of(text), (partial(sized, values={"m": 5}), localised))
+    assert isinstance(made, Kernel), made
+    assert "scratch" not in made.program.text
+    before = parse_program(text)
+    found = dispatched(made.program, before, before)
+    assert len(found.launches) == 2
+    assert [str(s) for s in found.scratch] == ["#pragma optiml scratch t f4[m * n]"]
+    arrays = {"a": Array("f4", ("n",)), "o": Array("f4", ("n",), "zeros")}
+    assert end_of(text, found.text, arrays, {"n": 50, "m": 5}, {"n": 7, "m": 3}) == "same"
