@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn
+from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn, where_legal
 from optiml_magic.kernels.primitives.collected import collected
 from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.endings import enclosed
 from optiml_magic.kernels.primitives.gathered import gathered, sums, width
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.shaped import linear
@@ -20,6 +22,7 @@ from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _ATOMICS = "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"
+_MANY = 16  # elements: ours
 
 
 class BlockSum(KernelRule):
@@ -44,16 +47,28 @@ class BlockSum(KernelRule):
         arithmetic = () if all(s.whole.exact for s in found) else ("the order of additions",)
         expected = Hypothesis(_ATOMICS, "lower", "a block updates once for all", (32.0, 4096.0))
         apart = any(s.own_blocks(kernel) for s in found)
-        others, reason = ([], None) if apart else ways(kernel, len(found))
+        alone = apart or _holds(kernel)
+        others, reason = ([], None) if alone else ways(kernel, len(found))
         for way in others:
             yield Site(
                 way.key, f"{title}{way.words}", partial(in_turn, kernel, (way.step, gathered)),
                 0.88 if way.key == "vectors" else 0.85, expected, way.points, arithmetic,
             )  # fmt: skip
         if not others:
-            line = leaves(kernel.function.body)
+            whole = where_legal(enclosed, kernel) if leaves(kernel.function.body) else kernel
+            line = leaves(whole.function.body)
             if line:
                 yield reason or Refused("threads leave before their block adds up", line)
                 return
-            width(kernel)
-            yield Site("block", title, partial(gathered, kernel), 0.8, expected, ({},), arithmetic)
+            width(whole)
+            yield Site("block", title, partial(gathered, whole), 0.8, expected, ({},), arithmetic)
+
+
+def _holds(kernel: Kernel) -> bool:
+    """Whether a thread holds so much of its item that it should not have another one.
+
+    A compiler loads ahead of the loop around its items what all of them need, beside that.
+    """
+    sizes = (a.extents for a in kernel.reading.arrays.values() if a.space == "local")
+    counts = ([e.value or 0 for e in extents if e is not None] for extents in sizes)
+    return sum(map(math.prod, counts)) >= _MANY

@@ -6,16 +6,21 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from optiml_magic.chips import CHIPS
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.fused import fused
 from optiml_magic.kernels.primitives.paired import rounds
 from optiml_magic.kernels.primitives.sizes import threads
 from optiml_magic.model.hypothesis import TIME, Hypothesis
+from optiml_magic.model.space import Point
+from optiml_magic.proposers.rewrites.block_sum import BlockSum
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.scalarise_array import own_in_registers
 
-_PRODUCT = BlockedProduct()
+_PRODUCT, _SUM = BlockedProduct(), BlockSum()
+_SCRATCH = 0.5  # the chance where more would stay in registers
+_BEFORE = 0.01  # of a chance, by which what does more comes before what it is made of
 _RESIDENT = 2048  # threads of a multiprocessor that is full
 
 
@@ -52,19 +57,50 @@ class FuseElementwise(KernelRule):
             arithmetic=("the rounding of products",) if arithmetic else (),
             joined=tuple(joined[1:]),
         )  # fmt: skip
-        yield fuse
-        yield from _tiled(fuse, made)
+        own = [*_own(fuse, made)]
+        # What lasts from one loop to the next in memory goes there as often as before.
+        yield replace(fuse, prior=min(fuse.prior, _SCRATCH)) if own else fuse
+        yield from own
+        yield from _with(_SUM, *(own or [fuse])[:1])
+        yield from _with(_PRODUCT, fuse)
 
 
-def _tiled(fuse: Site, made: Kernel) -> Iterator[Site]:
-    """The tiles of a product whose outputs are finished as they are stored."""
-    for site in _PRODUCT.sites(_PRODUCT.shaped(made)):
+def _own(fuse: Site, made: Kernel) -> Iterator[Site]:
+    """What passes from the loop of one to that of the next, element by element, in registers."""
+    for site in own_in_registers(made):
+        if isinstance(site, Site):
+            yield replace(
+                site, key=f"fuse {site.key}", title=f"{fuse.title}; {site.title}",
+                arithmetic=fuse.arithmetic, joined=fuse.joined,
+            )  # fmt: skip
+
+
+def _with(rule: KernelRule, fuse: Site) -> Iterator[Site]:
+    """What a rule makes of the fused kernel.
+
+    The tiles of a product whose outputs are finished as they are stored, a sum of what all its
+    threads add to one place.
+    """
+    made = fuse.apply()
+    try:
+        found = [*rule.sites(rule.shaped(made))] if isinstance(made, Kernel) else []
+    except NotLegal:  # which the rule says itself, once this is one kernel
+        return
+    for site in found:
         if isinstance(site, Site):
             more = tuple(dict.fromkeys((*fuse.arithmetic, *site.arithmetic)))
             yield replace(
-                site, key=f"fuse {site.key}", title=f"{fuse.title}; {site.title}",
-                prior=max(fuse.prior, site.prior), arithmetic=more, joined=fuse.joined,
+                site, key=f"{fuse.key} {site.key}", title=f"{fuse.title}; {site.title}",
+                prior=min(1.0, round(max(fuse.prior, site.prior) + _BEFORE, 2)),
+                arithmetic=more, joined=fuse.joined, points=_both(fuse.points, site.points),
             )  # fmt: skip
+
+
+def _both(some: tuple[Point, ...], more: tuple[Point, ...]) -> tuple[Point, ...]:
+    """Points of two steps as those of both; what either does not say stays as it begins."""
+    return tuple({**a, **b} for b in more[:1] for a in some) + tuple(
+        {**a, **b} for b in more[1:] for a in some[:1]
+    )
 
 
 def _fills(kernel: Kernel) -> bool:

@@ -11,16 +11,20 @@ from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.endings import ended
 from optiml_magic.kernels.primitives.held import holding
+from optiml_magic.kernels.primitives.localised import localised, own_scratch
 from optiml_magic.kernels.primitives.ordered import ordered, sortings
 from optiml_magic.kernels.primitives.owned import hold, owned, region_of, unroll
+from optiml_magic.kernels.primitives.paired import alone
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.records import Owned
 from optiml_magic.kernels.primitives.regions import written_out
+from optiml_magic.kernels.primitives.resident import points, resident
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.searched import searched, searches
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.primitives.sizes import rounds
+from optiml_magic.kernels.primitives.unshadowed import unshadowed
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.walked import walked, walks
 from optiml_magic.kernels.reading import Axis
@@ -37,6 +41,7 @@ _LOCAL = Hypothesis(
     "constant indices let the array lie in registers", (1.5, 1e6),
 )  # fmt: skip
 _BLOCKS = (128, 64, 256)
+MANY = 16  # words of a thread from which on registers are what bounds it: ours
 
 
 class ScalariseArray(KernelRule):
@@ -61,6 +66,7 @@ class ScalariseArray(KernelRule):
         yield from _places(kernel)
         yield from [*_sized(kernel)] or _walked(kernel)
         yield from _rows(kernel)
+        yield from own_in_registers(kernel)
         yield from _owning(kernel)
         sizes = _bounding(kernel, lambda _: True)
         known = sized(kernel, sizes) if sizes else kernel
@@ -163,6 +169,48 @@ def _walked(kernel: Kernel) -> Iterator[Site]:
             "walked", f"walk through all of {', '.join(arrays)} with constant indices",
             partial(in_turn, kernel, (walked, _held, written_short)), 0.8, _LOCAL,
         )  # fmt: skip
+
+
+def own_in_registers(kernel: Kernel) -> Iterator[Site | Refused]:
+    """Scratch of which a thread asks for its own elements alone, in a local array of few."""
+    scratch = {s.name for s in kernel.program.scratch if alone(kernel, s.name)}
+    inside = [a for a in kernel.reading.accesses if a.loops and a.array in scratch]
+    if not inside:
+        return
+    sizes = _bounding(kernel, lambda axis: any(axis.name in a.loops for a in inside))
+    ready = where_legal(sized, where_legal(unshadowed, kernel), values=sizes)
+    made = in_turn(ready, (localised, written_short))
+    if isinstance(made, Refused):
+        yield made
+        return
+    if not _written(made):
+        yield Refused("rounds that walk through its scratch are too many", inside[0].line)
+        return
+    held = own_scratch(ready)
+    words = sum(one.words for one in held)
+    counts = points(made, words) if words >= MANY else ()
+    bound = where_legal(resident, made, *counts[0].values()) if counts else made
+    where = ", ".join(f"{name} is {size}" for name, size in sizes.items())
+    yield Site(
+        "scratch", f"hold what a thread leaves for itself in {', '.join(o.array for o in held)} "
+        f"in registers{', where ' if where else ''}{where}",
+        lambda: bound, 0.9,
+        Hypothesis(
+            "dram__bytes.sum", "lower", "what a thread leaves for itself stays in registers",
+            (1.2, 4.0),
+        ),
+        counts if bound is not made else ({},),
+    )  # fmt: skip
+
+
+def _written(kernel: Kernel) -> bool:
+    """Whether all loops that walk through local arrays have few rounds, and are written out."""
+    axes = {axis.name: loop for loop, axis in kernel.axes().items()}
+    return all(
+        name in axes and _short(kernel, axes[name])
+        for a in kernel.reading.accesses if a.space == "local" and a.index is not None
+        for name in {*a.loops} & kernel.reading.symbols.inside(a.index)
+    )  # fmt: skip
 
 
 def _rows(kernel: Kernel) -> Iterator[Site]:

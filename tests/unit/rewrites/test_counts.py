@@ -224,3 +224,21 @@ def test_where_they_may_live(kernel: Kernel, held: bool) -> None:
         after = written(private(kernel, [(own.array, own.held)]))
         assert "extern" not in after
         assert "shared(" not in after
+
+
+def test_a_thread_that_holds_much_takes_one_item(compiles) -> None:
+    text = DOT.replace("if (i < n) atomicAdd(out, x[i] * y[i]);", """if (i >= n) return;
+    float v[16];
+    #pragma unroll
+    for (int k = 0; k < 16; ++k) v[k] = x[k] * y[i];
+    float s = 0.0f;
+    #pragma unroll
+    for (int k = 15; k >= 0; --k) s = fmaxf(0.5f * s, v[k]);
+    atomicAdd(out, s);""")  # fmt: skip
+    (idea,), _ = asked(BlockSum(), text)
+    (one,) = {p.text for p in made([idea])}
+    assert "for (unsigned" not in one
+    assert "if (i < n) {" in one
+    compiles(one)
+    few = text.replace("16", "8").replace("15", "7")
+    assert all("BLOCKS" in p.text for p in made(asked(BlockSum(), few)[0]))

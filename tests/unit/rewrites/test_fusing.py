@@ -156,3 +156,62 @@ __global__ void k(const float* a, const float* b, float* o, int h, int w) {{
     assert all("<= 65535" in t for t in texts)
     compiles(texts[0])
     assert not asked(RULES["index_strength"], text.replace("a[i % w * h + i / w]", "a[i]"))[0]
+
+
+PATHS = f"""\
+#pragma optiml scratch walk f4[40 * n]
+#pragma optiml zero(worth)
+#pragma optiml launch onward grid(cdiv(n, 256)) block(256)
+#pragma optiml launch back grid(cdiv(n, 256)) block(256)
+__global__ void onward(const float* x, float* walk, int n) {{
+    {HEAD}
+    if (i >= n) return;
+    float s = 1.0f;
+    for (int k = 0; k < 40; k++) {{ s *= x[k * n + i]; walk[k * n + i] = s; }}
+}}
+__global__ void back(const float* walk, float* worth, int n) {{
+    {HEAD}
+    if (i >= n) return;
+    float s = 0.0f;
+    for (int k = 39; k >= 0; k--) s = fmaxf(0.5f * s, walk[k * n + i]);
+    atomicAdd(worth, s);
+}}
+"""
+
+
+def test_what_a_thread_leaves_for_the_next_launch_stays_in_registers(compiles) -> None:
+    ideas, refused = asked(RULES["fuse_elementwise"], PATHS)
+    assert not refused
+    both, own, fused = sorted(ideas, key=lambda idea: -idea.prior)
+    assert "in walk in registers; add up in a block what all threads update in worth" in both.title
+    assert own.title.endswith("in walk in registers: RESIDENT = 4")
+    assert fused.title == "fuse onward and back into one kernel"
+    texts = [p.text for p in made([both])]
+    assert len(texts) == 3  # with registers for four blocks, five and three
+    for text in texts:
+        compiles(text)
+        assert "scratch" not in text
+        assert text.count("#pragma unroll") == 2
+        assert "__launch_bounds__(256, RESIDENT) onward_back" in text
+        assert text.count("atomicAdd") == 1
+        assert "if (threadIdx.x == 0" in text
+
+
+def test_what_is_too_much_for_registers_stays_in_memory() -> None:
+    text = PATHS.replace("40", "400").replace("39", "399")
+    ideas, _ = asked(RULES["fuse_elementwise"], text)
+    assert not any("registers" in idea.title for idea in ideas)
+    assert ideas[0].title == "fuse onward and back into one kernel"
+
+
+def test_what_a_kernel_leaves_for_itself_stays_in_registers(compiles) -> None:
+    (one,) = (p for p in made(asked(RULES["fuse_elementwise"], PATHS)[0])
+              if p.title == "fuse onward and back into one kernel")  # fmt: skip
+    (idea,) = (i for i in asked(RULES["scalarise_array"], one.text)[0] if "walk" in i.title)
+    (text, *_) = (p.text for p in made([idea]))
+    compiles(text)
+    assert "float walk_own[40];" in text
+    data_says = one.text.replace("k < 40", "k < x[i]")
+    ideas, refused = asked(RULES["scalarise_array"], data_says)
+    assert not any("walk" in i.title for i in ideas)
+    assert "how many elements of `walk`" in refused[0].reason
