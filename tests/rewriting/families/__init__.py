@@ -17,6 +17,7 @@ from . import (
     elements,
     filters,
     gathers,
+    histories,
     layers,
     layouts,
     longs,
@@ -79,4 +80,5 @@ FAMILIES = {
     "searches": searches.FAMILY,
     "layers": layers.FAMILY,
     "passes": passes.FAMILY,
+    "histories": histories.FAMILY,
 }
