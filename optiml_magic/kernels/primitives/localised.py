@@ -46,7 +46,10 @@ _WORDS = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True)
 class Local:
-    """A thread's own elements of ``array``: a place below ``extents`` for each access."""
+    """A thread's own elements of ``array``: a place below ``extents`` for each access.
+
+    Without extents there is one, of the thread or of each round of a loop.
+    """
 
     array: str
     kind: str
@@ -65,10 +68,15 @@ class Local:
 
 
 @primitive
-def localised(kernel: Kernel) -> Kernel:
-    """The kernel with all such scratch that fits into registers as local arrays."""
+def localised(kernel: Kernel, *, single: bool = False) -> Kernel:
+    """The kernel with all such scratch as local arrays.
+
+    Or with that alone that is a ``single`` local, of a thread or of each round of a loop.
+    """
     kernel = done(called_alike(kernel))
-    found = own_scratch(kernel)
+    found = [one for one in own_scratch(kernel) if not (single and one.extents)]
+    if not found:
+        raise NotLegal("each thread has several elements of its scratch", kernel.function.line)
     if sum(one.words for one in found) > WORDS:
         raise NotLegal("a thread has no room for what it asks for", kernel.function.line)
     kernel = _counted(kernel, {one.array for one in found})
@@ -120,6 +128,8 @@ def _local(kernel: Kernel, array: str, effects: Effects) -> Local:
         if not together(kernel, one, kernel, other):
             raise NotLegal(f"another thread may ask for the same of `{array}`", other.line)
     digits = _digits(kernel, accesses)
+    if _of_a_round(accesses, digits):
+        digits = [() for _ in digits]
     extents = tuple(
         max(_extent(kernel, a, d) for a, d in zip(accesses, column, strict=True))
         for column in zip(*digits, strict=True)
@@ -128,6 +138,15 @@ def _local(kernel: Kernel, array: str, effects: Effects) -> Local:
     kind = accesses[0].element
     return Local(array, kind.name, kind.size or 0, extents,
                  tuple(zip(accesses, there, places, strict=True)))  # fmt: skip
+
+
+def _of_a_round(accesses: Sequence[Access], digits: Sequence[tuple[Polynomial, ...]]) -> bool:
+    """Whether each round has an element of its own, or there is one and no loop."""
+    loops = accesses[0].loops
+    if len({a.loops for a in accesses}) > 1 or len({*digits}) > 1 or len(loops) > 1:
+        return False
+    steps = [digit.coefficient(name) for name in loops for digit in digits[0]]
+    return not loops or any(step is not None and step.value for step in steps)
 
 
 def _element(kernel: Kernel, effects: Effects, access: Access, array: str) -> Expr:
@@ -185,15 +204,16 @@ def _held(kernel: Kernel, array: str) -> Kernel:
     one = _local(kernel, array, effects)
     name = kernel.fresh(f"{array}_own")
     nodes = {there for _, there, _ in one.places}
-    first = _declaring(body, nodes, effects)
+    first = _declaring(body, nodes, effects, rounds=not one.extents)
     swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
     for access, there, place in one.places:
         innermost = [s for s in walk(body) if access.own in effects.inside(s)][-1]
         speller = speller_before(kernel, effects, innermost)
         words = speller.form(speller.local(place))
         _check_means(kernel, access, words)
-        swaps[there] = text(f"{name}[{words}]")
-    swaps[first] = (lines(f"{one.kind} {name}[{one.count}];"), edited(first, swaps))
+        swaps[there] = text(f"{name}[{words}]" if one.extents else name)
+    declared = f"{name}[{one.count}]" if one.extents else name
+    swaps[first] = (lines(f"{one.kind} {declared};"), edited(first, swaps))
     made = kernel.rewritten(edited(body, swaps))
     if _named(made, array):
         made = where_legal(pruned, made)  # pointers that led to it
@@ -217,10 +237,13 @@ def _check_means(kernel: Kernel, access: Access, words: str) -> None:
                 raise NotLegal(f"a local is called `{axis.variable.name}` as well", access.line)
 
 
-def _declaring(body: Block, nodes: set[Expr], effects: Effects) -> Statement:
+def _declaring(
+    body: Block, nodes: set[Expr], effects: Effects, *, rounds: bool = False
+) -> Statement:
     """The statement in front of which the array stands that all of these are in.
 
-    It is in no loop, and in branches as all of them are.
+    It is in no loop but for one of which each of the ``rounds`` has its own, and in branches as
+    all of them are.
     """
     inner: Statement = body
     first = body.body[0]
@@ -230,7 +253,7 @@ def _declaring(body: Block, nodes: set[Expr], effects: Effects) -> Statement:
             return first if not isinstance(inner, Block) else holding[0]
         if isinstance(inner, Block):
             first = holding[0]
-        if isinstance(holding[0], Loop) or not holding[0].statements:
+        if (isinstance(holding[0], Loop) and not rounds) or not holding[0].statements:
             return first
         inner = holding[0]
 

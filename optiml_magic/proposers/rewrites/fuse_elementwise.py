@@ -6,10 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from optiml_magic.chips import CHIPS
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
-from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.alongside import alongside
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
+from optiml_magic.kernels.primitives.counted import as_counted
+from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.fused import fused
+from optiml_magic.kernels.primitives.localised import localised
+from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.paired import rounds
+from optiml_magic.kernels.primitives.scoped import scoped
 from optiml_magic.kernels.primitives.sizes import threads
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.space import Point
@@ -49,6 +54,7 @@ class FuseElementwise(KernelRule):
             joined.append(last.launch.kernel or last.function.name)
         if len(joined) == 1:
             return
+        made = _passing(made)
         fuse = Site(
             "fuse", f"fuse {', '.join(joined[:-1])} and {joined[-1]} into one kernel",
             lambda: made, round(1 - 0.3 / len(joined), 2) if _fills(made) else 0.3,
@@ -63,6 +69,21 @@ class FuseElementwise(KernelRule):
         yield from own
         yield from _with(_SUM, *(own or [fuse])[:1])
         yield from _with(_PRODUCT, fuse)
+
+
+def _passing(made: Kernel) -> Kernel:
+    """The kernel where what one of its loops leaves for the same round of the next is a local."""
+    plain = where_legal(localised, made, single=True)
+    counted = where_legal(opened, plain)
+    for number in range(len(loops_in(counted.function.body))):
+        counted = where_legal(as_counted, counted, number, is_simple)
+    both = alongside(counted)
+    while isinstance(both, Kernel):
+        found = localised(both, single=True)
+        if isinstance(found, Kernel):
+            return _passing(where_legal(scoped, found))
+        both = alongside(both)
+    return where_legal(scoped, plain) if plain is not made else made
 
 
 def _own(fuse: Site, made: Kernel) -> Iterator[Site]:

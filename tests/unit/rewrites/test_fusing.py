@@ -215,3 +215,24 @@ def test_what_a_kernel_leaves_for_itself_stays_in_registers(compiles) -> None:
     ideas, refused = asked(RULES["scalarise_array"], data_says)
     assert not any("walk" in i.title for i in ideas)
     assert "how many elements of `walk`" in refused[0].reason
+
+
+def test_a_round_leaves_nothing_in_memory_for_the_same_round_of_the_next_launch(compiles) -> None:
+    text = PATHS.replace("k = 39; k >= 0; k--", "k = 0; k < 40; k++").replace("40", "n")
+    ideas, _ = asked(RULES["fuse_elementwise"], text)
+    assert ideas[0].title == "fuse onward and back into one kernel"
+    one = next(p.text for p in made(ideas[:1]))
+    compiles(one)
+    assert "scratch" not in one
+    assert one.count("for (") == 1
+    assert "float walk_own = " in one
+
+
+def test_what_passes_by_either_of_two_ways_is_a_local(compiles) -> None:
+    text = CHAIN.replace(
+        "s[i] = a[i] + 1.0f;", "{ if (a[i] > 0.0f) s[i] = a[i]; else s[i] = 1.0f; }"
+    )
+    ideas, _ = asked(RULES["fuse_elementwise"], text)
+    one = next(p.text for p in made(ideas[:1]))
+    compiles(one)
+    assert "scratch" not in one
