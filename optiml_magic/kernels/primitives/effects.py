@@ -281,7 +281,7 @@ def is_counted(axis: Axis, effects: Effects) -> bool:
         return False
     if loop.update is None or loop.test is None or test_of(loop)[0] is not loop.test:
         return False
-    if not _ordered(loop.test, variable):
+    if not _ordered(loop.test, variable) or effects.changed(Evaluate(None, loop.line, loop.test)):
         return False
     head = effects.changed(Evaluate(None, loop.line, loop.update)).keys()
     moving, inside = names([loop.update]), effects.changed(loop.body).keys()

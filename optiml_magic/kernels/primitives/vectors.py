@@ -16,7 +16,7 @@ from optiml_magic.kernels.expressions import Binary, Expr, Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
 from optiml_magic.kernels.primitives.counted import counted
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, loops_in, moves_within
 from optiml_magic.kernels.primitives.items import WIDEST, Items, element
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.primitives.vector_groups import Groups
@@ -150,7 +150,7 @@ class _Vectorising:
             or axis.start is None
         ):
             raise NotLegal("the loop does not count up by one", loop.line)
-        if axis.variable in self.effects.changed(loop.body):
+        if moves_within(axis, self.effects):
             raise NotLegal("its counter changes in the loop", loop.line)
         match loop.before:
             case Declare(words=words, variables=(only,)) if only is axis.variable:

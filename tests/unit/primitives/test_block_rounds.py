@@ -92,7 +92,7 @@ def test_a_lattice_has_a_thread_a_node_and_then_registers() -> None:
     assert "if (threadIdx.x == 0) {\n        const int i = 128;" in once.program.text
     assert once.program.text.count("for (") == 1
     held = registers_for_shared(once)
-    assert "float next_own[4];" in applied(held).program.text
+    assert "float next_own[5];" in applied(held).program.text
     same(BLOCK % LATTICE, held, SHAPES, {"m": 3})
 
 
