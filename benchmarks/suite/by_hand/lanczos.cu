@@ -1,11 +1,11 @@
 // Six weights depend on the place between two pixels alone, of which a factor has as many: they are known as
 // the kernel is compiled. A thread goes down two columns; each row is stretched once, for six rows of results.
-#pragma optiml launch lanczos_strips<2> grid(cdiv(width, 64), cdiv(height, 72)) block(32, 4) if (width % 2 == 0 && factor == 2)
-#pragma optiml launch lanczos_strips<3> grid(cdiv(width, 64), cdiv(height, 72)) block(32, 4) else if (width % 2 == 0 && factor == 3)
+#pragma optiml launch lanczos_strips<2> grid(cdiv(width, 64), cdiv(height, 120)) block(32, 4) if (width % 2 == 0 && factor == 2)
+#pragma optiml launch lanczos_strips<3> grid(cdiv(width, 64), cdiv(height, 120)) block(32, 4) else if (width % 2 == 0 && factor == 3)
 #pragma optiml launch lanczos grid(cdiv(width * factor, 16), cdiv(height * factor, 16)) block(16, 16) else
 #define A 3
 #define PI 3.14159265358979f
-constexpr int TAPS = 2 * A, ROWS = 3 * TAPS;
+constexpr int TAPS = 2 * A, ROWS = 5 * TAPS;  // 4096 x 2048 pixels are then 1152 blocks, and 1188 run at a time
 
 __device__ constexpr double sine(double x) {
     double sum = 0.0, term = x;
