@@ -1,5 +1,5 @@
-// Two pixels weigh each other alike: each pair's exponential is computed once and counts for both of them. A
-// warp goes down 128 columns, sums of rows below are under way in registers, and lanes send their neighbours what is theirs.
+// Two pixels weigh each other alike: each pair's exponential is computed once and counts for both of them. A warp
+// goes down 128 columns, sums of rows below under way in registers; lanes send their neighbours what is theirs.
 #pragma optiml launch bilateral_pairs grid(cdiv(width, 120), cdiv(height, 92)) block(32) if (width % 4 == 0 && radius >= 3 && radius <= 4)
 #pragma optiml launch bilateral grid(cdiv(width, 16), cdiv(height, 16)) block(16, 16) else
 constexpr int ROWS = 92;  // 4096 x 4096 pixels are then 1575 warps, and 1584 run at a time
@@ -62,7 +62,7 @@ __device__ __forceinline__ void strip(const float* __restrict__ image, float* __
                     const float weight = fast_exp2(fmaf(-apart, apart, near));
                     sums[0].values[i] += weight * other;
                     sums[0].weights[i] += weight;
-                    // The other pixel of the pair is a neighbour's, whose like of it is a pixel of this lane.
+                    // Where the other pixel is a neighbour's, the other neighbour has such a pair for this lane.
                     const float theirs = to < 0 ? __shfl_down_sync(~0u, weight, 1)
                                                 : to > 3 ? __shfl_up_sync(~0u, weight, 1) : weight;
                     const int own = (to + 4) % 4;

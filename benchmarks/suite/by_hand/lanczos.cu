@@ -80,7 +80,9 @@ __global__ void __launch_bounds__(128) lanczos_strips(const float* __restrict__ 
             __stcs(reinterpret_cast<float4*>(at), make_float4(row[0], row[1], row[2], row[3]));
         } else {
             #pragma unroll
-            for (int k = 0; k < FACTOR; k++) __stcs(reinterpret_cast<float2*>(at) + k, make_float2(row[2 * k], row[2 * k + 1]));
+            for (int k = 0; k < FACTOR; k++) {
+                __stcs(reinterpret_cast<float2*>(at) + k, make_float2(row[2 * k], row[2 * k + 1]));
+            }
         }
     };
     #pragma unroll
