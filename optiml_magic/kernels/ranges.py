@@ -31,6 +31,7 @@ class Ranges:
     ) -> None:
         self._symbols = symbols
         self._sizes = sizes
+        self._seen, self._low = 0, set[str]()  # of so many facts, what they say alone
         compares = [
             c for condition in given for c in condition.conjuncts() if isinstance(c, Compare)
         ]
@@ -170,12 +171,10 @@ class Ranges:
 
     def _fact_low(self, name: str) -> bool:
         """Whether a fact says of a symbol alone that it is not negative."""
-        for fact in self.facts:
-            if fact.coefficient(name) == _ONE and len(fact.terms) <= 2:
-                rest = fact - Polynomial.symbol(name)
-                if rest.value is not None and rest.value <= 0:
-                    return True
-        return False
+        if self._seen != len(self.facts):
+            self._seen = len(self.facts)
+            self._low = {low for fact in self.facts if (low := _alone(fact))}
+        return name in self._low
 
     def _own(self, form: Polynomial) -> list[Polynomial]:
         """What holds of the symbols of a form by construction: ``threadIdx.x < blockDim.x``."""
@@ -211,3 +210,12 @@ def _over(monomial: Monomial, own: Monomial) -> Monomial | None:
             return None
         rest.remove(name)
     return tuple(rest)
+
+
+def _alone(fact: Polynomial) -> str:
+    """The symbol of which a fact says that it is at least 0, or at least a number; else empty."""
+    rest = [(monomial, factor) for monomial, factor in fact.terms if monomial]
+    if len(rest) != 1 or rest[0][1] != 1 or len(rest[0][0]) != 1:
+        return ""
+    number = next((factor for monomial, factor in fact.terms if not monomial), 0)
+    return rest[0][0][0] if number <= 0 else ""
