@@ -181,6 +181,8 @@ class Way:
             case If(test=test, then=then):
                 inside = self.work.path[self.work.path.index(child) + 1] is then
                 yield from self._guard(test, leaves=not inside)
+            case Loop() if child in self.dropped and self.finder.axes[child].trips:
+                pass  # it certainly has a round, and they are all alike
             case Loop(test=test) if test is not None:
                 if child in self.dropped:
                     (variable,) = child.before.variables  # type: ignore[union-attr]

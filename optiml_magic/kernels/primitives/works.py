@@ -148,6 +148,7 @@ class Finder:
         rest = [s for n, s in enumerate(own) if n not in chosen]
         results = [v for v in declared if any(v in self.effects.mentions(s) for s in rest)]
         every: list[One] = [*self.pinned, *self.launched, *around]
+        every.sort(key=lambda one: one == "x")  # lanes find results side by side
         kept = tuple(one for one in every if one in asked)
         dropped = tuple(one for one in every if one not in asked)
         if not results or not dropped:
