@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.combine import Group
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.heads import Heads
+from optiml_magic.kernels.primitives.outward import Outward, outward
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.primitives.scanned import Scanning, helpers
 from optiml_magic.kernels.primitives.scans import scanned
@@ -69,6 +70,7 @@ class LaneRounds:
         }  # fmt: skip
         if self.selections and group in ("apart", "stacked"):
             raise NotLegal("what goes along with an extreme is not combined apart")
+        self.outward = self._outward()
         self.taken: list[str] = []
         self.told: dict[Statement, Statement] = {}
         self.count = self.named = ""
@@ -88,10 +90,13 @@ class LaneRounds:
 
     def share(self) -> None:
         """What becomes of the statements of the scope, into ``changes``."""
+        for sum_ in {o for found in self.outward.values() for o in found}:
+            self._add_up(sum_)
         self._stores()
         self._loops()
         self._waits()
-        for outer, (before, after) in reversed(self.around.items()):
+        inner_first = sorted(self.around.items(), key=lambda one: len(loops_in(one[0])))
+        for outer, (before, after) in inner_first:
             whole = edited(outer, {**self.swaps, **self.changes})
             self.changes[outer] = (*map(lines, before), whole, *map(lines, after))
 
@@ -101,7 +106,9 @@ class LaneRounds:
 
     def helpers(self) -> list[str]:
         group, plain = self.group, dict[str, None]()
-        found = [r for own in self.reductions.values() for r in own if r not in self.selections]
+        found = [r for own in self.reductions.values() for r in own if r not in self.selections
+                 and self._local(r) not in self.outward]  # fmt: skip
+        found += [o.reduction for sums in self.outward.values() for o in sums]
         if self.selections or self.ahead:
             plain[combine.MASK] = None
         plain |= dict.fromkeys(combine.helpers(found, group, mask=bool(self.waits)))
@@ -144,6 +151,8 @@ class LaneRounds:
         private: dict[str, str] = {}
         for reduction in self.reductions[region[0]]:  # type: ignore[index]
             name = part = reduction.place
+            if self._local(reduction) in self.outward:
+                continue
             if reduction in self.selections:
                 before.append(self._rounds(region[0], self.selections[reduction], after))
                 continue
@@ -168,6 +177,32 @@ class LaneRounds:
             if at == len(region) - 1:
                 made += map(lines, after)
             self.changes[loop] = tuple(made)
+
+    def _outward(self) -> dict[Variable, tuple[Outward, ...]]:
+        """The sums whose parts lanes keep, to add these up in loops around."""
+        sums: dict[Variable, Reduction] = {}
+        for loop, found in self.reductions.items():
+            for reduction in found:
+                local = self._local(reduction)
+                if local is not None and self._zero(reduction, loop) and local not in sums:
+                    sums[local] = reduction
+        return outward(self.old, self.effects, sums, self.loops, self.scope)
+
+    def _local(self, reduction: Reduction) -> Variable | None:
+        """The local that the rounds of a shared loop combine into."""
+        own = (loop for loop, found in self.reductions.items() if reduction in found)
+        return next(
+            (v for loop in own for v in self._places(loop) if v.name == reduction.place), None
+        )
+
+    def _add_up(self, sum_: Outward) -> None:
+        """A part of a sum for each lane, to which it adds, and the whole behind the loop around."""
+        name, reduction = sum_.place.name, sum_.reduction
+        part = self.fresh(f"{name}_part")
+        self.swaps |= {mention: text(part) for mention in sum_.mentions}
+        first, last = self.around.setdefault(sum_.around, ([], []))
+        first.append(f"{reduction.type.name} {part} = {combine.identity(reduction)};")
+        last.append(f"{name} += {combine.combined(reduction, self.group, self.named, part)};")
 
     def _outer(self, region: Sequence[Statement]) -> Loop | None:
         """The outermost loop around these whose rounds add to the same places, and do no more.

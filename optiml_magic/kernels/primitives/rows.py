@@ -5,7 +5,8 @@ from __future__ import annotations
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
-from optiml_magic.kernels.primitives.sizes import value
+from optiml_magic.kernels.primitives.outward import outward
+from optiml_magic.kernels.primitives.sizes import mean_rounds, value
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import Loop
 
@@ -34,6 +35,37 @@ def rows(kernel: Kernel) -> tuple[Axis, ...]:
         if not axis.exact:
             raise NotLegal(f"the loop has another way out: {axis.reason}", axis.line)
     return tuple(found)
+
+
+def finer(kernel: Kernel, found: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """Rows inside of rows, of a warp's length or more, whose sums the rounds of these add up.
+
+    ``acc += scale[g] * partial``, where ``partial`` is that of the group ``g`` of a row: lanes that
+    share the groups read as far apart as threads did, and those that share each of them do not.
+    They combine behind the outer loop. Empty where rows are none of these.
+    """
+    axes, effects, inner = kernel.axes(), Effects(kernel), list[Axis]()
+    for outer in found:
+        within = [axes[loop] for loop in loops_in(outer.node.body) if loop in axes]
+        walked = [
+            a for a in within if any(along(kernel, a, one) for one in effects.accesses(a.node))
+        ]
+        if not walked or not all(_long(kernel, axis) for axis in walked):
+            return ()
+        inner += walked
+    around = {axis.name for axis in found}
+    sums = {r.place: r for r in kernel.reading.reductions if any(a.name in r.axes for a in inner)}
+    anew = {place: r for place, r in sums.items() if not around & {*r.axes}}
+    changed = {v for axis in inner for v in effects.changed(axis.node.body)}
+    own = {v: anew[v.name] for v in changed if v.name in anew}
+    kept = outward(kernel, effects, own, [a.node for a in inner], kernel.function.body)
+    return tuple(inner) if sums and kept.keys() == own.keys() else ()
+
+
+def _long(kernel: Kernel, axis: Axis) -> bool:
+    """Whether a warp has something to do in each round of the loop around, as far as is known."""
+    length = mean_rounds(kernel, axis)
+    return axis.exact and (length or _WARP) >= _WARP
 
 
 def along(kernel: Kernel, axis: Axis, access: Access) -> bool:

@@ -21,7 +21,7 @@ from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rounds import shareable
-from optiml_magic.kernels.primitives.rows import others_load, rows
+from optiml_magic.kernels.primitives.rows import finer, others_load, rows
 from optiml_magic.kernels.primitives.scans import scanned
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
@@ -65,17 +65,17 @@ class RowToLanes(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        found = rows(kernel)
+        found = _walked(kernel)
         if not found:
             return
         lengths = [mean_rounds(kernel, axis) for axis in found]
         length = max((n for n in lengths if n is not None), default=0)
         kernel = _unguarded(kernel, found)
-        found = rows(kernel)
+        found = _walked(kernel)
         at = _numbers(kernel, found)
         if _kept(kernel, at) is not None:
             for made in (where_legal(commuting, kernel, at), where_legal(welford, kernel)):
-                again = rows(made)
+                again = _walked(made)
                 if _kept(made, _numbers(made, again)) is None:
                     kernel, found, at = made, again, _numbers(made, again)
                     break
@@ -111,6 +111,13 @@ class RowToLanes(KernelRule):
                 0.4 if late else 0.86 if length > _LONG // 4 else 0.78, hypothesis,
                 _threads(kernel, length), arithmetic,
             )  # fmt: skip
+
+
+def _walked(kernel: Kernel) -> tuple[Axis, ...]:
+    """Rows, or those inside of them where lanes may share these and combine as seldom."""
+    found = rows(kernel)
+    inner = finer(kernel, found)
+    return inner if inner and _kept(kernel, _numbers(kernel, inner)) is None else found
 
 
 def _numbers(kernel: Kernel, found: Sequence[Axis]) -> tuple[int, ...]:
