@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
@@ -11,6 +13,7 @@ from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import Loop
 
 _THREAD, _WARP = "threadIdx.x", 32
+_FEW = 16  # threads of a block, below which most lanes of its warp are idle anyway: ours
 _AXES = [{f"threadIdx.{axis}", f"blockIdx.{axis}"} for axis in "xyz"]
 
 
@@ -74,13 +77,18 @@ def along(kernel: Kernel, axis: Axis, access: Access) -> bool:
     by = form.coefficient(axis.name) if form is not None else None
     if form is None or by is None or not size or by.value not in (size, -size):
         return False
-    if kernel.block == (1, 1, 1):  # no thread has a neighbour
+    if _threads(kernel) < _FEW:  # a warp has few neighbours, or none, to load beside
         return True
     thread = form.coefficient(_THREAD)
     near = thread is not None and thread.value is not None and abs(thread.value) <= size
     return _differs(kernel, form.without([axis.name])) and not (
         near and thread is not None and thread.terms
     )
+
+
+def _threads(kernel: Kernel) -> int:
+    """The threads of a block; as many as a warp where that is not known."""
+    return math.prod(extent or _WARP for extent in kernel.block)
 
 
 def _differs(kernel: Kernel, form: Polynomial) -> bool:

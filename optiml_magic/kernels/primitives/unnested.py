@@ -152,7 +152,17 @@ class _Pair:
         return False
 
     def _kind(self) -> str:
-        """An index of 4 bytes that every round computes holds the number of all rounds."""
+        """An index of 4 bytes that every round computes holds the number of all rounds.
+
+        So does an ``int`` where their number is computed in one: were that too large, a longer
+        counter would meet the same wrong end, and divide for nothing by instructions for 8 bytes.
+        """
+        ends = (self.outer.start, self.outer.stop, self.inner.stop)
+        asked = {name for form in ends if form is not None for name in form.symbols}
+        given = self.kernel.function.parameters
+        ints = {p.name for p in given if p.type.base == "int" and not p.type.depth}
+        if asked <= ints - self.effects.moved:
+            return "int"
         body = self.inner.node.body
         steps = body.body if isinstance(body, Block) else (body,)
         sure = {e for s in steps if not s.statements for top in s.expressions for e in every(top)}

@@ -87,13 +87,20 @@ def test_runs_of_runs_are_taken_apart_by_whole_products() -> None:
     same(text, made, {**PIXELS, "x": ("c", "n", "h", "w")}, {"n": 3, "c": 35, "h": 5, "w": 7})
 
 
-def test_an_index_that_is_wider_counts_wider() -> None:
-    text = CHANNELS.replace("x[((i", "x[(((size_t)i")
-    assert (
-        "for (long long run = 0; run < h * w; ++run)"
-        in applied(unnested(kernel(text))).program.text
-    )
+def test_rounds_that_are_counted_by_longs_have_a_longer_counter() -> None:
+    wide = CHANNELS.replace("x[((i", "x[(((size_t)i")
+    assert "for (int run = 0; run < h * w; ++run)" in applied(unnested(kernel(wide))).program.text
+    long = wide.replace("int h, int w", "int h, long long w").replace("int q", "long long q")
+    made = applied(unnested(kernel(long)))
+    assert "for (long long run = 0; run < h * w; ++run)" in made.program.text
     assert "for (int run = 0;" in applied(unnested(kernel(CHANNELS))).program.text
+
+
+def test_what_is_under_a_test_alone_has_an_int_for_its_quotients() -> None:
+    text = CHANNELS.replace("s += x[", "if (r > 0 && q < w - 1) s += x[")
+    made = applied(unnested(kernel(text)))
+    assert "for (int run = 0; run < h * w; ++run)" in made.program.text
+    same(text, made, PIXELS, {"n": 3, "c": 35, "h": 5, "w": 7})
 
 
 @pytest.mark.parametrize(

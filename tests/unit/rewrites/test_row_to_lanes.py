@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from optiml_magic.kernels.primitives.base import kernels
+from optiml_magic.kernels.primitives.base import Kernel, kernels
 from optiml_magic.kernels.primitives.sizes import mean_rounds
+from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.source.program import parse_program
+from tests.rewriting.offers import Offer
 from tests.rewriting.trying import Stand
 from tests.rewriting.writing import Array, Made
 
@@ -98,3 +100,35 @@ __global__ void k(const float* a, float* out, int rows, int cols, int pitch) {
     found = propose("row_to_lanes", text)
     assert found
     assert all("&a[(size_t)pitch * r + c_first]" in one.text for one in found)
+
+
+TAPS = """\
+#pragma optiml launch taps grid(c) block(3, 3)
+__global__ void taps(const float* x, const float* d, float* w, int c, int m, int n) {
+    int k = blockIdx.x, i = threadIdx.y, j = threadIdx.x;
+    float s = 0.0f;
+    for (int r = 0; r < m; r++)
+        for (int q = 0; q < n; q++) {
+            int y = r + i - 1, z = q + j - 1;
+            if (y >= 0 && y < m && z >= 0 && z < n) s += x[(k * m + y) * n + z] * d[(k * m + r) * n + q];
+        }
+    w[(k * 3 + i) * 3 + j] = s;
+}
+"""
+
+
+def test_few_threads_of_a_block_have_no_neighbours_to_load_beside() -> None:
+    arrays = {"x": Array("f4", ("c", "m", "n")), "d": Array("f4", ("c", "m", "n")),
+              "w": Array("f4", ("c", "9"), "zeros")}  # fmt: skip
+    sizes = {"c": 3, "m": 19, "n": 17}
+    stand = Stand(Made("taps", TAPS, arrays, sizes, {"c": 2, "m": 1, "n": 5}))
+    rule = RowToLanes()
+    (kernel,) = kernels(parse_program(TAPS), stand.facts(TAPS))
+    sites = [site for site in rule.sites(rule.shaped(kernel)) if isinstance(site, Site)]
+    (made,) = [found for site in sites if isinstance(found := site.apply(), Kernel)]
+    assert "grid(c * 9)" in made.program.text
+    after = made.program.with_values({"THREADS": 64}).text
+    found = stand.applied(Offer("row_to_lanes", "", after, rounds=True), TAPS)
+    assert found.sound, f"{found.end}: {found.detail}"
+    wider = TAPS.replace("block(3, 3)", "block(3, 9)").replace("3 + i) * 3", "9 + i) * 3")
+    assert not [*rule.sites(rule.shaped(kernels(parse_program(wider), None)[0]))]
