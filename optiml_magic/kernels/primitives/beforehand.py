@@ -50,20 +50,23 @@ _SIZES = (4, 8)
 
 
 @primitive
-def beforehand(kernel: Kernel, at: int, pin: int | None = None) -> Kernel:
+def beforehand(kernel: Kernel, at: int, pin: int | None = None, *, apart: bool = False) -> Kernel:
     """The kernel behind a launch that does the work with this number, of ``works``."""
     kernel = kernel.settled()
-    finder, found = works(kernel, pin)
+    finder, found = works(kernel, pin, apart=apart)
     return _Moving(kernel, finder, found[at], found).kernel()
 
 
-def works(kernel: Kernel, pin: int | None = None) -> tuple[Finder, list[Common]]:
+def works(
+    kernel: Kernel, pin: int | None = None, *, apart: bool = False
+) -> tuple[Finder, list[Common]]:
     """What threads compute alike, innermost first. Raises NotLegal where nothing may be moved.
 
-    Of a ``pin``, by its number, the works that depend on it, whichever way threads come to it.
+    And what rounds compute for their thread alone, where these may be threads ``apart``. Of a
+    ``pin``, by its number, the works that depend on it, whichever way threads come to it.
     """
     if pin is None:
-        finder = _ready(kernel)
+        finder = _ready(kernel, apart=apart)
         return finder, [*finder.all()]
     one = pins(kernel)[pin]
     finder = _ready(kernel, {one.variable: one.count})
@@ -77,7 +80,9 @@ def _taken(work: Common, guard: If) -> bool:
                for at, part in enumerate(work.path[:-1]))  # fmt: skip
 
 
-def _ready(kernel: Kernel, pinned: Mapping[Variable, Polynomial] | None = None) -> Finder:
+def _ready(
+    kernel: Kernel, pinned: Mapping[Variable, Polynomial] | None = None, *, apart: bool = False
+) -> Finder:
     launch, function = kernel.launch, kernel.function
     if launch.condition is not None or launch.otherwise or launch.repeat is not None:
         raise NotLegal("its launch is one of a dispatch or of several rounds")
@@ -88,7 +93,7 @@ def _ready(kernel: Kernel, pinned: Mapping[Variable, Polynomial] | None = None) 
     check_unfixed(kernel, alone=True)
     without_warps(kernel)
     every_place_read(kernel)
-    return Finder(kernel, pinned)
+    return Finder(kernel, pinned, apart=apart)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Expr
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import parted
 from optiml_magic.kernels.primitives.endings import denied
@@ -27,6 +28,8 @@ from optiml_magic.kernels.tree import (
     Variable,
     walk,
 )
+
+_ONE = Polynomial.constant(1)
 
 
 class Way:
@@ -192,7 +195,16 @@ class Way:
                 self._check_loads(test)
                 if {*self.finder.of(test)} - {child} & self.dropped:
                     raise NotLegal("how many rounds there are is not alike", child.line)
-                yield from self._left(denied(self.old, test))
+                if not self._is_bound(child):
+                    yield from self._left(denied(self.old, test))
+
+    def _is_bound(self, loop: Loop) -> bool:
+        """Whether the test of a loop says no more than the bound of its items, in other words."""
+        axis = self.finder.axes[loop]
+        test = axis.test
+        if loop in self.dropped or not isinstance(test, Compare) or test.op != ">=":
+            return False
+        return test.form + Polynomial.symbol(axis.name) + _ONE == self.finder.extent(loop)
 
     def _needed(self, statement: Statement) -> Iterator[Statement]:
         """A statement that declares what the work or a test on the way to it asks for."""

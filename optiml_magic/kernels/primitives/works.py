@@ -65,10 +65,19 @@ class Finder:
 
     Locals that are ``pinned`` stand for themselves, whatever they are made of: whole numbers from 0
     to below a form of sizes, which tells how many items there are of them.
+
+    Who looks ``apart`` takes what a round of a loop computes for its thread alone as well.
     """
 
-    def __init__(self, kernel: Kernel, pinned: Mapping[Variable, Polynomial] | None = None) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        pinned: Mapping[Variable, Polynomial] | None = None,
+        *,
+        apart: bool = False,
+    ) -> None:
         self.kernel = kernel
+        self.apart = apart
         self.pinned = pinned or {}
         self.effects = Effects(kernel)
         self.axes = kernel.axes()
@@ -151,7 +160,7 @@ class Finder:
         every.sort(key=lambda one: one == "x")  # lanes find results side by side
         kept = tuple(one for one in every if one in asked)
         dropped = tuple(one for one in every if one not in asked)
-        if not results or not dropped:
+        if not results or not (dropped or (self.apart and around)):
             raise NotLegal("all threads ask for one of their own", line)
         ordered = sorted(results, key=lambda v: (v.line, v.name))
         return Common(path, body, own, tuple(chosen), tuple(ordered), kept, dropped)

@@ -23,6 +23,7 @@ from optiml_magic.proposers.rewrites.merge_runs import MergeRuns
 from optiml_magic.proposers.rewrites.one_pass import OnePass
 from optiml_magic.proposers.rewrites.pad_shared import PadShared
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
+from optiml_magic.proposers.rewrites.product_before import ProductBefore
 from optiml_magic.proposers.rewrites.read_once import ReadOnce
 from optiml_magic.proposers.rewrites.restrict_readonly import RestrictReadonly
 from optiml_magic.proposers.rewrites.reuse_broadcast import ReuseBroadcast
@@ -55,6 +56,7 @@ REWRITES: tuple[Rewrite, ...] = (
     GreatestFirst(),
     ComputeOnce(),
     SeparateSums(),
+    ProductBefore(),
     CoalesceMapping(),
     TransposeTile(),
     RowToLanes(),

@@ -27,7 +27,7 @@ from optiml_magic.proposers.rewrites.tabulate_weights import short_counted
 
 _FEW = 8  # rounds that each thread may as well make for itself: ours
 _ALIKE = 8  # threads, or rounds around, that compute one thing, below which each may: ours
-_LARGEST = 2**28  # results that are kept, a gigabyte of floats: ours
+LARGEST = 2**28  # results that are kept, a gigabyte of floats: ours
 _LOOPS, _FUNCTIONS = 0.97, 0.75  # the chances where loops, or functions alone, are saved: ours
 _ONCE = Hypothesis(TIME, "lower", "what threads computed alike is computed once", (1.5, 64.0))
 _LAUNCHES = 4  # that are put in front of a kernel: ours
@@ -62,28 +62,28 @@ class ComputeOnce(KernelRule):
             return
         names = ", ".join(v.name for v in chosen.results)
         title = f"compute {names} in a launch before, once for all threads that ask for it"
-        products = any(not _loops(work) or rounding(kernel, work) for work in found)
-        said = ("the rounding of products",) * products
+        rounded = any(not _loops(work) or rounding(kernel, work) for work in found)
+        said = ("the rounding of products",) * rounded
         likely = _LOOPS if _loops(chosen) else _FUNCTIONS
-        product = _product(made)
-        if product is not None:
-            arithmetic = tuple(dict.fromkeys((*said, *product.arithmetic)))
+        tiled = next(iter(products(made)), None)
+        if tiled is not None:
+            arithmetic = tuple(dict.fromkeys((*said, *tiled.arithmetic)))
             yield Site(
-                "product", f"{title}, then {product.title}", product.apply, _LOOPS, _ONCE,
-                product.points, arithmetic,
+                "product", f"{title}, then {tiled.title}", tiled.apply, _LOOPS, _ONCE,
+                tiled.points, arithmetic,
             )  # fmt: skip
-            likely = min(likely, product.prior)
+            likely = min(likely, tiled.prior)
         yield Site("once", title, partial(_apply, kernel), likely, _ONCE, arithmetic=said)
 
 
-def _product(made: Kernel) -> Site | None:
-    """What is left as a product of tiles, where it has become one: a transform of many rows."""
+def products(made: Kernel) -> list[Site]:
+    """A kernel as a product of tiles, where it is one: what is left of a transform of many rows."""
     rule = BlockedProduct()
     try:
         sites = [*rule.sites(rule.shaped(made))]
     except NotLegal:
-        return None
-    return next((site for site in sites if isinstance(site, Site)), None)
+        return []
+    return [site for site in sites if isinstance(site, Site)]
 
 
 def _apply(kernel: Kernel) -> Kernel | Refused:
@@ -126,8 +126,8 @@ def _is_worth(kernel: Kernel, finder: Finder, work: Common) -> bool:
     kept = math.prod(size or 0 for size in sizes) * len(work.results)
     fewer = math.prod(size or 0 for size in alike)
     long = any(map(finder.is_long, work.statements))
-    long = long or _rounds(kernel, finder, work.statements) >= _FEW
-    return long and fewer >= _ALIKE and kept <= _LARGEST
+    long = long or rounds_of(kernel, finder, work.statements) >= _FEW
+    return long and fewer >= _ALIKE and kept <= LARGEST
 
 
 def _loops(work: Common) -> bool:
@@ -144,7 +144,7 @@ def items_of(kernel: Kernel, finder: Finder, one: One) -> int | None:
         return None
 
 
-def _rounds(kernel: Kernel, finder: Finder, statements: Sequence[Statement]) -> int:
+def rounds_of(kernel: Kernel, finder: Finder, statements: Sequence[Statement]) -> int:
     """How many rounds the longest of the loops in statements have, with those in it."""
     most = 1
     axes = {axis.node: axis for axis in kernel.reading.axes}
@@ -153,6 +153,6 @@ def _rounds(kernel: Kernel, finder: Finder, statements: Sequence[Statement]) -> 
         if loops:
             first = loops[0]
             own = most_rounds(kernel, axes[first]) if first in axes else None
-            inner = _rounds(kernel, finder, [first.body]) if len(loops) > 1 else 1
+            inner = rounds_of(kernel, finder, [first.body]) if len(loops) > 1 else 1
             most = max(most, (own or _FEW) * inner)
     return most

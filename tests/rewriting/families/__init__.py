@@ -18,6 +18,7 @@ from . import (
     filters,
     gathers,
     histories,
+    groups,
     layers,
     layouts,
     longs,
@@ -81,4 +82,5 @@ FAMILIES = {
     "layers": layers.FAMILY,
     "passes": passes.FAMILY,
     "histories": histories.FAMILY,
+    "groups": groups.FAMILY,
 }

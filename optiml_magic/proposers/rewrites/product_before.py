@@ -1,0 +1,67 @@
+"""Several results of a product for each thread: a launch before, of which tiles may be made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.beforehand import beforehand, works
+from optiml_magic.kernels.primitives.chunks import front
+from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.model.hypothesis import TIME, Hypothesis
+from optiml_magic.proposers.rewrites.compute_once import (
+    LARGEST,
+    ComputeOnce,
+    items_of,
+    products,
+    rounds_of,
+)
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_LONG = 16  # rounds for a result, below which it costs more to keep than to find: ours
+_ROUNDED = "the rounding of products"
+_TILES = Hypothesis(TIME, "lower", "tiles are loaded once for many results", (1.5, 64.0))
+
+
+class ProductBefore(KernelRule):
+    """A gate, or the nearest of some centres: a thread an item, a loop over its scores."""
+
+    name = "product_before"
+    before = ComputeOnce.before
+    teaches = (
+        "Each thread went through a row of its own once for each of several results, such as the "
+        "scores of an item, and did something with them then. A launch before finds these alone, "
+        "as a product of tiles in shared memory, in which a row and a column are loaded once for "
+        "many results. The kernel loads what was found."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        try:
+            finder, found = works(kernel, apart=True)
+        except NotLegal:
+            return
+        for at, work in enumerate(found):
+            if work.dropped or not any(loops_in(s) for s in work.statements):
+                continue
+            if kernel.facts is not None:
+                sizes = [items_of(kernel, finder, one) for one in work.kept]
+                kept = math.prod(size or LARGEST + 1 for size in sizes) * len(work.results)
+                if kept > LARGEST or rounds_of(kernel, finder, work.statements) < _LONG:
+                    continue
+            made = beforehand(kernel, at, apart=True)
+            if isinstance(made, Refused):
+                continue
+            names = ", ".join(v.name for v in work.results)
+            tiled = products(front(made))
+            for site in tiled:
+                yield replace(
+                    site,
+                    key=f"apart {at} {site.key}",
+                    title=f"compute {names} in a launch before, by {site.title}",
+                    arithmetic=tuple(dict.fromkeys((_ROUNDED, *site.arithmetic))),
+                    hypothesis=_TILES,
+                )
+            if tiled:
+                return

@@ -1,0 +1,107 @@
+"""Several results of a product for each thread: tiles of a launch before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from optiml_magic.model.idea import Idea
+from optiml_magic.model.refusal import Refusal
+from optiml_magic.proposers.rewrites.product_before import ProductBefore
+from optiml_magic.source.program import parse_program
+from tests.ideas import view_of
+from tests.rewriting.offers import Offer
+from tests.rewriting.trying import Stand
+from tests.rewriting.writing import Array, Made
+
+NEAREST = """\
+#pragma optiml launch nearest grid(cdiv(n, 64)) block(64)
+__global__ void nearest(const float* p, const float* c, int* label, float* least, int n, int k, int d) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float best = 1e30f;
+    int which = 0;
+    for (int j = 0; j < k; j++) {
+        float far = 0.0f;
+        for (int e = 0; e < d; e++) {
+            float t = p[i * d + e] - c[j * d + e];
+            far += t * t;
+        }
+        if (far < best) {
+            best = far;
+            which = j;
+        }
+    }
+    label[i] = which;
+    least[i] = best;
+}
+"""
+GATE = """\
+#define SCORES 5
+#pragma optiml launch gate grid(cdiv(n, 64)) block(64)
+__global__ void gate(const float* p, const float* c, int* label, float* least, int n, int k, int d) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float score[SCORES];
+    for (int j = 0; j < SCORES; j++) {
+        float s = 0.0f;
+        for (int e = 0; e < d; e++) s += p[i * d + e] * c[j * d + e];
+        score[j] = s;
+    }
+    int first = 0;
+    for (int j = 1; j < SCORES; j++) if (score[j] > score[first]) first = j;
+    float sum = 0.0f;
+    for (int j = 0; j < SCORES; j++) sum += expf(score[j] - score[first]);
+    label[i] = first;
+    least[i] = 1.0f / sum;
+}
+"""
+ARRAYS = {
+    "p": Array("f4", ("n", "d")), "c": Array("f4", ("k", "d")), "label": Array("i4", ("n",), "zeros"),
+    "least": Array("f4", ("n",), "zeros"),
+}  # fmt: skip
+SIZES, OTHERS = {"n": 70, "k": 5, "d": 37}, {"n": 33, "k": 5, "d": 16}
+
+
+def asked(text: str, sizes: dict[str, int] = SIZES) -> tuple[Stand, list[Idea]]:
+    """The rule's ideas for a program, of which the sizes are known."""
+    stand = Stand(Made("scores", text, ARRAYS, sizes, OTHERS, exact=False))
+    view = replace(view_of(stand.text), find_facts=lambda: stand.facts(stand.text))
+    found = [*ProductBefore().propose(parse_program(stand.text), view)]
+    return stand, [one for one in found if isinstance(one, Idea)]
+
+
+@pytest.mark.parametrize("text", [NEAREST, GATE])
+def test_scores_are_found_as_tiles_before(text: str) -> None:
+    stand, ideas = asked(text)
+    assert ideas
+    after = ideas[-1].make()
+    assert not isinstance(after, Refusal)
+    assert "_found[" in after
+    assert "__shared__" in after
+    assert "the rounding of products" in ideas[-1].arithmetic
+    found = stand.applied(Offer("product_before", "", after, rounds=True), stand.text)
+    assert found.sound, f"{found.end}: {found.detail}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("float far = 0.0f;", "float far = best;"),  # from round to round
+        ("t * t;", "t * t; if (far > best) break;"),  # as many rounds as the best so far says
+        ("c[j * d + e]", "c[which * d + e]"),
+        ("least[i] = best;", "least[i] = best; label[i] += (int)p[0];"),
+        ("const float* p, ", "float* p, "),
+    ],
+)
+def test_what_depends_on_the_rounds_before_stays(old: str, new: str) -> None:
+    text = NEAREST.replace(old, new)
+    if old.startswith("const"):
+        text = text.replace("least[i] = best;", "least[i] = best; p[i * d] = 0.0f;")
+    _, ideas = asked(text)
+    assert bool(ideas) == (old == "least[i] = best;")
+
+
+def test_few_rounds_are_made_where_they_are() -> None:
+    assert not asked(NEAREST, {"n": 70, "k": 5, "d": 7})[1]
