@@ -3,7 +3,8 @@
 ``atomicAdd(&y[row[i]], v)`` of items in a row, such as the elements of a sparse matrix by rows or
 the edges of a graph by their ends, meets the same element many times over. All that the items load
 is under way before the first of them is added up; where the next one updates another element, the
-sum so far goes to its own by one atomic operation.
+sum so far goes to its own by one atomic operation. Where the axis has no part in the element, as in
+sums of columns, ``atomicAdd(&b[column], v)``, all that a thread takes is one run.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from optiml_magic.source.directives import TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
 ITEMS = (2, 4, 8, 16, 32)
+_LONG = (*ITEMS, 64, 128)  # where nothing is kept for each of them
 
 
 @primitive
@@ -52,6 +54,20 @@ def in_runs(kernel: Kernel, axis: str, items: int = 8) -> Kernel:
     merged, taken = list[str](), [name, first, more]
     for whole in found:
         for update in whole.updates:
+            if _alike(kernel, update.access.index, axis):
+                place, run = (kernel.fresh(f"{whole.array}_{w}", *taken) for w in ("place", "run"))
+                taken += [place, run]
+                begun += [
+                    f"{whole.kind}* {place} = 0;",
+                    f"{whole.kind} {run} = {whole.identity};",
+                ]
+                where = kernel.show(Evaluate(None, 0, address(update)), swaps).strip()[:-1]
+                told = converted(kernel, whole, update, swaps)
+                swaps[update.statement] = lines(
+                    f"{{\n{place} = {where};\n{whole.combining(run, told)}\n}}"
+                )
+                merged.append(f"if ({place}) {whole.function}({place}, {run});")
+                continue
             names = list[str]()
             for word in ("places", "values", "last", "run"):
                 names.append(kernel.fresh(f"{whole.array}_{word}", *taken, *names))
@@ -78,14 +94,14 @@ def in_runs(kernel: Kernel, axis: str, items: int = 8) -> Kernel:
     made = Block(None, 0, (lines("\n".join([*begun, f"{each} {body}", *merged])),))
     blocks = parse_expression(f"cdiv({count}, ({kernel.launch.block[at]}) * {name})")
     grid = tuple(blocks if n == at else b for n, b in enumerate(kernel.launch.grid))
-    tune = TuneDirective(name, ITEMS, items)
+    tune = TuneDirective(name, _LONG if one_run(kernel, axis) else ITEMS, items)
     return with_grid(
         kernel.rewritten(made, launch=replace(kernel.launch, grid=grid), directives=[tune])
     )
 
 
 def runs(kernel: Kernel, axis: str) -> tuple[Updated, ...]:
-    """What items update where the data say, which are numbered along this axis.
+    """What items update where the data say, or all alike, which are numbered along this axis.
 
     Raises NotLegal where a thread may not do the work of its neighbours.
     """
@@ -96,7 +112,8 @@ def runs(kernel: Kernel, axis: str) -> tuple[Updated, ...]:
             raise NotLegal(one.reason, one.line)
         if any(u.access.loops for u in one.updates):
             raise NotLegal("an item updates more than once", one.updates[0].access.line)
-        if all(_by_data(kernel, u.access.index, axis) for u in one.updates):
+        forms = [u.access.index for u in one.updates]
+        if all(_by_data(kernel, form, axis) or _alike(kernel, form, axis) for form in forms):
             found.append(one)
     if not found:
         raise NotLegal("no data say which element an item updates")
@@ -105,9 +122,23 @@ def runs(kernel: Kernel, axis: str) -> tuple[Updated, ...]:
     return tuple(found)
 
 
+def one_run(kernel: Kernel, axis: str) -> bool:
+    """Whether all items along an axis update the same elements."""
+    found = (u.access.index for one in runs(kernel, axis) for u in one.updates)
+    return all(_alike(kernel, form, axis) for form in found)
+
+
 def _by_data(kernel: Kernel, form: Polynomial | None, axis: str) -> bool:
     """Whether an index is made of what items along an axis load."""
     table, inside = kernel.reading.symbols.table, kernel.reading.symbols.inside
     loads = [n for n in inside(form) if table[n].kind == "load"] if form is not None else []
     thread = f"threadIdx.{axis}"
     return any(thread in inside(Polynomial.symbol(name)) for name in loads)
+
+
+def _alike(kernel: Kernel, form: Polynomial | None, axis: str) -> bool:
+    """Whether items along an axis update one element, and their neighbours along x another."""
+    if form is None or axis == "x":
+        return False
+    inside = kernel.reading.symbols.inside(form)
+    return "threadIdx.x" in inside and not {f"threadIdx.{axis}", f"blockIdx.{axis}"} & {*inside}

@@ -7,7 +7,7 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.direct import in_full
-from optiml_magic.kernels.primitives.runs import in_runs, runs
+from optiml_magic.kernels.primitives.runs import in_runs, one_run, runs
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.stopped import stopped
 from optiml_magic.kernels.primitives.unravelled import unravelled
@@ -16,10 +16,11 @@ from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _ATOMICS = "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"
+_SHORT, _LONG = (8, 16, 4), (32, 64, 16)  # items of a thread: ours
 
 
 class MergeRuns(KernelRule):
-    """Elements of a sparse matrix, edges of a graph: sorted by what they update."""
+    """Elements of a sparse matrix, edges of a graph, sorted by what they update; columns' sums."""
 
     name = "merge_runs"
     before = (stopped, unstrided, linear, in_full, unravelled)
@@ -44,14 +45,15 @@ class MergeRuns(KernelRule):
                 refused.append(Refused(reason.reason, reason.line))
                 continue
             arrays = ", ".join(one.array for one in found)
+            alike = one_run(kernel, axis)
             exact = all(one.exact for one in found)
             yield Site(
                 axis,
                 f"add up what neighbours along {axis} update in {arrays}, one after the other",
                 partial(in_runs, kernel, axis),
-                0.84,
+                0.95 if alike else 0.84,
                 Hypothesis(_ATOMICS, "lower", "one operation for a run of items", (1.1, 32.0)),
-                tuple({"ITEMS": items} for items in (8, 16, 4)),
+                tuple({"ITEMS": items} for items in (_LONG if alike else _SHORT)),
                 () if exact else ("the order of additions",),
             )
             return

@@ -60,4 +60,18 @@ def merged_rows(rng: Random) -> Made:
     return _made(rng, "merged_rows", text, dtype, ("h + 1", "w"), wide=True)
 
 
-FAMILY = (merged_line, merged_rows)
+def merged_columns(rng: Random) -> Made:
+    """All rows of a column to one element, or to one of two by what they hold."""
+    dtype = rng.choice(["f4", "f4", "i4", "f8"])
+    place = rng.choice(
+        ["x_", "x_", "w - 1 - x_", "x_ + (sorted[x_ % h] & 1) * w", "x_ + y % 2 * w"]
+    )
+    text = program(
+        rng, "merged_columns", _parameters(dtype), axes(rng, ("x_", "w"), ("y", "h")),
+        _body(rng, flat(rng, "y", "w", "x_"), "y", place, dtype),
+        directives="#pragma optiml zero(out)\n",
+    )  # fmt: skip
+    return _made(rng, "merged_columns", text, dtype, ("2", "w"), wide=True)
+
+
+FAMILY = (merged_line, merged_rows, merged_columns)

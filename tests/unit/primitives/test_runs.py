@@ -56,6 +56,31 @@ def test_rows_of_a_plane_are_neighbours_along_y() -> None:
 
 
 @pytest.mark.parametrize(
+    "update",
+    [
+        "atomicAdd(&out[j], v * v);",
+        "if (v > 0.5f) atomicAdd(&out[m - 1 - j], v * at[i]);",
+        "atomicAdd(&out[j], v); atomicAdd(&out[m + j], v * v);",
+        "atomicAdd(&out[j], v); atomicAdd(&out[(at[i] & 7) * m + j], v * v);",
+        "if (at[i] & 1) atomicAdd(&out[j], v); else atomicAdd(&out[j], 1.0f);",
+    ],
+)
+def test_rows_of_a_column_are_one_run(update: str) -> None:
+    text = PLANE.replace("atomicAdd(&out[(at[i] & 7) * m + j], v * v);", update)
+    made = applied(in_runs(kernel(text), "y", 8))
+    assert "float* out_place = 0;" in made.program.text
+    shapes = {"x": ("n", "m"), "at": ("i4", "n"), "out": ("8", "m")}
+    for n, m in (1, 1), (37, 19):
+        same(text, made, shapes, {"n": n, "m": m}, rounds=True)
+
+
+@pytest.mark.parametrize("place", ["i", "i / 3 + j", "0", "i % 2 * m + j"])
+def test_columns_whose_place_moves_with_the_row_are_none(place: str) -> None:
+    text = PLANE.replace("(at[i] & 7) * m + j", place)
+    assert refused(in_runs(kernel(text), "y"))[0] == "no data say which element an item updates"
+
+
+@pytest.mark.parametrize(
     ("body", "why"),
     [
         ("if (i < n) atomicAdd(&out[i / 4], x[i]);", "no data say which element an item updates"),
