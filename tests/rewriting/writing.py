@@ -31,7 +31,8 @@ class Array:
         content: ``numbers``, of which sums are exact in any order; ``positive`` ones; ``zeros``;
             ``odd`` ones, with NaN, infinities and both zeros;
             ``below N`` and ``order``, indices in any order, the latter each once; ``starts N``, the
-            rising bounds of segments of N elements in all, some empty.
+            rising bounds of segments of N elements in all, some empty; ``bits``, words of which
+            each bit is as often set as not, and ``few bits``, of which one in 32 is.
     """
 
     dtype: str
@@ -57,7 +58,15 @@ class Array:
         if kind == "starts":
             inner = np.sort(rng.integers(0, sizes[of] + 1, shape[0] - 2))
             return np.concatenate([[0], inner, [sizes[of]]]).astype(self.dtype)
+        if self.content in ("bits", "few bits"):
+            return _bits(rng, shape, self.dtype, often=self.content == "bits")
         return _numbers(rng, shape, self.dtype, kind)
+
+
+def _bits(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, *, often: bool) -> Any:
+    size = np.dtype(dtype).itemsize
+    words = [rng.integers(0, 256, (*shape, size), "u1") for _ in range(1 if often else 5)]
+    return np.ascontiguousarray(np.bitwise_and.reduce(words)).view(dtype).reshape(shape)
 
 
 def _numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, kind: str) -> Any:

@@ -45,6 +45,7 @@ from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
 from optiml_magic.proposers.rewrites.unroll_static import UnrollStatic
 from optiml_magic.proposers.rewrites.unstage import Unstage
 from optiml_magic.proposers.rewrites.vectorise_map import VectoriseMap
+from optiml_magic.proposers.rewrites.word_parallel import WordParallel
 
 if TYPE_CHECKING:
     from optiml_magic.proposers.rewrites.base import Rewrite
@@ -53,6 +54,7 @@ REWRITES: tuple[Rewrite, ...] = (
     FuseElementwise(),
     FuseMapReduce(),
     OnePass(),
+    WordParallel(),
     GreatestFirst(),
     ComputeOnce(),
     SeparateSums(),

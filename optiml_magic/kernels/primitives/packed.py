@@ -1,0 +1,440 @@
+"""Symbols that lie several in a word, as a loop asks for them one by one.
+
+``(text[at / 16] >> (2 * (at % 16))) & 3`` is a base of two bits, ``flags[i >> 5] >> (i & 31) & 1``
+a bit of a map. What is looked at here is what a round's expressions come down to, functions of the
+text and locals of the round written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from optiml_magic.kernels.combining import same
+from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.expressions import (
+    Binary,
+    Call,
+    Cast,
+    Choice,
+    Expr,
+    Index,
+    Literal,
+    Member,
+    Name,
+    Unary,
+    builtin,
+    every,
+)
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.tree import Block, Declare, Function, Leave, Loop, Variable, expressions, walk
+from optiml_magic.kernels.types import BOOL, UNKNOWN, CType, arithmetic, named, promoted
+
+BITS = (1, 2, 4, 8)  # of a symbol
+_PLAIN = ("+", "-", "*", "/", "%", ">>", "<<", "&", "|", "^", "<", ">", "<=", ">=", "==", "!=", "&&", "||")
+_PURE = frozenset({"min", "max", "abs", "__ldg"})
+_DEEPEST = 8  # functions that call each other
+Meant = Mapping[Variable, Expr]
+
+
+@dataclass(frozen=True, eq=False)
+class Symbol:
+    """``bits`` of a ``word`` of ``width`` bits, ``shift`` from its end: those of place ``at``.
+
+    ``top`` where the first symbol of a word is at its upper end; ``floor`` where the word and the
+    place in it are right for places below 0 as well.
+    """
+
+    word: Expr
+    shift: Expr
+    at: Expr
+    bits: int
+    width: int
+    top: bool
+    floor: bool
+
+    @property
+    def array(self) -> str:
+        """The name of the array that the word is of; empty where that has none."""
+        names = (e.name for e in every(self.word) if isinstance(e, Name) and e.variable)
+        return next(names, "")
+
+
+@dataclass(frozen=True, eq=False)
+class Mixed:
+    """Symbols that are combined bit by bit, by ``& | ^`` or ``~``."""
+
+    op: str
+    parts: tuple[Packed, ...]
+
+
+Packed = Symbol | Mixed
+
+
+def leaves(packed: Packed) -> Iterator[Symbol]:
+    """The symbols that something is made of."""
+    if isinstance(packed, Symbol):
+        yield packed
+        return
+    for part in packed.parts:
+        yield from leaves(part)
+
+
+def _mixed(op: str, *parts: Packed | None) -> Mixed | None:
+    known = tuple(part for part in parts if part is not None)
+    if len(known) < len(parts) or len({one.bits for p in known for one in leaves(p)}) > 1:
+        return None
+    return Mixed(op, known)
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """What the rounds of one loop ask for, by a ``counter`` that goes up by one.
+
+    ``moving`` is what else may differ from round to round.
+    """
+
+    kernel: Kernel
+    loop: Loop
+    counter: Variable
+    moving: frozenset[Variable]
+    meant: Meant
+
+    def kind(self, expr: Expr) -> CType:
+        """The type of an expression, also of one that no text has."""
+        found = self.kernel.reading.types.get(expr)
+        if found is not None:
+            return found
+        match expr:
+            case Name(variable=Variable() as variable) if not variable.type.base == "auto":
+                own = named(variable.type.base, self.kernel.unit.aliases)
+                depth = own.depth + variable.type.depth + len(variable.extents)
+                return replace(own, depth=depth)
+            case Cast(type=spelled):
+                return named(spelled, self.kernel.unit.aliases)
+            case Index(base=base):
+                return self.kind(base).pointee
+            case Unary(op="*", operand=operand):
+                return self.kind(operand).pointee
+            case Unary(op="!"):
+                return BOOL
+            case Unary(operand=operand) if expr.op != "&":
+                return promoted(self.kind(operand))
+            case Binary(op="<" | ">" | "<=" | ">=" | "==" | "!=" | "&&" | "||"):
+                return BOOL
+            case Binary(op="<<" | ">>", left=left):
+                return promoted(self.kind(left))
+            case Binary(left=left, right=right):
+                return arithmetic(self.kind(left), self.kind(right))
+            case Choice(then=then, other=other):
+                return arithmetic(self.kind(then), self.kind(other))
+            case Call(function="min" | "max", arguments=(left, right)):
+                return arithmetic(self.kind(left), self.kind(right))
+            case Call(function="__ldg", arguments=(Unary(op="&", operand=operand),)):
+                return self.kind(operand)
+            case Call(function="__ldg", arguments=(address,)):
+                return self.kind(address).pointee
+        return UNKNOWN
+
+    def whole(self, expr: Expr, depth: int = 0) -> Expr:
+        """An expression with the round's locals and calls of functions of the text written out."""
+        swaps: dict[Node, Node] = {}
+        for part in _calls_and_names(expr):
+            if isinstance(part, Name) and part.variable in self.meant:
+                variable = part.variable
+                swaps[part] = self._as(self.whole(self.meant[variable], depth), variable)
+            elif isinstance(part, Call) and depth < _DEEPEST:
+                made = self._called(part, depth)
+                if made is not None:
+                    swaps[part] = made
+        if expr in swaps:
+            return swaps[expr]  # type: ignore[return-value]
+        return edited(expr, swaps) if swaps else expr
+
+    def _called(self, call: Call, depth: int) -> Expr | None:
+        """What a call returns, in the words of whoever makes it; None where that is not one."""
+        found = self.kernel.unit.called(call.function, len(call.arguments))
+        if len(found) != 1 or call.template or call.receiver or call.callee:
+            return None
+        function = found[0]
+        if function.template or not _only_returns(function):
+            return None
+        *lets, last = function.body.body
+        if len(function.parameters) != len(call.arguments) or not isinstance(last, Leave):
+            return None
+        meant = dict[Variable, Expr]()
+        for parameter, argument in zip(function.parameters, call.arguments, strict=True):
+            if parameter.type.reference and not parameter.type.const:
+                return None
+            meant[parameter] = self.whole(argument, depth)
+        for let in lets:
+            assert isinstance(let, Declare)
+            meant |= {v: v.value for v in let.variables if v.value is not None}
+        if last.value is None:
+            return None
+        inside = replace(self, meant=meant)
+        result = Variable("", function.result, "local", 0)
+        return self._as(inside.whole(last.value, depth + 1), result)
+
+    def _as(self, expr: Expr, variable: Variable) -> Expr:
+        """An expression as the type of a local that holds it."""
+        spelled = variable.type.base
+        if variable.type.depth or spelled == "auto":
+            return expr
+        if named(spelled, self.kernel.unit.aliases) == self.kind(expr):
+            return expr
+        return Cast(None, spelled, expr)
+
+    def slope(self, expr: Expr, still: Expr | None = None) -> int | None:
+        """By how much an expression goes up from round to round; None where that is not steady.
+
+        ``still`` is a part of it that is taken to stay. As for the reading, sums of counters and
+        sizes stay within their type.
+        """
+        if expr is still:
+            return 0
+        match expr:
+            case Name(variable=Variable() as variable):
+                if variable is self.counter:
+                    return 1
+                lost = variable in self.moving or variable in self.meant or variable.type.volatile
+                return None if lost else 0
+            case Literal() | Name():
+                return 0
+            case Binary(op="+" | "-" as op, left=left, right=right):
+                ours, theirs = self.slope(left, still), self.slope(right, still)
+                if ours is None or theirs is None:
+                    return None
+                return ours + theirs if op == "+" else ours - theirs
+            case Binary(op="*", left=left, right=right):
+                ours, theirs = self.slope(left, still), self.slope(right, still)
+                if ours == theirs == 0:
+                    return 0
+                for side, other in ((ours, right), (theirs, left)):
+                    if isinstance(other, Literal) and isinstance(other.value, int) and side:
+                        return side * other.value
+                return None
+            case Unary(op="+" | "-" as op, operand=operand):
+                inner = self.slope(operand, still)
+                return inner if op == "+" or inner is None else -inner
+            case Cast(operand=operand):
+                inner = self.slope(operand, still)
+                return inner if not inner or self._keeps(expr) else None
+            case _ if builtin(expr):
+                return 0
+        if not self._is_plain(expr):
+            return None
+        return 0 if all(self.slope(part, still) == 0 for part in expr.parts) else None
+
+    def _keeps(self, cast: Cast) -> bool:
+        """Whether what goes up by one does so behind a conversion, too."""
+        old, new = self.kind(cast.operand), self.kind(cast)
+        if not (old.integral and new.integral) or old.kind == "bool" or new.kind == "bool":
+            return False
+        return (old.size or 8) <= (new.size or 0)
+
+    @staticmethod
+    def _is_plain(expr: Expr) -> bool:
+        """Whether an expression only computes from its parts, or loads what they lead to."""
+        match expr:
+            case Binary(op=op):
+                return op in _PLAIN
+            case Unary(op=op):
+                return op in ("!", "~", "*", "&")
+            case Call(function=name):
+                return name in _PURE
+        return isinstance(expr, Index | Member | Choice)
+
+    def symbol(self, expr: Expr) -> Packed | None:
+        """The symbol that an expression is, of which one follows the other in each round."""
+        match expr:
+            case Binary(op="&" | "|" | "^" as op, left=left, right=right):
+                for value, mask in ((left, right), (right, left)) if op == "&" else ():
+                    bits = _mask_bits(bare(mask))
+                    found = self._open(value, bits) if bits else None
+                    if found is not None:
+                        return found
+                return _mixed(op, self.symbol(bare(left)), self.symbol(bare(right)))
+        return None
+
+    def tested(self, expr: Expr) -> Packed | None:
+        """The bit that ``word & 1 << place`` is of, which is not 0 where the bit is set."""
+        match expr:
+            case Binary(op="&", left=left, right=right):
+                for value, mask in ((left, bare(right)), (right, bare(left))):
+                    match mask:
+                        case Binary(op="<<", left=one, right=shift) if _number(one) == 1:
+                            if (self.kind(mask).size or 0) >= (self.kind(value).size or 8):
+                                return self._of_words(value, shift, 1)
+        return None
+
+    def _open(self, expr: Expr, bits: int) -> Packed | None:
+        """What is the symbol of so many bits once all others are masked."""
+        expr = self._as_wide(expr)
+        match expr:
+            case Binary(op=">>", left=word, right=shift):
+                return self._of_words(word, shift, bits)
+            case Unary(op="~", operand=operand):
+                return _mixed("~", self._open(operand, bits))
+            case Binary(op="&" | "|" | "^" as op, left=left, right=right):
+                found = _mixed(op, self._open(left, bits), self._open(right, bits))
+                return found if found is not None else self._alike(expr, bits)
+        return None
+
+    def _alike(self, expr: Expr, bits: int) -> Packed | None:
+        found = self.symbol(expr)
+        return found if found is not None and next(leaves(found)).bits == bits else None
+
+    def _of_words(self, word: Expr, shift: Expr, bits: int) -> Packed | None:
+        """The symbols at one place of words, and of what is made of words bit by bit."""
+        word = self._as_wide(word)
+        match word:
+            case Unary(op="~", operand=operand):
+                return _mixed("~", self._of_words(operand, shift, bits))
+            case Binary(op="&" | "|" | "^" as op, left=left, right=right):
+                sides = (self._of_words(side, shift, bits) for side in (left, right))
+                return _mixed(op, *sides)
+        return self._symbol(word, shift, bits)
+
+    def _as_wide(self, expr: Expr) -> Expr:
+        """A word without conversions that keep all its bits."""
+        while isinstance(expr, Cast) and self.kind(expr).integral:
+            if self.kind(expr.operand).size != self.kind(expr).size:
+                break
+            expr = expr.operand
+        return expr
+
+    def _symbol(self, word: Expr, shift: Expr, bits: int) -> Symbol | None:
+        kind = self.kind(word)
+        width = 8 * (kind.size or 0)
+        if not kind.integral or kind.kind == "bool" or width not in (32, 64):
+            return None
+        if not _is_load(word):
+            return None
+        placed = _place(shift, bits, width)
+        if placed is None:
+            return None
+        at, masked, top = placed
+        if self.slope(at) != 1:
+            return None
+        for part in every(word):
+            quotient = _quotient(part, width // bits)
+            if quotient is not None and _alike(quotient[0], at) and self.slope(word, part) == 0:
+                floor = (masked and quotient[1]) or not self.kind(at).signed
+                return Symbol(word, shift, at, bits, width, top, floor)
+        return None
+
+
+def bare(expr: Expr) -> Expr:
+    """An expression without conversions around it."""
+    while isinstance(expr, Cast):
+        expr = expr.operand
+    return expr
+
+
+def _alike(one: Expr, other: Expr) -> bool:
+    one, other = bare(one), bare(other)
+    return one is other or same(one, other)
+
+
+def _is_load(word: Expr) -> bool:
+    match word:
+        case Index() | Unary(op="*"):
+            return True
+        case Call(function="__ldg"):
+            return True
+    return False
+
+
+def _mask_bits(expr: Expr) -> int:
+    """The bits of a symbol of which this is the greatest; 0 where it is none."""
+    value = expr.value if isinstance(expr, Literal) else None
+    return next((b for b in BITS if isinstance(value, int) and value == (1 << b) - 1), 0)
+
+
+def _place(shift: Expr, bits: int, width: int) -> tuple[Expr, bool, bool] | None:
+    """The place whose symbol begins at a shift, whether by a mask, and whether from the top."""
+    shift, count = bare(shift), width // bits
+    match shift:
+        case Binary(op="-", left=left, right=right) if _number(left) == width - bits:
+            found = _place(right, bits, width)
+            return None if found is None or found[2] else (found[0], found[1], True)
+    inner = _over(shift, bits)
+    if inner is not None:
+        inner = bare(inner)
+        match inner:
+            case Binary(op="-", left=left, right=right) if _number(left) == count - 1:
+                rest = _rest(bare(right), count)
+                return None if rest is None else (*rest, True)
+        rest = _rest(inner, count)
+        if rest is not None:
+            return *rest, False
+    rest = _rest(shift, width)  # (2 * at) % 32
+    if rest is not None:
+        at = _over(bare(rest[0]), bits)
+        return None if at is None else (at, rest[1], False)
+    return None
+
+
+def _over(expr: Expr, by: int) -> Expr | None:
+    """What is multiplied by a number to make an expression."""
+    if by == 1:
+        return expr
+    match expr:
+        case Binary(op="*", left=left, right=right):
+            if _number(left) == by:
+                return right
+            return left if _number(right) == by else None
+        case Binary(op="<<", left=left, right=right):
+            number = _number(right)
+            return left if number is not None and 1 << number == by else None
+    return None
+
+
+def _rest(expr: Expr, by: int) -> tuple[Expr, bool] | None:
+    """What an expression is the rest of, over a power of two, and whether a mask takes it."""
+    match expr:
+        case Binary(op="%", left=left, right=right) if _number(right) == by:
+            return left, False
+        case Binary(op="&", left=left, right=right):
+            if _number(right) == by - 1:
+                return left, True
+            return (right, True) if _number(left) == by - 1 else None
+    return None
+
+
+def _quotient(expr: Expr, by: int) -> tuple[Expr, bool] | None:
+    """What an expression is the quotient of, and whether by a shift."""
+    match expr:
+        case Binary(op="/", left=left, right=right) if _number(right) == by:
+            return left, False
+        case Binary(op=">>", left=left, right=right):
+            number = _number(right)
+            return (left, True) if number is not None and 1 << number == by else None
+    return None
+
+
+def _number(expr: Expr) -> int | None:
+    expr = bare(expr)
+    value = expr.value if isinstance(expr, Literal) else None
+    return value if isinstance(value, int) and 0 <= value < 256 else None
+
+
+def _calls_and_names(expr: Expr) -> list[Expr]:
+    """The names and calls of an expression, none that stands in a call which is among them."""
+    return [e for e in every(expr) if isinstance(e, Name | Call)]
+
+
+def _only_returns(function: Function) -> bool:
+    """Whether a function names values and returns one, and changes nothing."""
+    *lets, last = function.body.body or (function.body,)
+    if not isinstance(last, Leave) or last.kind != "return":
+        return False
+    if not all(isinstance(s, Declare) for s in lets) or loops_in(function.body):
+        return False
+    declared = [v for s in walk(function.body) if isinstance(s, Declare) for v in s.variables]
+    if any(v.array or v.type.reference or v.value is None for v in declared):
+        return False
+    allowed = Binary | Unary | Call | Cast | Choice | Index | Literal | Member | Name
+    return all(isinstance(e, allowed) for e in expressions(function.body))
