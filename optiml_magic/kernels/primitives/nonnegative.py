@@ -37,8 +37,9 @@ _GROWING = ("+", "*", "/", "%", ">>")
 def never_negative(kernel: Kernel) -> frozenset[Variable]:
     """The signed locals and the sizes of a kernel that never hold less than 0."""
     effects = Effects(kernel)
-    found = {p for p in kernel.function.parameters
-             if _is_number(kernel, p) and p not in effects.changing}  # sizes, as for the reading
+    found = {
+        p for p in kernel.function.parameters if _is_number(kernel, p) and p not in effects.changing
+    }  # sizes, as for the reading
     given = dict[Variable, list[Expr]]()
     for statement in walk(kernel.function.body):
         for variable in statement.variables if isinstance(statement, Declare) else ():
@@ -147,8 +148,9 @@ def _changes(kernel: Kernel) -> Iterator[tuple[Variable, Expr | None]]:
             case Assign(op="=" | "+=" | "*=" | "/=" | ">>=" | "%=",
                         target=Name(variable=Variable() as own), value=value):  # fmt: skip
                 yield own, value
-            case Assign(target=Name(variable=Variable() as own)) | Step(
-                op="--", target=Name(variable=Variable() as own)
+            case (
+                Assign(target=Name(variable=Variable() as own))
+                | Step(op="--", target=Name(variable=Variable() as own))
             ):
                 yield own, None
             case Call(function=name, arguments=arguments):

@@ -28,11 +28,38 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import loops_in
-from optiml_magic.kernels.tree import Block, Declare, Function, Leave, Loop, Variable, expressions, walk
+from optiml_magic.kernels.tree import (
+    Declare,
+    Function,
+    Leave,
+    Loop,
+    Variable,
+    expressions,
+    walk,
+)
 from optiml_magic.kernels.types import BOOL, UNKNOWN, CType, arithmetic, named, promoted
 
 BITS = (1, 2, 4, 8)  # of a symbol
-_PLAIN = ("+", "-", "*", "/", "%", ">>", "<<", "&", "|", "^", "<", ">", "<=", ">=", "==", "!=", "&&", "||")
+_PLAIN = (
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    ">>",
+    "<<",
+    "&",
+    "|",
+    "^",
+    "<",
+    ">",
+    "<=",
+    ">=",
+    "==",
+    "!=",
+    "&&",
+    "||",
+)
 _PURE = frozenset({"min", "max", "abs", "__ldg"})
 _DEEPEST = 8  # functions that call each other
 Meant = Mapping[Variable, Expr]
