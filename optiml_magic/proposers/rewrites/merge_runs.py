@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.behind import behind, columns
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.runs import in_runs, one_run, runs
 from optiml_magic.kernels.primitives.shaped import linear
@@ -33,6 +34,8 @@ class MergeRuns(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        if any(a.mode == "atomic" and a.loops for a in kernel.reading.accesses):
+            yield from _behind(kernel)
         if not any(a.mode == "atomic" and not a.loops for a in kernel.reading.accesses):
             return
         refused = list[Refused]()
@@ -58,6 +61,26 @@ class MergeRuns(KernelRule):
             )
             return
         yield from refused[:1]
+
+
+def _behind(kernel: Kernel) -> Iterator[Site | Refused]:
+    """What items add to all elements of a row, by columns."""
+    try:
+        _, _, found = columns(kernel)
+    except NotLegal as reason:
+        yield Refused(reason.reason, reason.line)
+        return
+    arrays = ", ".join(one.array for one in found.arrays)
+    exact = all(one.exact for one in found.arrays)
+    yield Site(
+        "behind",
+        f"add up in a launch behind, by columns, what all items update in {arrays}",
+        partial(behind, kernel),
+        0.93,
+        Hypothesis(_ATOMICS, "lower", "one operation for a run of items", (1.1, 64.0)),
+        tuple({kernel.fresh("ITEMS"): items} for items in (64, 32, 128)),
+        () if exact else ("the order of additions",),
+    )
 
 
 def _has(kernel: Kernel, axis: str) -> bool:

@@ -61,6 +61,39 @@ def scored(rng: Random) -> Made:
     return _made(rng, "scored", body)
 
 
+def gradient(rng: Random) -> Made:
+    """What each item adds to all elements of a row, beside what it stores."""
+    one = f"x[{flat(rng, 'y', 'w', 'c')}]"
+    value = rng.choice([f"e * {one}", "e", f"{one} - e", f"e * {one} + f[c]", f"{one} * row[c]"])
+    place = rng.choice(
+        ["&sums[c]", "sums + c", "&sums[w - 1 - c]", "&sums[(c + 1) % w]", "&sums[(c + y) % w]"]
+    )
+    update = rng.choice([
+        f"atomicAdd({place}, {value});", f"float v = {value};\natomicAdd({place}, v);",
+        f"out[y * w + c] = {one} * e;\natomicAdd({place}, {value});",
+        f"if ({one} > 0.0f) atomicAdd({place}, {value});",
+        f"atomicAdd({place}, {value});\ne += 1.0f;", f"if (e > 1.0f) continue;\natomicAdd({place}, {value});",
+        f"atomicAdd({place}, {value});\natomicAdd(&sums[c], 1.0f);",
+    ])  # fmt: skip
+    end = rng.choice(["w", "w", "w", "w / 2", "min(w, y + 1)"])
+    between = rng.choice(["", "", "if (e > 3.0f) return;\n", "e = e * 0.5f;\n"])
+    body = (
+        "const float* row = x + y * w;\nfloat e = 0.0f;\n"
+        f"{_counting(rng, 'c', 'w', f'e += {one};')}\n{between}{_counting(rng, 'c', end, update)}\n"
+        + rng.choice(["left[y] = e;", "left[y] = 1.0f;", ""])
+    )
+    parameters = (
+        "const float* x, const float* f, float* out, float* left, float* sums, int w, int h"
+    )
+    text = program(rng, "gradient", parameters, axes(rng, ("y", "h")), body, directives="#pragma optiml zero(sums)\n")  # fmt: skip
+    arrays = {
+        "x": Array("f4", ("h", "w")), "f": Array("f4", ("w",)), "out": Array("f4", ("h", "w"), "zeros"),
+        "left": Array("f4", ("h",), "zeros"), "sums": Array("f4", ("w",), "zeros"),
+    }  # fmt: skip
+    first, second = ({"w": rng.choice(_WIDE), "h": rng.choice(_HIGH)} for _ in range(2))
+    return Made("gradient", text, arrays, first, second)
+
+
 def _made(rng: Random, family: str, body: str) -> Made:
     text = program(rng, family, _PARAMETERS, axes(rng, ("y", "h")), body)
     arrays = {
@@ -73,4 +106,4 @@ def _made(rng: Random, family: str, body: str) -> Made:
     return Made(family, text, arrays, first, second)
 
 
-FAMILY = (grouped, scored)
+FAMILY = (grouped, scored, gradient)
