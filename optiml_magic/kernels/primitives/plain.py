@@ -2,12 +2,13 @@
 
 Functions that combine stand where they are called, local vectors become a local for each member, of
 equals the order of rounds says which is kept, what rounds add to one place is added behind them,
-what the threads of a block add up together one thread does in loops, tiles in shared memory become
-direct loads, a launch of whole blocks has a guard, one of more threads than work has as many,
-counters that trail others are computed, bits are counted at once, the element at a place that a
-loop keeps is kept with it, flags that rounds set are what these combine, a loop that leaves the
-kernel ends before, a counter stands alone in its test, rounds that take their number apart have a
-counter for each part of it, and items a grid apart have a thread each.
+what the threads of a block add up together one thread does in loops, an atomic operation on what
+one thread alone has is a plain one, tiles in shared memory become direct loads, a launch of whole
+blocks has a guard, one of more threads than work has as many, counters that trail others are
+computed, bits are counted at once, the element at a place that a loop keeps is kept with it, flags
+that rounds set are what these combine, a loop that leaves the kernel ends before, a counter stands
+alone in its test, rounds that take their number apart have a counter for each part of it, and items
+a grid apart have a thread each.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from optiml_magic.kernels.primitives.solved import solved
 from optiml_magic.kernels.primitives.stopped import stopped
 from optiml_magic.kernels.primitives.trailing import trailing
 from optiml_magic.kernels.primitives.unasked import unasked
+from optiml_magic.kernels.primitives.unatomic import unatomic
 from optiml_magic.kernels.primitives.unfolded import unfolded
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
@@ -35,6 +37,7 @@ PLAIN = (
     untied,
     collected,
     raised,
+    unatomic,
     unstaged,
     unasked,
     bounded,

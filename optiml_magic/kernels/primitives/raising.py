@@ -285,7 +285,8 @@ class Raising(Unshared):
         if self.quiet:
             self.env[variable] = self._over(old, self._silent(variable, value))
             return ()
-        if isinstance(old, Known):
+        lent = isinstance(old, Share) and old.source.variable is not variable
+        if isinstance(old, Known) or (lent and variable.value and variable not in self.kept):
             raise Kept(variable)
         saved = self._saved(variable)
         self.changed(variable)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from optiml_magic.errors import SourceError
+from optiml_magic.kernels.primitives.added_up import added_up
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
 from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
 from optiml_magic.kernels.primitives.grid_words import grid_in_words
@@ -47,7 +48,7 @@ class Site:
     joined: tuple[str, ...] = ()
 
 
-_SHAPES = (unshadowed, scoped, single, headed, grid_in_words, threaded, rowed)
+_SHAPES = (unshadowed, scoped, single, headed, grid_in_words, threaded, added_up, rowed)
 
 
 class KernelRule(ABC):
