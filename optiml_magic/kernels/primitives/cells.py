@@ -37,7 +37,7 @@ class Cells(Exchanges):
     def _into(self, place: Shared, value: Value) -> Made:
         kind, array, offset = self.of_kind(place), place.array, place.offset
         if array.type.base in self.generic and isinstance(value, Share | Each):
-            kind = value.source.kind if isinstance(value, Share) else value.kind
+            kind = (value.source.kind if isinstance(value, Share) else value.kind) or kind
         active = np.flatnonzero(self.mask)
         at = offset[active]
         if at.size == 0:
