@@ -13,7 +13,9 @@ from optiml_magic.kernels.expressions import (
     Binary,
     Call,
     Expr,
+    Index,
     Lambda,
+    Member,
     Name,
     Unary,
     Unread,
@@ -123,6 +125,21 @@ class Effects:
         bound = [v.value for v in declared if v.type.reference and v.value is not None]
         taken = (e for e in expressions(body) if isinstance(e, Lambda | Unary | Unread))
         return names([*bound, *(e for e in taken if not isinstance(e, Unary) or e.op == "&")])
+
+    @cached_property
+    def addressed(self) -> frozenset[Variable]:
+        """Those of ``lent`` themselves: of ``&v[i]`` that is ``v``, not the place in it."""
+        body = self.kernel.function.body
+        declared = (v for s in walk(body) if isinstance(s, Declare) for v in s.variables)
+        bound = [v.value for v in declared if v.type.reference and v.value is not None]
+        found = {*names([*bound, *(e for e in self._own if isinstance(e, Lambda | Unread))])}
+        for e in self._own:
+            if isinstance(e, Unary) and e.op == "&":
+                place = e.operand
+                while isinstance(place, Index | Member):
+                    place = place.base
+                found |= names([place])
+        return frozenset(found)
 
     def inside(self, statement: Statement) -> frozenset[Expr]:
         """All expressions of a statement and of those in it."""

@@ -43,7 +43,7 @@ def never_negative(kernel: Kernel) -> frozenset[Variable]:
     given = dict[Variable, list[Expr]]()
     for statement in walk(kernel.function.body):
         for variable in statement.variables if isinstance(statement, Declare) else ():
-            if _is_number(kernel, variable) and variable not in effects.lent:
+            if _is_number(kernel, variable) and variable not in effects.addressed:
                 begins = [*variable.initial] if variable.value is None else [variable.value]
                 given[variable] = begins
     for variable, value in _changes(kernel):

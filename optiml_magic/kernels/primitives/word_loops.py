@@ -111,10 +111,9 @@ def word_loops(kernel: Kernel) -> Iterator[WordLoop | NotLegal]:
         try:
             found = _read(kernel, effects, axis)
         except NotLegal as reason:
-            if _has_symbols(kernel, axis):
-                yield reason
+            yield reason
             continue
-        if found is not None and found.symbols:
+        if found is not None:
             yield found
 
 
@@ -131,28 +130,50 @@ def _reached(kernel: Kernel, loop: Loop) -> Iterator[Expr]:
         for e in every(top))  # fmt: skip
 
 
-def _has_symbols(kernel: Kernel, axis: Axis) -> bool:
-    """Whether a loop that does something else as well asks for a packed symbol."""
-    if axis.variable is None:
-        return False
-    lets = [s for s in walk(axis.node.body) if isinstance(s, Declare)]
-    meant = {v: v.value for s in lets for v in s.variables if v.value is not None}
-    own = Round(kernel, axis.node, axis.variable, frozenset(), meant)
-    tops = [e for s in walk(axis.node) for e in s.expressions]
-    return any(own.symbol(e) or own.tested(e) for top in tops for e in every(own.whole(top)))
-
-
 def _read(kernel: Kernel, effects: Effects, axis: Axis) -> WordLoop | None:
-    loop, counter = axis.node, axis.variable
-    if loop.kind == "do" or counter is None or len(loops_in(loop)) > 1:
-        return None
-    kind = named(counter.type.base, kernel.unit.aliases)
-    plain = not (counter.type.depth or counter.type.reference or counter.array)
-    if not plain or not kind.integral or (kind.size or 0) < 4 or counter in effects.lent:
-        return None
-    if axis.step is None or axis.step.value != 1 or axis.scaled:
-        return None
-    return _Reader(kernel, effects, axis, counter).read()
+    """What a loop over symbols does; None for any other. Raises NotLegal where it nearly is one."""
+    refused: NotLegal | None = None
+    for counter in _counters(kernel, effects, axis):
+        try:
+            found = _Reader(kernel, effects, axis, counter).read()
+        except NotLegal as reason:
+            if refused is None and _has_symbols(kernel, axis.node, counter):
+                refused = reason
+            continue
+        if found.symbols:
+            return found
+    if refused is not None:
+        raise refused
+    return None
+
+
+def _counters(kernel: Kernel, effects: Effects, axis: Axis) -> Iterator[Variable]:
+    """The locals that may count the rounds of a loop, the one that does so for the reading first.
+
+    That knows none where a round that goes on is a branch.
+    """
+    loop = axis.node
+    if loop.kind == "do" or len(loops_in(loop)) > 1 or axis.scaled:
+        return
+    tops = (e for s in walk(loop) for top in s.expressions for e in every(top))
+    moved = [e.target.variable for e in tops
+             if isinstance(e, Assign | Step) and isinstance(e.target, Name)]  # fmt: skip
+    for counter in dict.fromkeys([axis.variable] if axis.variable is not None else moved):
+        if counter is None or counter in effects.addressed or counter.type.volatile:
+            continue
+        kind = named(counter.type.base, kernel.unit.aliases)
+        plain = not (counter.type.depth or counter.type.reference or counter.array)
+        if plain and kind.integral and (kind.size or 0) >= 4:
+            yield counter
+
+
+def _has_symbols(kernel: Kernel, loop: Loop, counter: Variable) -> bool:
+    """Whether a loop that does something else as well asks for a packed symbol."""
+    lets = [s for s in walk(loop.body) if isinstance(s, Declare)]
+    meant = {v: v.value for s in lets for v in s.variables if v.value is not None}
+    own = Round(kernel, loop, counter, frozenset(), meant)
+    tops = [own.whole(e) for s in walk(loop) for e in s.expressions]
+    return any(own.symbol(e) or own.tested(e) for top in tops for e in every(top))
 
 
 class _Reader:
@@ -223,7 +244,7 @@ class _Reader:
     def _let(self, statement: Declare, variables: tuple[Variable, ...]) -> None:
         for variable in variables:
             plain = not (variable.array or variable.type.reference or variable.type.depth)
-            kept = variable not in self.effects.changing and variable not in self.effects.lent
+            kept = variable not in self.effects.changing and variable not in self.effects.addressed
             if variable.value is None or not plain or not kept:
                 raise NotLegal(f"`{variable.name}` is no value of a round", statement.line)
             own = self.found.round
@@ -331,7 +352,7 @@ class _Reader:
                 raise NotLegal("it does more than to ask for symbols", self.found.loop.line)
         kind = named(own.type.base, self.kernel.unit.aliases)
         plain = not (own.type.depth or own.type.reference or own.array or own.type.volatile)
-        if not plain or not kind.integral or kind.kind == "bool" or own in self.effects.lent:
+        if not plain or not kind.integral or kind.kind == "bool" or own in self.effects.addressed:
             raise NotLegal(f"`{own.name}` is no whole number of its own", self.found.loop.line)
         if own is self.counter or own.storage not in ("local", "parameter"):
             raise NotLegal("its counter moves within a round", self.found.loop.line)

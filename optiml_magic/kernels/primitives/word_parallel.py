@@ -150,6 +150,8 @@ class _Writer:
         start, stop = self.axis.start, self.axis.stop
         if len(self.found.bounds) != 1 or start is None or stop is None:
             return False
+        if self.axis.variable is not self.round.counter:
+            return False
         return (stop - start).divided(self.count) is not None
 
     def _leaving(self) -> list[str]:
@@ -229,7 +231,7 @@ class _Writer:
             case Cast(operand=operand) if (self.round.kind(expr).size or 0) >= 4:
                 return self._factor(operand)
             case Name(variable=variable) if variable is self.round.counter:
-                start = self.axis.start
+                start = self.axis.start if self.axis.variable is variable else None
                 return gcd(*(c for _, c in start.terms)) if start is not None else 1
             case Name(variable=Variable(value=Expr() as value) as variable):
                 if variable in Effects(self.kernel).lasting:
