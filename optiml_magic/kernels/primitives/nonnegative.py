@@ -133,10 +133,10 @@ def is_nonnegative(kernel: Kernel, expr: Expr, known: Collection[Variable]) -> b
         case Call(function="min", arguments=(left, right)):
             return inner(left) and inner(right)
         case Cast(operand=operand, type=spelled):
-            to, own = named(spelled, kernel.unit.aliases), kernel.reading.types.get(operand)
-            wide = own is not None and own.integral and (own.size or 8) <= (to.size or 0)
+            to, old = named(spelled, kernel.unit.aliases), kernel.reading.types.get(operand)
+            wide = old is not None and old.integral and (old.size or 8) <= (to.size or 0)
             return (
-                wide and own is not None and (own.signed or own.size != to.size) and inner(operand)
+                wide and old is not None and (old.signed or old.size != to.size) and inner(operand)
             )
     return bool(builtin(expr))
 

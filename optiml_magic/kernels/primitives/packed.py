@@ -28,38 +28,18 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import loops_in
-from optiml_magic.kernels.tree import (
-    Declare,
-    Function,
-    Leave,
-    Loop,
-    Variable,
-    expressions,
-    walk,
+from optiml_magic.kernels.primitives.packed_places import (
+    bare,
+    mask_bits,
+    number,
+    quotient,
+    shifted_place,
 )
+from optiml_magic.kernels.tree import Declare, Function, Leave, Loop, Variable, expressions, walk
 from optiml_magic.kernels.types import BOOL, UNKNOWN, CType, arithmetic, named, promoted
 
-BITS = (1, 2, 4, 8)  # of a symbol
-_PLAIN = (
-    "+",
-    "-",
-    "*",
-    "/",
-    "%",
-    ">>",
-    "<<",
-    "&",
-    "|",
-    "^",
-    "<",
-    ">",
-    "<=",
-    ">=",
-    "==",
-    "!=",
-    "&&",
-    "||",
-)
+_COMPUTING = ("+", "-", "*", "/", "%", ">>", "<<", "&", "|", "^")
+_PLAIN = frozenset({*_COMPUTING, "<", ">", "<=", ">=", "==", "!=", "&&", "||"})
 _PURE = frozenset({"min", "max", "abs", "__ldg"})
 _DEEPEST = 8  # functions that call each other
 Meant = Mapping[Variable, Expr]
@@ -134,7 +114,7 @@ class Round:
         if found is not None:
             return found
         match expr:
-            case Name(variable=Variable() as variable) if not variable.type.base == "auto":
+            case Name(variable=Variable() as variable) if variable.type.base != "auto":
                 own = named(variable.type.base, self.kernel.unit.aliases)
                 depth = own.depth + variable.type.depth + len(variable.extents)
                 return replace(own, depth=depth)
@@ -168,9 +148,9 @@ class Round:
         """An expression with the round's locals and calls of functions of the text written out."""
         swaps: dict[Node, Node] = {}
         for part in _calls_and_names(expr):
-            if isinstance(part, Name) and part.variable in self.meant:
-                variable = part.variable
-                swaps[part] = self._as(self.whole(self.meant[variable], depth), variable)
+            variable = part.variable if isinstance(part, Name) else None
+            if variable is not None and variable in self.meant:
+                swaps[part] = self.held_as(self.whole(self.meant[variable], depth), variable)
             elif isinstance(part, Call) and depth < _DEEPEST:
                 made = self._called(part, depth)
                 if made is not None:
@@ -202,9 +182,9 @@ class Round:
             return None
         inside = replace(self, meant=meant)
         result = Variable("", function.result, "local", 0)
-        return self._as(inside.whole(last.value, depth + 1), result)
+        return self.held_as(inside.whole(last.value, depth + 1), result)
 
-    def _as(self, expr: Expr, variable: Variable) -> Expr:
+    def held_as(self, expr: Expr, variable: Variable) -> Expr:
         """An expression as the type of a local that holds it."""
         spelled = variable.type.base
         if variable.type.depth or spelled == "auto":
@@ -278,7 +258,7 @@ class Round:
         match expr:
             case Binary(op="&" | "|" | "^" as op, left=left, right=right):
                 for value, mask in ((left, right), (right, left)) if op == "&" else ():
-                    bits = _mask_bits(bare(mask))
+                    bits = mask_bits(bare(mask))
                     found = self._open(value, bits) if bits else None
                     if found is not None:
                         return found
@@ -291,7 +271,7 @@ class Round:
             case Binary(op="&", left=left, right=right):
                 for value, mask in ((left, bare(right)), (right, bare(left))):
                     match mask:
-                        case Binary(op="<<", left=one, right=shift) if _number(one) == 1:
+                        case Binary(op="<<", left=one, right=shift) if number(one) == 1:
                             if (self.kind(mask).size or 0) >= (self.kind(value).size or 8):
                                 return self._of_words(value, shift, 1)
         return None
@@ -339,25 +319,18 @@ class Round:
             return None
         if not _is_load(word):
             return None
-        placed = _place(shift, bits, width)
+        placed = shifted_place(shift, bits, width)
         if placed is None:
             return None
         at, masked, top = placed
         if self.slope(at) != 1:
             return None
         for part in every(word):
-            quotient = _quotient(part, width // bits)
-            if quotient is not None and _alike(quotient[0], at) and self.slope(word, part) == 0:
-                floor = (masked and quotient[1]) or not self.kind(at).signed
+            over = quotient(part, width // bits)
+            if over is not None and _alike(over[0], at) and self.slope(word, part) == 0:
+                floor = (masked and over[1]) or not self.kind(at).signed
                 return Symbol(word, shift, at, bits, width, top, floor)
         return None
-
-
-def bare(expr: Expr) -> Expr:
-    """An expression without conversions around it."""
-    while isinstance(expr, Cast):
-        expr = expr.operand
-    return expr
 
 
 def _alike(one: Expr, other: Expr) -> bool:
@@ -372,80 +345,6 @@ def _is_load(word: Expr) -> bool:
         case Call(function="__ldg"):
             return True
     return False
-
-
-def _mask_bits(expr: Expr) -> int:
-    """The bits of a symbol of which this is the greatest; 0 where it is none."""
-    value = expr.value if isinstance(expr, Literal) else None
-    return next((b for b in BITS if isinstance(value, int) and value == (1 << b) - 1), 0)
-
-
-def _place(shift: Expr, bits: int, width: int) -> tuple[Expr, bool, bool] | None:
-    """The place whose symbol begins at a shift, whether by a mask, and whether from the top."""
-    shift, count = bare(shift), width // bits
-    match shift:
-        case Binary(op="-", left=left, right=right) if _number(left) == width - bits:
-            found = _place(right, bits, width)
-            return None if found is None or found[2] else (found[0], found[1], True)
-    inner = _over(shift, bits)
-    if inner is not None:
-        inner = bare(inner)
-        match inner:
-            case Binary(op="-", left=left, right=right) if _number(left) == count - 1:
-                rest = _rest(bare(right), count)
-                return None if rest is None else (*rest, True)
-        rest = _rest(inner, count)
-        if rest is not None:
-            return *rest, False
-    rest = _rest(shift, width)  # (2 * at) % 32
-    if rest is not None:
-        at = _over(bare(rest[0]), bits)
-        return None if at is None else (at, rest[1], False)
-    return None
-
-
-def _over(expr: Expr, by: int) -> Expr | None:
-    """What is multiplied by a number to make an expression."""
-    if by == 1:
-        return expr
-    match expr:
-        case Binary(op="*", left=left, right=right):
-            if _number(left) == by:
-                return right
-            return left if _number(right) == by else None
-        case Binary(op="<<", left=left, right=right):
-            number = _number(right)
-            return left if number is not None and 1 << number == by else None
-    return None
-
-
-def _rest(expr: Expr, by: int) -> tuple[Expr, bool] | None:
-    """What an expression is the rest of, over a power of two, and whether a mask takes it."""
-    match expr:
-        case Binary(op="%", left=left, right=right) if _number(right) == by:
-            return left, False
-        case Binary(op="&", left=left, right=right):
-            if _number(right) == by - 1:
-                return left, True
-            return (right, True) if _number(left) == by - 1 else None
-    return None
-
-
-def _quotient(expr: Expr, by: int) -> tuple[Expr, bool] | None:
-    """What an expression is the quotient of, and whether by a shift."""
-    match expr:
-        case Binary(op="/", left=left, right=right) if _number(right) == by:
-            return left, False
-        case Binary(op=">>", left=left, right=right):
-            number = _number(right)
-            return (left, True) if number is not None and 1 << number == by else None
-    return None
-
-
-def _number(expr: Expr) -> int | None:
-    expr = bare(expr)
-    value = expr.value if isinstance(expr, Literal) else None
-    return value if isinstance(value, int) and 0 <= value < 256 else None
 
 
 def _calls_and_names(expr: Expr) -> list[Expr]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from optiml_magic.kernels.combining import same
 from optiml_magic.kernels.expressions import Binary, Cast, Choice, Expr, Literal, Unary
 from optiml_magic.kernels.primitives.base import NotLegal
-from optiml_magic.kernels.primitives.packed import Packed, Round, Symbol, bare
+from optiml_magic.kernels.primitives.packed import Packed, Round, Symbol
+from optiml_magic.kernels.primitives.packed_places import bare
 
 _ALL = ""  # the flags of all symbols, before it is known how many they are
 Term = tuple[str, str, bool]  # flags, what each of them adds, and whether it takes that away
@@ -142,10 +143,10 @@ class Flags:
             return self._any(f"({sides[0]} ^ {sides[1]})")
         for one, other in ((left, right), (right, left)):
             number = bare(other)
-            if isinstance(number, Literal) and number.value in (0, 1):
-                if self._is_flag(one) or number.value == 0:
-                    inner = self._holds(one)
-                    return inner if inner is None or number.value == 0 else self._not(inner)
+            value = number.value if isinstance(number, Literal) else None
+            if value == 0 or (value == 1 and self._is_flag(one)):
+                inner = self._holds(one)
+                return inner if inner is None or value == 0 else self._not(inner)
         if self._is_flag(left) and self._is_flag(right):
             return self._both("^", left, right)
         return None
@@ -186,8 +187,8 @@ class Flags:
                 yes, no = (self._and(where, self.holds(test, denied=d)) for d in (False, True))
                 return [*self.terms(then, yes, less=less), *self.terms(other, no, less=less)]
             case Binary(op="+" | "-" as op, left=left, right=right):
-                other = less != (op == "-")
-                return [*self.terms(left, where, less=less), *self.terms(right, where, less=other)]
+                turned = less != (op == "-")
+                return [*self.terms(left, where, less=less), *self.terms(right, where, less=turned)]
             case Binary(op="*", left=left, right=right):
                 for steady, moving in ((left, right), (right, left)):
                     if self.round.slope(steady) == 0:

@@ -249,10 +249,10 @@ class _Reader:
                 raise NotLegal(f"`{variable.name}` is no value of a round", statement.line)
             own = self.found.round
             value = own.whole(variable.value)
-            if named(variable.type.base, self.kernel.unit.aliases).kind not in ("int", "bool"):
-                if variable.type.base != "auto":
-                    raise NotLegal(f"`{variable.name}` is no whole number", statement.line)
-            self.meant[variable] = own._as(value, variable)
+            kind = named(variable.type.base, self.kernel.unit.aliases).kind
+            if kind not in ("int", "bool") and variable.type.base != "auto":
+                raise NotLegal(f"`{variable.name}` is no whole number", statement.line)
+            self.meant[variable] = own.held_as(value, variable)
         self.found.lets.append(statement)
 
     def _leaves(self, statement: If, tests: tuple[tuple[Expr, bool], ...]) -> bool:
@@ -331,25 +331,25 @@ class _Reader:
                 return own is other is self.counter
         return False
 
-    def _count(self, expr: Expr, tests: tuple[tuple[Expr, bool], ...]) -> Count:
-        one = Literal(None, "1", 1)
+    def _added(self, expr: Expr) -> tuple[Variable, str, Expr]:
+        """The local that a statement adds to, how, and what."""
         match expr:
-            case Step(op="++" | "--" as op, target=Name(variable=Variable() as own)):
-                op, value = f"{op[0]}=", one
-            case Assign(op="+=" | "-=" | "^=" as op, target=Name(variable=Variable() as own),
-                        value=value):  # fmt: skip
-                pass
-            case Assign(op="=", target=Name(variable=Variable() as own) as target,
-                        value=Binary(op="+" | "-" | "^" as op, left=left, right=right)):  # fmt: skip
-                if same(target, left):
-                    value = right
-                elif same(target, right) and op != "-":
-                    value = left
-                else:
-                    raise NotLegal("it does more than to ask for symbols", self.found.loop.line)
-                op = f"{op}="
-            case _:
-                raise NotLegal("it does more than to ask for symbols", self.found.loop.line)
+            case Step(op=step, target=Name(variable=Variable() as own)):
+                return own, f"{step[0]}=", Literal(None, "1", 1)
+            case Assign(op="+=" | "-=" | "^=" as op, target=Name(variable=Variable() as own)):
+                return own, op, expr.value
+            case Assign(
+                op="=",
+                target=Name(variable=Variable() as own) as target,
+                value=Binary(op="+" | "-" | "^" as sign, left=left, right=right),
+            ):
+                value = _apart(target, sign, left, right)
+                if value is not None:
+                    return own, f"{sign}=", value
+        raise NotLegal("it does more than to ask for symbols", self.found.loop.line)
+
+    def _count(self, expr: Expr, tests: tuple[tuple[Expr, bool], ...]) -> Count:
+        own, op, value = self._added(expr)
         kind = named(own.type.base, self.kernel.unit.aliases)
         plain = not (own.type.depth or own.type.reference or own.array or own.type.volatile)
         if not plain or not kind.integral or kind.kind == "bool" or own in self.effects.addressed:
@@ -357,6 +357,13 @@ class _Reader:
         if own is self.counter or own.storage not in ("local", "parameter"):
             raise NotLegal("its counter moves within a round", self.found.loop.line)
         return Count(own, op, self.found.round.whole(value), tests)
+
+
+def _apart(target: Name, op: str, left: Expr, right: Expr) -> Expr | None:
+    """What a target is combined with in a sum that has it on one side."""
+    if same(target, left):
+        return right
+    return left if same(target, right) and op != "-" else None
 
 
 def _flat(statement: Statement) -> list[Statement]:

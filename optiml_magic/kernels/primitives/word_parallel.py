@@ -11,7 +11,17 @@ from __future__ import annotations
 from math import gcd
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Binary, Call, Cast, Expr, Index, Literal, Name, Unread, every
+from optiml_magic.kernels.expressions import (
+    Binary,
+    Call,
+    Cast,
+    Expr,
+    Index,
+    Literal,
+    Name,
+    Unread,
+    every,
+)
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, once, primitive
 from optiml_magic.kernels.primitives.effects import Effects
@@ -138,9 +148,13 @@ class _Writer:
             held = Ranges((*access.guard, *self.axis.held), symbols, sizes=True)
             for part in access.index.symbols:
                 moves = self.axis.name in symbols.inside(Polynomial.symbol(part))
-                if moves and symbols[part].op and (
-                    symbols[part].op not in ("/", ">>")
-                    or not held.nonnegative(symbols[part].arguments[0])
+                if (
+                    moves
+                    and symbols[part].op
+                    and (
+                        symbols[part].op not in ("/", ">>")
+                        or not held.nonnegative(symbols[part].arguments[0])
+                    )
                 ):
                     return False
         return True
@@ -213,7 +227,11 @@ class _Writer:
                     if self.round.slope(left) and by > 0 and not by & by - 1:
                         shown = self._shown(left, swaps)
                         shown = f"({shown})" if isinstance(left, Binary) else shown
-                        words = f"{shown} >> {by.bit_length() - 1}" if op == "/" else f"{shown} & {by - 1}"
+                        words = (
+                            f"{shown} >> {by.bit_length() - 1}"
+                            if op == "/"
+                            else f"{shown} & {by - 1}"
+                        )
                         swaps[part] = Unread(None, words) if part in outer else text(words)
         return self._shown(expr, swaps)
 

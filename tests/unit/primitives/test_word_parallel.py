@@ -148,7 +148,10 @@ def test_whole_words_have_no_masks() -> None:
         ("for (int j = 0; j < m; j += 2) d += base(x, j);", "more than to count"),
         ("for (int j = 0; j < m; j++) d += base(x, 2 * j);", "no loop asks"),
         ("for (int j = 0; j < m; j++) d += (x[j / 16] >> (2 * (j % 8))) & 3;", "no loop asks"),
-        ("for (int j = 0; j < m; j++) d += (x[j / 16] >> (2 * ((j + 1) % 16))) & 3;", "no loop asks"),
+        (
+            "for (int j = 0; j < m; j++) d += (x[j / 16] >> (2 * ((j + 1) % 16))) & 3;",
+            "no loop asks",
+        ),
         ("for (int j = 0; j < m; j++) d += (x[j / 16] >> (j % 16)) & 3;", "no loop asks"),
         ("for (int j = 0; j < m; j++) d += base(x, j) + (int)bit(y, j);", "lie differently"),
         ("for (int j = 0; j < 3; j++) d += base(x, j);", "few rounds"),

@@ -1,0 +1,92 @@
+"""Where in a word a packed symbol is: shifts, rests and quotients of its place, in any spelling.
+
+``2 * (at % 16)``, ``(at & 15) << 1``, ``30 - 2 * (at % 16)`` and ``2 * at & 31`` are shifts of the
+symbols of 2 bits in words of 32; ``at / 16`` and ``at >> 4`` say which word.
+"""
+
+from __future__ import annotations
+
+from optiml_magic.kernels.expressions import Binary, Cast, Expr, Literal
+
+BITS = (1, 2, 4, 8)  # of a symbol
+
+
+def bare(expr: Expr) -> Expr:
+    """An expression without conversions around it."""
+    while isinstance(expr, Cast):
+        expr = expr.operand
+    return expr
+
+
+def mask_bits(expr: Expr) -> int:
+    """The bits of a symbol of which this is the greatest; 0 where it is none."""
+    value = expr.value if isinstance(expr, Literal) else None
+    return next((b for b in BITS if isinstance(value, int) and value == (1 << b) - 1), 0)
+
+
+def shifted_place(shift: Expr, bits: int, width: int) -> tuple[Expr, bool, bool] | None:
+    """The place whose symbol begins at a shift, whether by a mask, and whether from the top."""
+    shift, count = bare(shift), width // bits
+    match shift:
+        case Binary(op="-", left=left, right=right) if number(left) == width - bits:
+            found = shifted_place(right, bits, width)
+            return None if found is None or found[2] else (found[0], found[1], True)
+    inner = _over(shift, bits)
+    if inner is not None:
+        inner = bare(inner)
+        match inner:
+            case Binary(op="-", left=left, right=right) if number(left) == count - 1:
+                rest = _rest(bare(right), count)
+                return None if rest is None else (*rest, True)
+        rest = _rest(inner, count)
+        if rest is not None:
+            return *rest, False
+    rest = _rest(shift, width)  # (2 * at) % 32
+    if rest is not None:
+        at = _over(bare(rest[0]), bits)
+        return None if at is None else (at, rest[1], False)
+    return None
+
+
+def _over(expr: Expr, by: int) -> Expr | None:
+    """What is multiplied by a number to make an expression."""
+    if by == 1:
+        return expr
+    match expr:
+        case Binary(op="*", left=left, right=right):
+            if number(left) == by:
+                return right
+            return left if number(right) == by else None
+        case Binary(op="<<", left=left, right=right):
+            power = number(right)
+            return left if power is not None and 1 << power == by else None
+    return None
+
+
+def _rest(expr: Expr, by: int) -> tuple[Expr, bool] | None:
+    """What an expression is the rest of, over a power of two, and whether a mask takes it."""
+    match expr:
+        case Binary(op="%", left=left, right=right) if number(right) == by:
+            return left, False
+        case Binary(op="&", left=left, right=right):
+            if number(right) == by - 1:
+                return left, True
+            return (right, True) if number(left) == by - 1 else None
+    return None
+
+
+def quotient(expr: Expr, by: int) -> tuple[Expr, bool] | None:
+    """What an expression is the quotient of, and whether by a shift."""
+    match expr:
+        case Binary(op="/", left=left, right=right) if number(right) == by:
+            return left, False
+        case Binary(op=">>", left=left, right=right):
+            power = number(right)
+            return (left, True) if power is not None and 1 << power == by else None
+    return None
+
+
+def number(expr: Expr) -> int | None:
+    expr = bare(expr)
+    value = expr.value if isinstance(expr, Literal) else None
+    return value if isinstance(value, int) and 0 <= value < 256 else None
