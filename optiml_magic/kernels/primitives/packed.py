@@ -7,7 +7,7 @@ text and locals of the round written out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.combining import same
@@ -29,77 +29,35 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.packed_places import (
+    Packed,
+    Symbol,
     bare,
+    leaves,
     mask_bits,
+    mixed,
     number,
+    plain_place,
     quotient,
     shifted_place,
 )
 from optiml_magic.kernels.tree import Declare, Function, Leave, Loop, Variable, expressions, walk
-from optiml_magic.kernels.types import BOOL, UNKNOWN, CType, arithmetic, named, promoted
+from optiml_magic.kernels.types import BOOL, INT, UNKNOWN, CType, arithmetic, named, promoted
 
 _COMPUTING = ("+", "-", "*", "/", "%", ">>", "<<", "&", "|", "^")
 _PLAIN = frozenset({*_COMPUTING, "<", ">", "<=", ">=", "==", "!=", "&&", "||"})
 _PURE = frozenset({"min", "max", "abs", "__ldg"})
+_WORD = 32  # bits from which on a word is not made wider before it is shifted
+_FAR = 1 << 31
 _DEEPEST = 8  # functions that call each other
 Meant = Mapping[Variable, Expr]
-
-
-@dataclass(frozen=True, eq=False)
-class Symbol:
-    """``bits`` of a ``word`` of ``width`` bits, ``shift`` from its end: those of place ``at``.
-
-    ``top`` where the first symbol of a word is at its upper end; ``floor`` where the word and the
-    place in it are right for places below 0 as well.
-    """
-
-    word: Expr
-    shift: Expr
-    at: Expr
-    bits: int
-    width: int
-    top: bool
-    floor: bool
-
-    @property
-    def array(self) -> str:
-        """The name of the array that the word is of; empty where that has none."""
-        names = (e.name for e in every(self.word) if isinstance(e, Name) and e.variable)
-        return next(names, "")
-
-
-@dataclass(frozen=True, eq=False)
-class Mixed:
-    """Symbols that are combined bit by bit, by ``& | ^`` or ``~``."""
-
-    op: str
-    parts: tuple[Packed, ...]
-
-
-Packed = Symbol | Mixed
-
-
-def leaves(packed: Packed) -> Iterator[Symbol]:
-    """The symbols that something is made of."""
-    if isinstance(packed, Symbol):
-        yield packed
-        return
-    for part in packed.parts:
-        yield from leaves(part)
-
-
-def _mixed(op: str, *parts: Packed | None) -> Mixed | None:
-    known = tuple(part for part in parts if part is not None)
-    if len(known) < len(parts) or len({one.bits for p in known for one in leaves(p)}) > 1:
-        return None
-    return Mixed(op, known)
 
 
 @dataclass(frozen=True, eq=False)
 class Round:
     """What the rounds of one loop ask for, by a ``counter`` that goes up by one.
 
-    ``moving`` is what else may differ from round to round.
+    ``moving`` is what else may differ from round to round. ``places`` are what the counter
+    holds, where that is numbers.
     """
 
     kernel: Kernel
@@ -107,6 +65,7 @@ class Round:
     counter: Variable
     moving: frozenset[Variable]
     meant: Meant
+    places: range | None = None
 
     def kind(self, expr: Expr) -> CType:
         """The type of an expression, also of one that no text has."""
@@ -126,6 +85,8 @@ class Round:
                 return self.kind(operand).pointee
             case Unary(op="!"):
                 return BOOL
+            case Literal(value=int() as value) if abs(value) < _FAR:
+                return INT
             case Unary(operand=operand) if expr.op != "&":
                 return promoted(self.kind(operand))
             case Binary(op="<" | ">" | "<=" | ">=" | "==" | "!=" | "&&" | "||"):
@@ -178,9 +139,10 @@ class Round:
         for let in lets:
             assert isinstance(let, Declare)
             meant |= {v: v.value for v in let.variables if v.value is not None}
-        if last.value is None:
-            return None
         inside = replace(self, meant=meant)
+        named_ = [inside.whole(v, depth + 1) for v in meant.values() if depth < _DEEPEST]
+        if last.value is None or not all(map(self.only_asks, named_)):
+            return None
         result = Variable("", function.result, "local", 0)
         return self.held_as(inside.whole(last.value, depth + 1), result)
 
@@ -262,8 +224,26 @@ class Round:
                     found = self._open(value, bits) if bits else None
                     if found is not None:
                         return found
-                return _mixed(op, self.symbol(bare(left)), self.symbol(bare(right)))
+                return mixed(op, self.held(left), self.held(right))
         return None
+
+    def held(self, expr: Expr) -> Packed | None:
+        """The symbol that an expression is, behind conversions to types that hold it."""
+        kinds = list[CType]()
+        while isinstance(expr, Cast):
+            kinds.append(self.kind(expr))
+            expr = expr.operand
+        found = self.symbol(expr)
+        if found is None:
+            return None
+        bits = next(leaves(found)).bits
+        room = (1 if k.kind == "bool" else 8 * (k.size or 0) - k.signed for k in kinds)
+        return found if all(k.integral for k in kinds) and min(room, default=bits) >= bits else None
+
+    def only_asks(self, expr: Expr) -> bool:
+        """Whether an expression changes nothing."""
+        kinds = Binary | Unary | Cast | Choice | Index | Literal | Member | Name
+        return all(isinstance(e, kinds) or self._is_plain(e) for e in every(expr))
 
     def tested(self, expr: Expr) -> Packed | None:
         """The bit that ``word & 1 << place`` is of, which is not 0 where the bit is set."""
@@ -283,9 +263,9 @@ class Round:
             case Binary(op=">>", left=word, right=shift):
                 return self._of_words(word, shift, bits)
             case Unary(op="~", operand=operand):
-                return _mixed("~", self._open(operand, bits))
+                return mixed("~", self._open(operand, bits))
             case Binary(op="&" | "|" | "^" as op, left=left, right=right):
-                found = _mixed(op, self._open(left, bits), self._open(right, bits))
+                found = mixed(op, self._open(left, bits), self._open(right, bits))
                 return found if found is not None else self._alike(expr, bits)
         return None
 
@@ -298,16 +278,18 @@ class Round:
         word = self._as_wide(word)
         match word:
             case Unary(op="~", operand=operand):
-                return _mixed("~", self._of_words(operand, shift, bits))
+                return mixed("~", self._of_words(operand, shift, bits))
             case Binary(op="&" | "|" | "^" as op, left=left, right=right):
                 sides = (self._of_words(side, shift, bits) for side in (left, right))
-                return _mixed(op, *sides)
+                return mixed(op, *sides)
         return self._symbol(word, shift, bits)
 
     def _as_wide(self, expr: Expr) -> Expr:
         """A word without conversions that keep all its bits."""
         while isinstance(expr, Cast) and self.kind(expr).integral:
-            if self.kind(expr.operand).size != self.kind(expr).size:
+            old, new = self.kind(expr.operand), self.kind(expr)
+            wider = old.integral and not old.signed and (old.size or 8) < (new.size or 0)
+            if old.size != new.size and not wider:
                 break
             expr = expr.operand
         return expr
@@ -315,22 +297,31 @@ class Round:
     def _symbol(self, word: Expr, shift: Expr, bits: int) -> Symbol | None:
         kind = self.kind(word)
         width = 8 * (kind.size or 0)
-        if not kind.integral or kind.kind == "bool" or width not in (32, 64):
+        if not kind.integral or kind.kind == "bool" or (width < _WORD and kind.signed):
             return None
-        if not _is_load(word):
-            return None
+        if not _is_load(word) or self.slope(word) == 0:
+            return self._of_one(word, shift, bits, width)
         placed = shifted_place(shift, bits, width)
-        if placed is None:
+        if placed is None or self.slope(placed[0]) != 1:
             return None
         at, masked, top = placed
-        if self.slope(at) != 1:
-            return None
         for part in every(word):
             over = quotient(part, width // bits)
             if over is not None and _alike(over[0], at) and self.slope(word, part) == 0:
                 floor = (masked and over[1]) or not self.kind(at).signed
                 return Symbol(word, shift, at, bits, width, top, floor)
         return None
+
+    def _of_one(self, word: Expr, shift: Expr, bits: int, width: int) -> Symbol | None:
+        """The symbol of a word that stays, where the counter goes through its places alone."""
+        placed, places = plain_place(shift, bits, width), self.places
+        if placed is None or places is None or self.slope(word) != 0 or width < _WORD:
+            return None
+        at, top = placed
+        inside = isinstance(at, Name) and at.variable is self.counter
+        if not inside or not 0 <= places.start <= places.stop <= width // bits:
+            return None
+        return Symbol(word, shift, at, bits, width, top, floor=True, alone=True)
 
 
 def _alike(one: Expr, other: Expr) -> bool:

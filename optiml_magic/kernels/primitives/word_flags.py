@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from optiml_magic.kernels.combining import same
 from optiml_magic.kernels.expressions import Binary, Cast, Choice, Expr, Literal, Unary
 from optiml_magic.kernels.primitives.base import NotLegal
-from optiml_magic.kernels.primitives.packed import Packed, Round, Symbol
-from optiml_magic.kernels.primitives.packed_places import bare
+from optiml_magic.kernels.primitives.packed import Round
+from optiml_magic.kernels.primitives.packed_places import Packed, Symbol, bare
 
 _ALL = ""  # the flags of all symbols, before it is known how many they are
 Term = tuple[str, str, bool]  # flags, what each of them adds, and whether it takes that away
@@ -45,7 +45,7 @@ class Flags:
     def _name(self, symbol: Symbol) -> str:
         for name, known in self.words:
             word, other = known.word, symbol.word
-            if word is other or same(word, other):
+            if (word is other or same(word, other)) and known.top == symbol.top:
                 return name
         if (symbol.bits, symbol.width) != (self.bits, self.width):
             raise NotLegal("its symbols lie differently in their words", self.round.loop.line)
@@ -56,7 +56,7 @@ class Flags:
 
     def symbols(self, expr: Expr) -> str | None:
         """A word of symbols; None where an expression is no symbol, nor made of some."""
-        found = self.round.symbol(self._whole_number(expr))
+        found = self.round.held(expr)
         return None if found is None else self._spelled(found)
 
     def _spelled(self, found: Packed) -> str:
@@ -64,17 +64,6 @@ class Flags:
             return self._name(found)
         parts = [self._spelled(part) for part in found.parts]
         return f"~{parts[0]}" if found.op == "~" else f"({f' {found.op} '.join(parts)})"
-
-    def _whole_number(self, expr: Expr) -> Expr:
-        """A symbol without conversions to types that hold it."""
-        while isinstance(expr, Cast):
-            kind = self.round.kind(expr)
-            if not kind.integral or (kind.kind == "bool" and self.bits > 1):
-                break
-            if 8 * (kind.size or 0) - kind.signed < self.bits:
-                break
-            expr = expr.operand
-        return expr
 
     def _same_as(self, expr: Expr) -> str | None:
         """A word whose symbols are all one number."""
@@ -115,8 +104,10 @@ class Flags:
         if bit is not None:
             return self._spelled(bit) if self.bits == 1 else None
         match expr:
-            case Cast(operand=operand) if self.round.kind(expr).integral and self._is_flag(operand):
-                return self._holds(operand)
+            case Cast(operand=operand):
+                kind = self.round.kind(expr)
+                whole = kind.kind == "bool" or (kind.integral and self._is_flag(operand))
+                return self._holds(operand) if whole else None
             case Unary(op="!", operand=operand):
                 inner = self._holds(operand)
                 return None if inner is None else self._not(inner)
@@ -172,7 +163,7 @@ class Flags:
 
         ``where`` are the flags of the symbols that count at all.
         """
-        if self.round.slope(expr) == 0:
+        if self.round.slope(expr) == 0 and self.round.kind(expr).integral:
             return [] if bare_zero(expr) else [(where, self.shown(expr), less)]
         symbols = self.symbols(expr)
         if symbols is not None:

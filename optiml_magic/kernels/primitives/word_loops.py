@@ -7,27 +7,33 @@ against at once; it adds to locals, or leaves the loop. It does nothing else.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal as Word
 
-from optiml_magic.kernels.combining import same
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
+    Call,
     Expr,
     Literal,
     Name,
     Step,
-    Unary,
     every,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
-from optiml_magic.kernels.primitives.packed import Round, Symbol, leaves
+from optiml_magic.kernels.primitives.packed import Round
+from optiml_magic.kernels.primitives.packed_places import Symbol, leaves
+from optiml_magic.kernels.primitives.word_tests import (
+    added_to,
+    conjuncts,
+    flat,
+    opposite,
+    way_out,
+)
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import (
     Blank,
-    Block,
     Declare,
     Evaluate,
     If,
@@ -35,11 +41,11 @@ from optiml_magic.kernels.tree import (
     Loop,
     Statement,
     Variable,
+    expressions,
     walk,
 )
 from optiml_magic.kernels.types import CType, arithmetic, named
 
-_DENIED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 
 
@@ -70,8 +76,9 @@ class Count:
 class WordLoop:
     """What a loop over symbols does; ``then`` is done before it is left at one of ``stops``.
 
-    ``going`` are all comparisons that it goes on by, ``bounds`` those that end it some time. A stop
-    is what a round is left by, or, where it is denied, what it goes on by.
+    It may ask for what ``lets`` name. ``going`` are all comparisons that it goes on by, ``bounds``
+    those that end it some time. A stop is what a round is left by, or, where it is denied, what it
+    goes on by.
     """
 
     axis: Axis
@@ -81,7 +88,7 @@ class WordLoop:
     stops: list[tuple[Expr, bool]] = field(default_factory=list)
     then: tuple[Statement, ...] = ()
     counts: list[Count] = field(default_factory=list)
-    lets: list[Declare] = field(default_factory=list)
+    lets: tuple[Declare, ...] = ()
 
     @property
     def loop(self) -> Loop:
@@ -121,13 +128,10 @@ def _reached(kernel: Kernel, loop: Loop) -> Iterator[Expr]:
     """The expressions of a loop without loops in it, and of the functions that it calls."""
     if len(loops_in(loop)) > 1:
         return
-    accesses = [a for a in kernel.reading.accesses if a.own in Effects(kernel).inside(loop)]
-    if not accesses:
-        return
     yield from Effects(kernel).inside(loop)
-    yield from (e for f in kernel.unit.functions if not f.kernel and any(
-        a.call is not None for a in accesses) for s in walk(f.body) for top in s.expressions
-        for e in every(top))  # fmt: skip
+    if any(isinstance(e, Call) for e in Effects(kernel).inside(loop)):
+        for function in kernel.unit.functions:
+            yield from expressions(function.body) if not function.kernel else ()
 
 
 def _read(kernel: Kernel, effects: Effects, axis: Axis) -> WordLoop | None:
@@ -181,9 +185,13 @@ class _Reader:
         self.kernel, self.effects, self.counter = kernel, effects, counter
         moving = frozenset(effects.changed(axis.node.body)) - {counter}
         self.meant = dict[Variable, Expr]()
-        own = Round(kernel, axis.node, counter, moving, self.meant)
+        start, stop = (form.value if form is not None and axis.variable is counter else None
+                       for form in (axis.start, axis.stop))  # fmt: skip
+        places = range(start, stop) if start is not None and stop is not None else None
+        own = Round(kernel, axis.node, counter, moving, self.meant, places)
         self.found = WordLoop(axis, own)
         self.stepped = False
+        self.lets = list[Declare]()
 
     def read(self) -> WordLoop:
         loop, found = self.found.loop, self.found
@@ -195,7 +203,7 @@ class _Reader:
             self.stepped = True
         if loop.test is not None:
             self._goes_on(loop.test)
-        self._statements(_flat(loop.body), ())
+        self._statements(flat(loop.body), ())
         if not self.stepped:
             raise NotLegal("its counter does not move once a round, at its end", loop.line)
         if found.stops and found.counts:
@@ -219,21 +227,21 @@ class _Reader:
                 case Declare(variables=variables):
                     self._let(statement, variables)
                 case If(before=None, constant=False) if self._leaves(statement, tests):
-                    other = statement.then if _exit(statement.other) else statement.other
-                    rest = [*(_flat(other) if other else ()), *statements[at + 1 :]]
+                    other = statement.then if way_out(statement.other) else statement.other
+                    rest = [*(flat(other) if other else ()), *statements[at + 1 :]]
                     self._statements(rest, tests)
                     return
-                case If(before=None, constant=False, then=then) if _exit(then) == "continue":
-                    if self.found.loop.update is None or statement.other or len(_flat(then)) > 1:
+                case If(before=None, constant=False, then=then) if way_out(then) == "continue":
+                    if self.found.loop.update is None or statement.other or len(flat(then)) > 1:
                         raise NotLegal("a round goes on early", statement.line)
                     test = self.found.round.whole(statement.test)
                     self._statements(statements[at + 1 :], (*tests, (test, True)))
                     return
                 case If(before=None, constant=False, test=test, then=then, other=other):
                     test = self.found.round.whole(test)
-                    self._statements(_flat(then), (*tests, (test, False)))
+                    self._statements(flat(then), (*tests, (test, False)))
                     if other is not None:
-                        self._statements(_flat(other), (*tests, (test, True)))
+                        self._statements(flat(other), (*tests, (test, True)))
                 case Evaluate(expression=expr) if last and not self.stepped and self._steps(expr):
                     self.stepped = True
                 case Evaluate(expression=expr):
@@ -249,21 +257,23 @@ class _Reader:
                 raise NotLegal(f"`{variable.name}` is no value of a round", statement.line)
             own = self.found.round
             value = own.whole(variable.value)
+            if not own.only_asks(value):
+                raise NotLegal("it does more than to ask for symbols", statement.line)
             kind = named(variable.type.base, self.kernel.unit.aliases).kind
             if kind not in ("int", "bool") and variable.type.base != "auto":
                 raise NotLegal(f"`{variable.name}` is no whole number", statement.line)
             self.meant[variable] = own.held_as(value, variable)
-        self.found.lets.append(statement)
+        self.lets.append(statement)
 
     def _leaves(self, statement: If, tests: tuple[tuple[Expr, bool], ...]) -> bool:
         """Whether a branch leaves the loop, which is then taken down."""
         for way, denied in ((statement.then, False), (statement.other, True)):
-            if _exit(way) not in ("break", "return") or (denied and _exit(statement.then)):
+            if way_out(way) not in ("break", "return") or (denied and way_out(statement.then)):
                 continue
             assert way is not None
             if tests:
                 raise NotLegal("it is left where several tests hold", statement.line)
-            only = _flat(way)
+            only = flat(way)
             test = self.found.round.whole(statement.test)
             if len(only) == 1 and isinstance(only[0], Leave) and only[0].kind == "break":
                 self._goes_on(test, denied=not denied)
@@ -273,13 +283,14 @@ class _Reader:
                 raise NotLegal("it is left in several ways", statement.line)
             self.found.stops.append((test, denied))
             self.found.then = tuple(only)
+            self.found.lets = tuple(self.lets)
             return True
         return False
 
     def _goes_on(self, test: Expr, *, denied: bool = False) -> None:
         """Take down what a loop goes on by: bounds, and symbols."""
-        for part, no in _conjuncts(self.found.round.whole(test), denied=denied):
-            compared = _denied(part) if no else part
+        for part, no in conjuncts(self.found.round.whole(test), denied=denied):
+            compared = opposite(part) if no else part
             bound = self._bound(compared) if compared is not None else None
             if bound is not None or (compared is not None and self._stays(compared)):
                 assert compared is not None
@@ -343,7 +354,7 @@ class _Reader:
                 target=Name(variable=Variable() as own) as target,
                 value=Binary(op="+" | "-" | "^" as sign, left=left, right=right),
             ):
-                value = _apart(target, sign, left, right)
+                value = added_to(target, sign, left, right)
                 if value is not None:
                     return own, f"{sign}=", value
         raise NotLegal("it does more than to ask for symbols", self.found.loop.line)
@@ -356,43 +367,10 @@ class _Reader:
             raise NotLegal(f"`{own.name}` is no whole number of its own", self.found.loop.line)
         if own is self.counter or own.storage not in ("local", "parameter"):
             raise NotLegal("its counter moves within a round", self.found.loop.line)
-        return Count(own, op, self.found.round.whole(value), tests)
-
-
-def _apart(target: Name, op: str, left: Expr, right: Expr) -> Expr | None:
-    """What a target is combined with in a sum that has it on one side."""
-    if same(target, left):
-        return right
-    return left if same(target, right) and op != "-" else None
-
-
-def _flat(statement: Statement) -> list[Statement]:
-    if isinstance(statement, Block):
-        return [inner for s in statement.body for inner in _flat(s)]
-    return [statement]
-
-
-def _exit(statement: Statement | None) -> str:
-    """How the last statement of a branch leaves; empty where it goes on."""
-    own = _flat(statement) if statement is not None else []
-    last = own[-1] if own else None
-    return last.kind if isinstance(last, Leave) else ""
-
-
-def _conjuncts(test: Expr, *, denied: bool) -> Iterator[tuple[Expr, bool]]:
-    """The parts that all hold where a test does, or does not, each denied or not."""
-    match test:
-        case Unary(op="!", operand=operand):
-            yield from _conjuncts(operand, denied=not denied)
-        case Binary(op="&&" | "||" as op, left=left, right=right) if (op == "||") == denied:
-            yield from _conjuncts(left, denied=denied)
-            yield from _conjuncts(right, denied=denied)
-        case _:
-            yield test, denied
-
-
-def _denied(test: Expr) -> Expr | None:
-    """The opposite of a comparison of whole numbers."""
-    if isinstance(test, Binary) and test.op in _DENIED:
-        return replace(test, op=_DENIED[test.op], span=None)
-    return Unary(None, "!", test)
+        value = self.found.round.whole(value)
+        added = self.found.round.kind(value)
+        wraps = added.kind == "int" and not added.signed and (added.size or 0) >= 4
+        longer = (kind.size or 0) > (added.size or 0) and wraps
+        if longer and self.found.round.held(value) is None:
+            raise NotLegal("it adds up what wraps before it is added", self.found.loop.line)
+        return Count(own, op, value, tests)

@@ -26,13 +26,15 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, once, primitive
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.nonnegative import is_above
-from optiml_magic.kernels.primitives.packed import Symbol
+from optiml_magic.kernels.primitives.packed_places import Symbol
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.word_flags import Flags
 from optiml_magic.kernels.primitives.word_loops import Count, WordLoop, word_loops
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Statement, Variable
+from optiml_magic.kernels.types import named
 
+_SHORT = 32  # bits below which a word has others above it in a register
 _FEWEST = 4  # rounds below which a loop stays: ours
 
 
@@ -91,7 +93,10 @@ class _Writer:
             ones = self.flags.ones
             shift = "<<" if self.flags.words[0][1].top else ">>"
             gone = f"{self.width} - {_times(self.bits, self.left)}"
-            begun.append(f"const {self.unsigned} {self.asked} = {ones} {shift} ({gone});")
+            asked = f"{ones} {shift} ({gone})"
+            if shift == "<<" and self.width < _SHORT:
+                asked = f"({asked}) & {ones}"
+            begun.append(f"const {self.unsigned} {self.asked} = {asked};")
             begun = [*self._leaving(), *begun]
         elif any(f"{self.left} - 1" in line for line in begun):
             begun = [f"const int {self.left} = {self.count};", *begun]
@@ -195,22 +200,31 @@ class _Writer:
     def _word(self, name: str, symbol: Symbol) -> str:
         """The symbols of a step, from the first of them on."""
         own, word = f"const {self.unsigned} {name}", self._shown(symbol.word)
+        begins = self._begins(symbol)
+        if symbol.alone and self._factor(symbol.at) % self.count:
+            return f"{own} = ({self.unsigned}){word} {'<<' if symbol.top else '>>'} ({begins});"
         if self._factor(symbol.at) % self.count == 0:
             return f"{own} = {word};"
         last = text(f"({self.counter} + {self.left} - 1)")
         word, high = (self._shifted(symbol.word, by) for by in (None, last))
-        shift = self._shifted(symbol.shift, None)
-        if symbol.top:
-            shift = f"{self.width - self.bits} - ({shift})"
         if self.width == 32:
             if symbol.top:
-                return f"{own} = __funnelshift_l({high}, {word}, {shift});"
-            return f"{own} = __funnelshift_r({word}, {high}, {shift});"
-        begins = self._fresh(f"{name}_begins")
+                return f"{own} = __funnelshift_l({high}, {word}, {begins});"
+            return f"{own} = __funnelshift_r({word}, {high}, {begins});"
+        if self.width < _SHORT:
+            first, then = (word, high) if not symbol.top else (high, word)
+            shift = f"{self.width} - ({begins})" if symbol.top else f"({begins})"
+            return f"{own} = ({first} | {then} << {self.width}) >> ({shift});"
+        shift, begins = begins, self._fresh(f"{name}_begins")
         one, other = ("<<", ">>") if symbol.top else (">>", "<<")
         first = f"({self.unsigned}){word} {one} {begins}"
         then = f"({self.unsigned})({high}) {other} 1 {other} ({self.width - 1} - {begins})"
         return f"const int {begins} = {shift};\n{own} = {first} | {then};"
+
+    def _begins(self, symbol: Symbol) -> str:
+        """By how many bits the first symbol of a step is away from the end of its word."""
+        shift = self._shifted(symbol.shift, None)
+        return f"{self.width - self.bits} - ({shift})" if symbol.top else shift
 
     def _shifted(self, expr: Expr, counter: Expr | None) -> str:
         """An expression with shifts and masks for quotients and rests of what is not below 0.
@@ -257,6 +271,8 @@ class _Writer:
         return 1
 
     def _masked(self, flags: str) -> str:
+        if self.whole and self.width < _SHORT:
+            return f"{self.flags.open.get(flags, flags)} & {self.flags.ones}"
         return flags if self.whole else f"{self.flags.open.get(flags, flags)} & {self.asked}"
 
     def _counting(self, count: Count) -> str:
@@ -264,6 +280,7 @@ class _Writer:
         popc = "__popcll" if self.width == 64 else "__popc"
         terms = self.flags.terms(count.value, self.flags.where(count.tests))
         name = count.variable.name
+        kind = named(count.variable.type.base, self.kernel.unit.aliases)
         if count.op == "^=":
             if len(terms) != 1 or terms[0][1:] != ("1", False) or not terms[0][0]:
                 raise NotLegal("what it combines is not followed", self.found.loop.line)
@@ -272,7 +289,8 @@ class _Writer:
         for flags, weight, less in terms:
             sign = "-" if less != (count.op == "-=") else "+"
             many = f"{popc}({self._masked(flags)})" if flags else self._all
-            term = many if weight == "1" else f"{many} * {weight}"
+            wide = f"({kind.name})" if (kind.size or 0) == 8 and weight != "1" else ""
+            term = many if weight == "1" else f"{wide}{many} * {weight}"
             made += f"{name} {sign}= {term};\n"
         return made.strip()
 
@@ -288,7 +306,8 @@ class _Writer:
         wide = "ll" if self.width == 64 else ""
         at = f"__ffs{wide}({self.stop}) - 1"
         if self.flags.words[0][1].top:
-            at = f"__clz{wide}({self.stop})"
+            gone = f" - {_SHORT - self.width}" if self.width < _SHORT else ""
+            at = f"__clz{wide}({self.stop}){gone}"
         if self.bits > 1:
             at = f"({at}) / {self.bits}"
         own = {v for let in self.found.lets for v in let.variables}

@@ -64,6 +64,13 @@ BITS = [
     "for (int j = 0; j < m; j++) d += (__ldg(&x[j >> 5]) >> (j & 31) & 1) == 0;",
     "for (int j = 0; j < m; j++) { bool s = bit(x, j), t = bit(y, j); d += s != t; e += !s && t; }",
 ]
+ALONE = [
+    "for (int w = 0; w < 6; w++) { unsigned int v = x[w] ^ y[w]; for (int j = 0; j < 32; j++) if (v >> j & 1) d++; }",
+    "for (int w = 0; w < 6; w++) for (int j = 0; j < 16; j++) d += (x[w] >> 2 * j & 3) != (y[w] >> 2 * j & 3);",
+    "for (int w = 0; w < 6; w++) for (int j = 3; j < 13; j++) d += (x[w] >> (30 - 2 * j) & 3) == 1;",
+    "for (int j = 2; j < 31; j++) if (x[2] & (1u << j)) d += bit(y, j);",
+    "for (int w = 0; w < 6; w++) { int j = 0; while (j < 16 && (x[w] >> (2 * j) & 3) == (y[w] >> (2 * j) & 3)) j++; d += j; }",
+]
 SEARCHES = [
     "while (d < m && base(x, p + d) == base(y, q + d)) d++;",
     "for (d = 0; d < m; d++) { if (base(x, d) != base(y, d)) break; }",
@@ -89,6 +96,16 @@ LONG = [
     "while (d < m && (x[(d + p) / 32] >> (2 * ((d + p) % 32)) & 3) == (y[d / 32] >> (2 * (d % 32)) & 3)) d++;",
     "for (int j = 0; j < m; j++) d += (x[(j + q) / 16] >> (4 * ((j + q) % 16)) & 15) != (y[j / 16] >> (4 * (j % 16)) & 15);",
     "while (d < m && (x[(d + p) / 64] >> (63 - (d + p) % 64) & 1) == 0) d++;",
+]
+
+
+SHORT = [
+    "for (int j = 0; j < m / 4; j++) d += x[j / 8] >> (j % 8) & 1;",
+    "for (int j = 0; j < 40; j++) if (!(x[j >> 3] & (1 << (j & 7)))) d++;",
+    "for (int j = 0; j < m / 8; j++) d += (x[(j + 5) / 8] >> (7 - (j + 5) % 8) & 1) != (y[(j + 2) / 8] >> (7 - (j + 2) % 8) & 1);",
+    "while (d < m / 8 && (x[d / 4] >> (6 - 2 * (d % 4)) & 3) == (y[(d + 1) / 4] >> (6 - 2 * ((d + 1) % 4)) & 3)) d++;",
+    "while (d < m / 8 && (x[(d + 3) / 4] >> (2 * ((d + 3) % 4)) & 3) == (y[d / 4] >> (2 * (d % 4)) & 3)) d++;",
+    "for (int j = 0; j < m / 8; j++) { int w = x[(j + 1) / 8]; d += ~w >> (j + 1) % 8 & 1; }",
 ]
 
 
@@ -118,6 +135,16 @@ def test_bits_are_counted_by_words(body: str) -> None:
     _tried(body, "unsigned int", "u4", "bits")
 
 
+@pytest.mark.parametrize("body", ALONE)
+def test_a_word_alone_is_one_step(body: str) -> None:
+    _tried(body, "unsigned int", "u4", "few bits")
+
+
+@pytest.mark.parametrize("body", SHORT)
+def test_words_may_be_short(body: str) -> None:
+    _tried(body, "unsigned char", "u1", "bits")
+
+
 @pytest.mark.parametrize("body", [*SEARCHES, *FINDS])
 def test_the_first_is_found_by_words(body: str) -> None:
     _tried(body, "unsigned int", "u4", "few bits")
@@ -141,6 +168,9 @@ def test_whole_words_have_no_masks() -> None:
         ("for (int j = 0; j < m; j++) d += base(x, j - p);", "below 0"),
         ("for (int j = 0; j < m; j++) { d += base(x, j); out[i] = j; }", "more than to ask"),
         ("for (int j = 0; j < m; j++) { d += bit(x, j); if (d > 5) break; }", "left early"),
+        ("for (int j = 0; j < m; j++) { int s = e++; d += bit(x, j); }", "more than to ask"),
+        ("for (int j = 0; j < m; j++) d += x[2] >> j & 1;", "no loop asks"),
+        ("for (int j = 0; j < 33; j++) d += x[2] >> j & 1;", "no loop asks"),
         ("for (int j = 0; j < m; j++) d += j * base(x, j);", "not followed"),
         ("for (int j = 0; j < m; j++) d += base(x, j) < base(y, j);", "not followed"),
         ("for (int j = 0; j < m; j++) if (bit(x, j)) d = j;", "more than to ask"),
