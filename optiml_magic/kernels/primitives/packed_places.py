@@ -121,17 +121,16 @@ def plain_place(shift: Expr, bits: int, width: int) -> tuple[Expr, bool] | None:
 
 def _over(expr: Expr, by: int) -> Expr | None:
     """What is multiplied by a number to make an expression."""
-    if by == 1:
-        return expr
     match expr:
-        case Binary(op="*", left=left, right=right):
-            if number(left) == by:
-                return right
-            return left if number(right) == by else None
+        case Binary(op="*", left=left, right=right) if number(left) == by:
+            return right
+        case Binary(op="*", left=left, right=right) if number(right) == by:
+            return left
         case Binary(op="<<", left=left, right=right):
             power = number(right)
-            return left if power is not None and 1 << power == by else None
-    return None
+            if power is not None and 1 << power == by:
+                return left
+    return expr if by == 1 else None
 
 
 def _rest(expr: Expr, by: int) -> tuple[Expr, bool] | None:

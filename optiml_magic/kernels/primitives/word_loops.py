@@ -336,10 +336,13 @@ class _Reader:
                 return own is self.counter
             case Assign(op="+=", target=Name(variable=own), value=Literal(value=1)):
                 return own is self.counter
-            case Assign(op="=", target=Name(variable=own), value=Binary(
-                op="+", left=Name(variable=other), right=Literal(value=1)
-            )):  # fmt: skip
-                return own is other is self.counter
+            case Assign(
+                op="=",
+                target=Name(variable=own) as target,
+                value=Binary(op="+", left=left, right=right),
+            ):
+                one = added_to(target, "+", left, right)
+                return own is self.counter and isinstance(one, Literal) and one.value == 1
         return False
 
     def _added(self, expr: Expr) -> tuple[Variable, str, Expr]:
