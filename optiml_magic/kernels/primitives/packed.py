@@ -27,7 +27,7 @@ from optiml_magic.kernels.expressions import (
     every,
 )
 from optiml_magic.kernels.primitives.base import Kernel
-from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.packed_places import (
     Packed,
     Symbol,
@@ -110,7 +110,10 @@ class Round:
         swaps: dict[Node, Node] = {}
         for part in _calls_and_names(expr):
             variable = part.variable if isinstance(part, Name) else None
-            if variable is not None and variable in self.meant:
+            number_ = self._constant(part) if isinstance(part, Name) else None
+            if number_ is not None:
+                swaps[part] = number_
+            elif variable is not None and variable in self.meant:
                 swaps[part] = self.held_as(self.whole(self.meant[variable], depth), variable)
             elif isinstance(part, Call) and depth < _DEEPEST:
                 made = self._called(part, depth)
@@ -119,6 +122,17 @@ class Round:
         if expr in swaps:
             return swaps[expr]  # type: ignore[return-value]
         return edited(expr, swaps) if swaps else expr
+
+    def _constant(self, name: Name) -> Literal | None:
+        """The number that a constant of the text, or of the kernel, is declared with."""
+        own = name.variable
+        if own is None:
+            declared = (v for d in self.kernel.unit.declarations for v in d.variables)
+            own = next((v for v in declared if v.name == name.name and v.type.const), None)
+        elif own not in Effects(self.kernel).lasting:
+            return None
+        value = own.value if own is not None and not own.type.depth else None
+        return value if isinstance(value, Literal) and isinstance(value.value, int) else None
 
     def _called(self, call: Call, depth: int) -> Expr | None:
         """What a call returns, in the words of whoever makes it; None where that is not one."""

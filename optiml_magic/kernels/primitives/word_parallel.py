@@ -1,4 +1,4 @@
-"""P31, words: loops that ask packed symbols one by one take as many at once as a word holds.
+"""P25, words: loops that ask packed symbols one by one take as many at once as a word holds.
 
 Counts become ``__popc`` of flags, the last word masked; a search for the first symbol becomes
 ``__ffs`` of them. Where the symbols of a step may begin anywhere in a word, they are taken from two

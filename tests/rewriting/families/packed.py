@@ -106,7 +106,9 @@ def first_symbols(rng: Random) -> Made:
     packing = _Packing(rng)
     one = packing.symbol(rng, "x", rng.choice(["d", "d + p", "p + d"]))
     other = packing.symbol(rng, "y", rng.choice(["d", "d", "d + q"]))
-    asked = rng.choice([f"{one} == {other}", f"{one} == {other}", f"!({one} && {other})", f"{one} == 0"])
+    asked = rng.choice(
+        [f"{one} == {other}", f"{one} == {other}", f"!({one} && {other})", f"{one} == 0"]
+    )
     bounds = rng.choice(["d < m", "d < m && d + p < 150", "d <= m - 1 && q + d >= 0"])
     inner = rng.choice([
         f"while ({bounds} && {asked}) d++;",

@@ -11,6 +11,10 @@ from tests.rewriting.writing import Array
 from .alike import end_of, kernel_of, refused, written
 
 TEXT = """\
+constexpr int kLetters = 8;
+__device__ unsigned int letter(const unsigned int* text, int at) {{
+    return (text[at / kLetters] >> (4 * (at % kLetters))) & 15;
+}}
 __device__ int base(const unsigned int* text, int at) {{
     return (text[at / 16] >> (2 * (at % 16))) & 3;
 }}
@@ -51,6 +55,8 @@ COUNTS = [
     "for (int j = 0; j < m; j++) d += (x[j / 16] >> (30 - 2 * (j % 16)) & 3) == (y[j / 16] >> (2 * (15 - j % 16)) & 3);",
     "for (int j = 0; j < m; j++) d += (x[(j + q) / 16] >> (30 - 2 * ((j + q) % 16)) & 3) == 1;",
     "for (int j = 0; j < m; j++) d += (x[j >> 4] >> (2 * j & 31)) & 3;",
+    "for (int j = 0; j < m / 4; j++) d += letter(x, j) == letter(y, j + 3);",
+    "const int each = 16; for (int j = 0; j < m; j++) d += (x[j / each] >> (2 * (j % each)) & 3) == 2;",
 ]
 BITS = [
     "for (int j = 0; j < m; j++) if (bit(x, j) && bit(y, j)) d++;",
