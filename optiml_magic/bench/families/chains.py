@@ -11,6 +11,8 @@ from optiml_magic.bench.floors import Floor
 
 _2MM = "PolyBench-GPU CUDA/2MM"
 _COVAR = "PolyBench-GPU CUDA/COVAR"
+_PATHFINDER = "yuhc/gpu-rodinia cuda/pathfinder/pathfinder.cu"
+_LAUNCHES = 3  # of pathfinder
 
 
 def _table(rng: np.random.Generator, rows: int, cols: int) -> Values:
@@ -44,6 +46,34 @@ def covariance(data: Any) -> Any:
 def _covariance_peer(data: Any) -> Any:
     centred = data - data.mean(0)
     return centred, centred.T @ centred
+
+
+def _wall(rng: np.random.Generator, cols: int, rows: int) -> Values:
+    wall = rng.integers(0, 10, (rows, cols), dtype=np.int32)
+    height = -(-(rows - 1) // _LAUNCHES)
+    return {"wall": wall, "cols": cols, "rows": rows, "pyramid_height": height}
+
+
+def _cheapest(xp: Any, wall: Any) -> Any:
+    cost = wall[0]
+    for row in wall[1:]:
+        least = cost.copy()
+        least[1:] = xp.minimum(least[1:], cost[:-1])
+        least[:-1] = xp.minimum(least[:-1], cost[1:])
+        cost = least + row
+    return cost
+
+
+def pathfinder(wall: Any) -> Any:
+    return _cheapest(np, wall)
+
+
+def _pathfinder_torch(t: Any, wall: Any) -> Any:
+    cost = wall[0]
+    for k in range(1, len(wall)):
+        left, right = t.cat((cost[:1], cost[:-1])), t.cat((cost[1:], cost[-1:]))
+        cost = t.minimum(t.minimum(left, right), cost) + wall[k]
+    return cost
 
 
 TASKS = (
@@ -86,5 +116,14 @@ TASKS = (
         torch=lambda _, data: _covariance_peer(data),
         libraries={"cuBLAS": lambda _, data: _covariance_peer(data)},
         source=_COVAR, opened=True,
+    ),
+    Entry(
+        "pathfinder", "chains", pathfinder, _wall,
+        full={"cols": 1 << 20, "rows": 61}, small={"cols": 1024, "rows": 31},
+        checked={"cols": 1003, "rows": 12},
+        # Two comparisons and an addition a cell.
+        floor=lambda cols, rows: Floor(4 * cols * (rows + 1), flops=3 * cols * (rows - 1)),
+        outputs={"best": "i4[cols]"},
+        torch=_pathfinder_torch, libraries={"CuPy": _cheapest}, source=_PATHFINDER,
     ),
 )  # fmt: skip

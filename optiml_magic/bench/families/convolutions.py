@@ -9,6 +9,7 @@ import numpy as np
 from optiml_magic.bench.entry import Entry, Values, uniform
 from optiml_magic.bench.floors import Floor
 
+_WINOGRAD = "zjin-lcf/HeCBench winograd-cuda/main.cu"
 _POOL = "ScalingIntelligence/KernelBench KernelBench/level1/42_Max_Pooling_2D.py"
 
 
@@ -77,6 +78,25 @@ def max_pool(x: Any) -> Any:
     return windows[:, ::stride, ::stride, ::dilation, ::dilation].max(axis=(3, 4))
 
 
+def _map(rng: np.random.Generator, width: int, height: int) -> Values:
+    made = {"image": uniform(rng, height, width), "weights": uniform(rng, 3, 3)}
+    return {**made, "width": width, "height": height}
+
+
+def winograd(image: Any, weights: Any) -> Any:
+    windows = np.lib.stride_tricks.sliding_window_view(image, (3, 3))
+    return np.einsum("yxij,ij->yx", windows, weights)
+
+
+def _winograd_cupy(_: Any, image: Any, weights: Any) -> Any:
+    high, wide = image.shape[0] - 2, image.shape[1] - 2
+    found = weights[0, 0] * image[:high, :wide]
+    for k in range(1, 9):
+        i, j = divmod(k, 3)
+        found += weights[i, j] * image[i : i + high, j : j + wide]
+    return found
+
+
 TASKS = (
     Entry(
         "filter_2d", "convolutions", filter_2d, _filter,
@@ -108,5 +128,20 @@ TASKS = (
         ),
         outputs={"out": "f4[planes, high, wide]"},
         torch=lambda t, x: t.nn.functional.max_pool2d(x, *_WINDOW.values()), source=_POOL,
+    ),
+    Entry(
+        "winograd", "convolutions", winograd, _map,
+        full={"width": 8192, "height": 8192}, small={"width": 130, "height": 130},
+        checked={"width": 69, "height": 45},
+        # As defined, and by Winograd's form as well, of which few operations are multiply-adds.
+        floor=lambda width, height: Floor(
+            4 * (width * height + (width - 2) * (height - 2)),
+            flops=18 * (width - 2) * (height - 2),
+        ),
+        outputs={"out": "f4[height - 2, width - 2]"},
+        torch=lambda t, image, weights: t.nn.functional.conv2d(
+            image[None, None], weights[None, None]
+        )[0, 0],
+        libraries={"CuPy": _winograd_cupy}, source=_WINOGRAD,
     ),
 )  # fmt: skip

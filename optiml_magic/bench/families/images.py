@@ -245,5 +245,6 @@ TASKS = (
         floor=lambda width, height: Floor(8 * width * height),
         torch=lambda t, image: _medians(t, t.nn.functional.pad(image, (0, 0, 1, 1, 1, 1))),
         libraries={"CuPy": lambda cp, image: _medians(cp, _framed(cp, image))}, source=_MEDIAN,
+        opened=True,
     ),
 )  # fmt: skip

@@ -116,5 +116,6 @@ TASKS = (
         ),
         outputs={"distance": "i4[rows, rows]"},
         torch=_hamming_torch, libraries={"CuPy": _hamming_cupy}, source=_ALL_PAIRS,
+        opened=True,
     ),
 )  # fmt: skip
