@@ -28,6 +28,7 @@ from optiml_magic.kernels.primitives.word_tests import (
     added_to,
     conjuncts,
     flat,
+    loads,
     opposite,
     way_out,
 )
@@ -294,6 +295,8 @@ class _Reader:
             bound = self._bound(compared) if compared is not None else None
             if bound is not None or (compared is not None and self._stays(compared)):
                 assert compared is not None
+                if self.found.stops and loads(compared):
+                    raise NotLegal("a bound is loaded behind a test", self.found.loop.line)
                 self.found.going.append(compared)
                 self.found.bounds += [bound] if isinstance(bound, Bound) else []
                 continue

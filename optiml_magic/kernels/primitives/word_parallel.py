@@ -12,6 +12,7 @@ from math import gcd
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
+    Assign,
     Binary,
     Call,
     Cast,
@@ -30,6 +31,7 @@ from optiml_magic.kernels.primitives.packed_places import Symbol
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.word_flags import Flags
 from optiml_magic.kernels.primitives.word_loops import Count, WordLoop, word_loops
+from optiml_magic.kernels.primitives.word_tests import loads
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Statement, Variable
 from optiml_magic.kernels.types import named
@@ -78,6 +80,7 @@ class _Writer:
         self.count = first.width // first.bits
         self.unsigned = "unsigned long long" if self.width == 64 else "unsigned int"
         self.names = set[str]()
+        self.unsure = list[Expr]()  # places that may be below 0, where the loop stays as it was
         self.left, self.stop, self.asked = (self._fresh(n) for n in ("left", "found", "asked"))
         self.flags = Flags(found.round, self.bits, self.width, self._word_name, self._inside)
         trips = found.axis.trips
@@ -110,7 +113,36 @@ class _Writer:
         before = self.kernel.show(loop.before).strip().rstrip(";") if loop.before else ""
         plain = not before and not update
         head = f"while ({going})" if plain else f"for ({before}; {going}; {update})"
-        return "\n".join((f"{head} {{", *begun, *body, "}"))
+        made = "\n".join((f"{head} {{", *begun, *body, "}"))
+        if not self.unsure:
+            return made
+        first = self._first()
+        inside = (self._shown(Binary(None, ">=", self._at_first(at, first), Literal(None, "0", 0)))
+                  for at in self.unsure)  # fmt: skip
+        test = " && ".join(dict.fromkeys(inside))
+        return f"if ({test}) {{\n{made}\n}} else {{\n{self.kernel.show(loop).strip()}\n}}"
+
+    def _first(self) -> Expr:
+        """What the counter begins with, as it is said before the loop."""
+        match self.found.loop.before:
+            case None:
+                return Name(None, self.counter, self.round.counter)
+            case Declare(variables=(Variable(value=Expr() as value),)):
+                plain = isinstance(value, Literal)
+                return value if plain else Cast(None, self.round.counter.type.base, value)
+            case Evaluate(expression=Assign(op="=", value=value)):
+                return value
+        raise NotLegal(
+            "whether the place of a symbol is below 0 is not certain", self.found.loop.line
+        )
+
+    def _at_first(self, at: Expr, first: Expr) -> Expr:
+        """The place of a symbol of the first round."""
+        swaps: dict[Node, Node] = {
+            e: first for e in every(at)
+            if isinstance(e, Name) and e.variable is self.round.counter
+        }  # fmt: skip
+        return swaps[at] if at in swaps else edited(at, swaps)  # type: ignore[return-value]
 
     @property
     def counter(self) -> str:
@@ -134,9 +166,11 @@ class _Writer:
 
     def _word_name(self, symbol: Symbol) -> str:
         if not symbol.floor and not self._above(symbol.at) and not self._reads_upward():
-            raise NotLegal(
-                "whether the place of a symbol is below 0 is not certain", self.found.loop.line
-            )
+            if loads(symbol.at):
+                raise NotLegal(
+                    "whether the place of a symbol is below 0 is not certain", self.found.loop.line
+                )
+            self.unsure.append(symbol.at)
         return self._fresh(f"{symbol.array or 'packed'}_word")
 
     def _above(self, expr: Expr) -> bool:

@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from optiml_magic.kernels.combining import same
-from optiml_magic.kernels.expressions import Binary, Expr, Name, Unary
+from optiml_magic.kernels.expressions import (
+    Binary,
+    Call,
+    Expr,
+    Index,
+    Member,
+    Name,
+    Unary,
+    builtin,
+    every,
+)
 from optiml_magic.kernels.tree import Block, Leave, Statement
 
 _DENIED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
@@ -49,3 +59,13 @@ def opposite(test: Expr) -> Expr | None:
     if isinstance(test, Binary) and test.op in _DENIED:
         return replace(test, op=_DENIED[test.op], span=None)
     return Unary(None, "!", test)
+
+
+def loads(expr: Expr) -> bool:
+    """Whether an expression may ask memory for something."""
+    return any(
+        isinstance(e, Index | Call)
+        or (isinstance(e, Member) and not builtin(e))
+        or (isinstance(e, Unary) and e.op == "*")
+        for e in every(expr)
+    )

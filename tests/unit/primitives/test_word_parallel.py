@@ -161,6 +161,21 @@ def test_words_may_be_long(body: str) -> None:
     _tried(body, "unsigned long long", "u8", "few bits")
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int j = 0; j < m / 2; j++) d += base(x, j + s) == base(y, j);",
+        "for (int j = p; j < m - 40; j++) d += base(x, j + s) == 1;",
+        "int j; for (j = 2; j < m / 2; ++j) { if (base(y, j + s) == 0) break; } d = j;",
+        "d = p; while (d < m / 2 && base(x, d + s) == base(y, d + s)) d++;",
+    ],
+)
+def test_where_a_place_may_be_below_0_is_asked_before(body: str) -> None:
+    body = f"int s = (int)(x[5] & 7) - 3; {body}"
+    assert "} else {" in written(made(body))
+    _tried(body, "unsigned int", "u4", "bits")
+
+
 def test_whole_words_have_no_masks() -> None:
     after = written(made("for (int j = 0; j < 128; j++) d += bit(x, j) & bit(y, j);"))
     assert "for (int j = 0; j < 128; j += 32)" in after
@@ -171,7 +186,6 @@ def test_whole_words_have_no_masks() -> None:
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ("for (int j = 0; j < m; j++) d += base(x, j - p);", "below 0"),
         ("for (int j = 0; j < m; j++) { d += base(x, j); out[i] = j; }", "more than to ask"),
         ("for (int j = 0; j < m; j++) { d += bit(x, j); if (d > 5) break; }", "left early"),
         ("for (int j = 0; j < m; j++) { int s = e++; d += bit(x, j); }", "more than to ask"),
@@ -191,6 +205,8 @@ def test_whole_words_have_no_masks() -> None:
         ("for (int j = 0; j < m; j++) d += (x[j / 16] >> (j % 16)) & 3;", "no loop asks"),
         ("for (int j = 0; j < m; j++) d += base(x, j) + (int)bit(y, j);", "lie differently"),
         ("for (int j = 0; j < 3; j++) d += base(x, j);", "few rounds"),
+        ("for (int j = 0; j < m; j++) d += base(x, out[i] + j);", "below 0"),
+        ("while (d < m && bit(x, d) && d < out[i]) d++;", "behind a test"),
     ],
 )
 def test_others_stay(body: str, why: str) -> None:
