@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives.base import Kernel, kernels
 from optiml_magic.kernels.primitives.counters import Counters, counters, private
 from optiml_magic.proposers.rewrites.block_sum import BlockSum
 from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
+from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.source.program import parse_program
 from tests.ideas import asked, made
 from tests.rewriting.writing import Array
@@ -91,12 +92,13 @@ def test_blocks_of_planes_go_on_through_rows_and_planes(sizes: tuple[int, ...], 
         assert end_of(text, program.text, arrays, extents, extents) == "same"
 
 
-def test_each_block_has_a_place_of_its_own(compiles) -> None:
-    (found,) = made(
-        asked(BlockSum(), WHOLE.replace("atomicAdd(out", "atomicAdd(&out[blockIdx.x]"))[0]
-    )
-    assert "atomicAdd(&out[(int)blockIdx.x], out_part);" in found.text
-    compiles(found.text)
+def test_blocks_with_a_place_of_their_own_are_rows(compiles) -> None:
+    text = WHOLE.replace("atomicAdd(out", "atomicAdd(&out[blockIdx.x]")
+    assert not asked(BlockSum(), text)[0]
+    lanes, *_ = made(asked(RowToLanes(), text)[0])
+    assert "float4" in lanes.text
+    assert "atomicAdd" not in lanes.text
+    compiles(lanes.text)
     assert len(made(asked(BlockSum(), WHOLE)[0])) == 1  # its blocks stay as many as they are
 
 
