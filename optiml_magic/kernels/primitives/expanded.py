@@ -3,13 +3,14 @@
 So do those that add to a vector or a structure and return it: ``sum = pulled(sum, me, body[j]);``.
 
 Rules look for loops in the body of a kernel, and a compiler does the same with such functions. What
-they are given, and what they declare, has names of its own. The call is in a place that is
-evaluated whatever else holds, and nothing else that stands there changes anything.
+they are given, and what they declare, has names of its own, but for a local array that is lent to
+one, ``m = median(window);``, whose elements it may change. The call is in a place that is evaluated
+whatever else holds, and nothing else that stands there changes anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
@@ -24,6 +25,7 @@ from optiml_magic.kernels.expressions import (
     Member,
     Name,
     Step,
+    Unary,
     Unread,
     every,
 )
@@ -46,6 +48,7 @@ from optiml_magic.kernels.tree import (
     expressions,
     walk,
 )
+from optiml_magic.kernels.types import named
 from optiml_magic.source.program import Program
 
 _MOST = 12  # calls of a kernel; ours
@@ -136,7 +139,8 @@ def _stands_alone(kernel: Kernel, function: Function, statement: Statement, call
         return False
     declared = {v for s in inside if isinstance(s, Declare) for v in s.variables}
     plain = all(v.storage == "local" and not v.type.reference for v in declared)
-    given = all(not p.type.reference and p.type.depth < 2 and not p.extents
+    lent = _lent(kernel, function, statement, call)
+    given = all(p in lent or (not p.type.reference and p.type.depth < 2 and not p.extents)
                 for p in function.parameters)  # fmt: skip
     *_, last = function.body.body or (None,)
     ends = [s for s in inside if isinstance(s, Leave) and s.kind == "return"]
@@ -146,7 +150,66 @@ def _stands_alone(kernel: Kernel, function: Function, statement: Statement, call
     if void or _only(statement) is call:
         return _only(statement) is call
     own = _locals(function)
-    return all(_quiet(kernel, e, own, (function,)) for e in expressions(function.body))
+    return all(_quiet(kernel, e, own, lent, (function,)) for e in expressions(function.body))
+
+
+def _lent(
+    kernel: Kernel, function: Function, statement: Statement, call: Call
+) -> frozenset[Variable]:
+    """The parameters by which a function has a local array, and asks for its elements alone.
+
+    Nothing else leads to the array, and nothing else in the statement asks for it, so that it does
+    not matter when the function changes it.
+    """
+    return frozenset(
+        parameter for parameter, argument in zip(function.parameters, call.arguments, strict=True)
+        if _lends(kernel, function, parameter, argument)
+        and isinstance(argument, Name) and argument.variable is not None
+        and sum(isinstance(e, Name) and e.variable is argument.variable
+                for top in statement.expressions for e in every(top)) == 1
+        and _led_to(kernel, argument.variable)
+    )  # fmt: skip
+
+
+def _lends(kernel: Kernel, function: Function, parameter: Variable, argument: Expr) -> bool:
+    """Whether a parameter is a local array, of which the function indexes elements and no more."""
+    array = argument.variable if isinstance(argument, Name) else None
+    if array is None or array.storage != "local" or len(array.extents) != 1:
+        return False
+    leads = parameter.type.depth + len(parameter.extents) == 1 and not parameter.type.reference
+    kinds = [named(one.type.base, kernel.unit.aliases) for one in (parameter, array)]
+    plain = not array.type.depth and not array.type.volatile and not parameter.type.volatile
+    return leads and plain and kinds[0] == kinds[1] and indexed_alone(function, parameter)
+
+
+def indexed_alone(function: Function, array: Variable, also: Container[Expr] = ()) -> bool:
+    """Whether a function asks for elements of an array and no more, but for names in ``also``.
+
+    Then nothing else leads to the array: no pointer, and no reference to an element.
+    """
+    inside, statements = [*expressions(function.body)], [*walk(function.body)]
+    bases = {e.base for e in inside if isinstance(e, Index)}
+    led = [e.operand for e in inside if isinstance(e, Unary) and e.op == "&"]
+    led += [v.value for s in statements if isinstance(s, Declare) for v in s.variables
+            if v.type.reference and v.value is not None]  # fmt: skip
+    if any(isinstance(e, Name) and e.variable is array for one in led for e in every(one)):
+        return False
+    if any(isinstance(s, Verbatim) for s in statements):
+        return False
+    return not any(isinstance(e, Lambda | Unread) for e in inside) and all(
+        e in bases or e in also for e in inside if isinstance(e, Name) and e.variable is array
+    )
+
+
+def _led_to(kernel: Kernel, array: Variable) -> bool:
+    """Whether a local array is indexed, or lent to functions that index it, and no more."""
+    lent = set[Expr]()
+    for call in (e for e in expressions(kernel.function.body) if isinstance(e, Call)):
+        function = called_alone(kernel, call)
+        if function is not None:
+            lent |= {a for p, a in zip(function.parameters, call.arguments, strict=True)
+                     if _lends(kernel, function, p, a)}  # fmt: skip
+    return indexed_alone(kernel.function, array, lent)
 
 
 def _base(target: Expr) -> Expr:
@@ -192,26 +255,42 @@ def _only(statement: Statement) -> Expr | None:
     return None
 
 
-def _quiet(kernel: Kernel, e: Expr, own: set[Variable], within: tuple[Function, ...]) -> bool:
-    """Whether an expression of a function changes nothing but its locals."""
+def _quiet(
+    kernel: Kernel, e: Expr, own: set[Variable], lent: frozenset[Variable],
+    within: tuple[Function, ...],
+) -> bool:  # fmt: skip
+    """Whether an expression of a function changes nothing but its locals and what it is lent."""
     match e:
         case Assign(target=target) | Step(target=target):
-            base, inside = _base(target), [e for e in every(target) if isinstance(e, Index)]
-            if any(isinstance(e, Member) and e.arrow for e in every(target)):
-                return False
-            array = isinstance(base, Name) and base.variable is not None and base.variable.array
-            return isinstance(base, Name) and base.variable in own and (not inside or bool(array))
+            return _own_place(target, own, lent)
         case Call(function=name, receiver=None, callee=None):
             called = kernel.unit.called(name, len(e.arguments))
             return pure(name) if not called else all(
-                f not in within and all(
-                    _quiet(kernel, part, _locals(f), (*within, f)) for part in expressions(f.body)
+                f not in within
+                and all(
+                    _own_place(given, own, lent)
+                    for p, given in zip(f.parameters, e.arguments, strict=False)
+                    if p.type.reference and not p.type.const
+                )
+                and all(
+                    _quiet(kernel, part, _locals(f), frozenset(), (*within, f))
+                    for part in expressions(f.body)
                 )
                 for f in called
             )  # fmt: skip
         case Call() | Lambda() | Unread():
             return False
     return True
+
+
+def _own_place(target: Expr, own: set[Variable], lent: frozenset[Variable]) -> bool:
+    """Whether something is one of these locals, or in one."""
+    base, inside = _base(target), [e for e in every(target) if isinstance(e, Index)]
+    if any(isinstance(e, Member) and e.arrow for e in every(target)):
+        return False
+    if not isinstance(base, Name) or base.variable is None or base.variable not in own:
+        return False
+    return not inside or base.variable in lent or base.variable.array
 
 
 def _with_body(kernel: Kernel, site: _Site) -> Kernel:
@@ -225,10 +304,13 @@ def _with_body(kernel: Kernel, site: _Site) -> Kernel:
     changing = {base.variable for e in expressions(function.body) if isinstance(e, Assign | Step)
                 if isinstance(base := _base(e.target), Name)}  # fmt: skip
     before, handed = list[Statement](), _handed_on(function, site.statement)
+    lent = _lent(kernel, function, site.statement, call)
     for parameter, argument in zip(function.parameters, call.arguments, strict=True):
         match argument:
-            case Name(name=name, variable=Variable(type=kind)) if parameter is handed or (
-                parameter not in changing and _alike(parameter.type, kind)
+            case Name(name=name, variable=Variable(type=kind)) if (
+                parameter is handed
+                or parameter in lent
+                or (parameter not in changing and _alike(parameter.type, kind))
             ):
                 new[parameter] = name
                 continue

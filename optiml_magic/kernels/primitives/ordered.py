@@ -17,11 +17,20 @@ from optiml_magic.kernels.expressions import Assign, Binary, Expr, Index, Litera
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
+from optiml_magic.kernels.primitives.expanded import indexed_alone
 from optiml_magic.kernels.primitives.following import number, touches
 from optiml_magic.kernels.primitives.searched import Search, behind, by_places, searches
+from optiml_magic.kernels.primitives.selecting import (
+    OTHER,
+    Selection,
+    exchanged_by,
+    plain,
+    selection,
+)
 from optiml_magic.kernels.primitives.staged import hints_before
+from optiml_magic.kernels.ranges import Ranges
+from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import (
-    Block,
     Declare,
     Evaluate,
     If,
@@ -32,16 +41,16 @@ from optiml_magic.kernels.tree import (
 )
 from optiml_magic.kernels.types import CType, named
 
-_FEWEST, _MOST = 4, 64  # elements that are sorted so
+_FEWEST, _MOST = 3, 64  # elements that are sorted so
 _ROW = 4  # exchanges a line
-_OTHER = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, eq=False)
 class Sorting:
     """A loop that brings the first ``count`` elements of an array into order.
 
-    By ``search`` it inserts each among those before it; without one it exchanges them.
+    By ``search`` it inserts each among those before it, by ``chosen`` it selects the least of the
+    rest for each place; with neither it exchanges them.
     """
 
     loop: Loop
@@ -50,6 +59,7 @@ class Sorting:
     count: int
     rising: bool
     search: Search | None = None
+    chosen: Selection | None = None
 
 
 @primitive
@@ -76,9 +86,22 @@ def sortings(kernel: Kernel) -> Iterator[Sorting]:
     found = [*searches(kernel)]
     for loop in loops_in(kernel.function.body):
         inner = [one for one in found if one.block is loop.body]
-        one = _inserting(kernel, loop, inner[0]) if len(inner) == 1 else _exchanging(kernel, loop)
+        one = _inserting(kernel, loop, inner[0]) if len(inner) == 1 else None
+        one = one or _selecting(kernel, loop) or _exchanging(kernel, loop)
         if one is not None:
             yield one
+
+
+def _selecting(kernel: Kernel, loop: Loop) -> Sorting | None:
+    """The least of the rest, for each place in turn or for the first ones."""
+    one = selection(kernel, loop)
+    if one is None or not _has_order(one.kind) or not _FEWEST <= one.count <= _MOST:
+        return None
+    placed = range(one.count if one.rounds >= one.count - 1 else one.rounds)
+    if not _suffices(kernel, loop, one.array, placed, one.count):
+        return None
+    rising = one.op[0] == "<"
+    return Sorting(loop, one.array.name, one.kind, one.count, rising, chosen=one)
 
 
 def _exchanging(kernel: Kernel, loop: Loop) -> Sorting | None:
@@ -90,10 +113,10 @@ def _exchanging(kernel: Kernel, loop: Loop) -> Sorting | None:
         case _:
             return None
     match statement:
-        case If(before=None, constant=False, other=None, then=Block(body=then),
+        case If(before=None, constant=False, other=None, then=then,
                 test=Binary(op=op, left=Index(base=Name(variable=Variable() as array)) as left,
-                            right=Index() as right)) if op in _OTHER:  # fmt: skip
-            held = _held(then, left, right)
+                            right=Index() as right)) if op in OTHER:  # fmt: skip
+            held = exchanged_by(plain(then), left, right)
         case _:
             return None
     kind, axes = kernel.reading.types.get(left), kernel.axes()
@@ -118,56 +141,73 @@ def _exchanging(kernel: Kernel, loop: Loop) -> Sorting | None:
     upward = [(min(pair), max(pair)) for pair in pairs]
     if not whole or len({a < b for a, b in pairs}) != 1:
         return None
-    placed = _placed(upward, count)
-    if placed < count and not (placed and _asked_below(kernel, loop, array.name, placed)):
+    if not _suffices(kernel, loop, array, _placed(upward, count), count):
         return None
     return Sorting(loop, array.name, kind, count, rising)
 
 
 def _only(statement: Statement) -> Statement | None:
     """The one statement that a block consists of, or what is none."""
-    if isinstance(statement, Block):
-        return statement.body[0] if len(statement.body) == 1 else None
-    return statement
+    inside = plain(statement)
+    return inside[0] if len(inside) == 1 else None
 
 
-def _held(then: tuple[Statement, ...], left: Expr, right: Expr) -> Variable | None:
-    """The local by which statements exchange two elements; None where they do anything else."""
-    match then:
-        case (Declare(variables=(Variable(value=Expr() as held) as kept,)),
-              Evaluate(expression=Assign(op="=", target=first, value=moved)),
-              Evaluate(expression=Assign(op="=", target=second, value=Name() as put))):  # fmt: skip
-            for a, b in ((left, right), (right, left)):
-                swapped = same(held, a) and same(first, a) and same(moved, b) and same(second, b)
-                if swapped and put.variable is kept:
-                    return kept
-    return None
+def _placed(pairs: list[tuple[int, int]], count: int) -> range:
+    """Which elements are in order after exchanges that bring the lesser forward.
 
-
-def _placed(pairs: list[tuple[int, int]], count: int) -> int:
-    """How many of the first elements are in order after exchanges that bring the lesser forward.
-
-    Exchanges of neighbours sort where they sort what is in falling order (Knuth 3, 5.3.4).
+    Exchanges of neighbours sort where they sort what is in falling order (Knuth 3, 5.3.4). Each
+    way through all that are not placed yet brings the greatest of them to the end, or the least to
+    the beginning.
     """
     if all(b == a + 1 for a, b in pairs):
         values = [*range(count, 0, -1)]
         for a, b in pairs:
             values[a], values[b] = min(values[a], values[b]), max(values[a], values[b])
-        return count if values == sorted(values) else 0
+        if values == sorted(values):
+            return range(count)
+        upward = _ways(pairs, count)
+        downward = _ways([(count - 1 - b, count - 1 - a) for a, b in pairs], count)
+        return range(count - upward, count) if upward else range(downward)
     first = pairs[-1][0] + 1
     all_ = pairs == [(a, b) for a in range(first) for b in range(a + 1, count)]
-    return (count if first == count - 1 else first) if all_ else 0
+    return range((count if first == count - 1 else first) if all_ else 0)
 
 
-def _asked_below(kernel: Kernel, loop: Loop, array: str, count: int) -> bool:
-    """Whether nobody asks for other elements than the first ones behind a loop."""
-    if any(loop in loops_in(other.body) for other in loops_in(kernel.function.body)):
+def _ways(pairs: list[tuple[int, int]], count: int) -> int:
+    """How many ways go through all neighbours from the first on, but for what is placed."""
+    ways, at = 0, 0
+    while at < len(pairs):
+        end = at
+        while end < len(pairs) and pairs[end] == (end - at, end - at + 1):
+            end += 1
+        if end - at < count - 1 - ways:
+            return 0
+        ways, at = ways + 1, end
+    return ways
+
+
+def _suffices(kernel: Kernel, loop: Loop, array: Variable, placed: range, count: int) -> bool:
+    """Whether nobody asks behind a loop for others of its elements than those it puts in order."""
+    if len(placed) == count:
+        return True
+    around = [o for o in loops_in(kernel.function.body) if loop in loops_in(o.body)]
+    given = [s for s in walk(around[-1].body if around else kernel.function.body)
+             if isinstance(s, Declare) and array in s.variables]  # fmt: skip
+    if not placed or not given or not indexed_alone(kernel.function, array):
         return False
-    accesses = [a for a in kernel.reading.accesses if a.array == array]
     inside = Effects(kernel).inside(loop)
+    accesses = [a for a in kernel.reading.accesses if a.array == array.name]
     last = max((n for n, a in enumerate(accesses) if a.own in inside), default=-1)
-    places = [a.index.value if a.index is not None else None for a in accesses[last + 1 :]]
-    return all(place is not None and place < count for place in places)
+    return all(_within(kernel, a, placed) for a in accesses[last + 1 :])
+
+
+def _within(kernel: Kernel, access: Access, places: range) -> bool:
+    """Whether an element certainly is at one of these places."""
+    if access.index is None or access.call is not None:
+        return False
+    known = Ranges(access.guard, kernel.reading.symbols)
+    first, last = (Polynomial.constant(places[at]) for at in (0, -1))
+    return known.nonnegative(access.index - first) and known.nonnegative(last - access.index)
 
 
 def _has_order(kind: CType) -> bool:
@@ -245,10 +285,10 @@ def _rising(search: Search, array: Variable, key: Variable, apart: int) -> bool 
         case [(Binary(op=">" | ">=", left=Name(variable=counter), right=Literal()), False),
               (Binary(op=op, left=left, right=right), denied)]:  # fmt: skip
             if isinstance(left, Name):
-                left, right, op = right, left, _OTHER.get(op, "")
+                left, right, op = right, left, OTHER.get(op, "")
             compared = isinstance(right, Name) and right.variable is key
             if counter is search.counter and compared and _place(left, search, array) == apart:
-                return (op[0] == ">") != denied if op in _OTHER else None
+                return (op[0] == ">") != denied if op in OTHER else None
     return None
 
 
@@ -262,7 +302,10 @@ def _sorted(kernel: Kernel, one: Sorting, name: str) -> str:
     numbers, at = kernel.fresh("numbers"), kernel.fresh("at")
     each = f"for (int {at} = 0; {at} < {one.count}; ++{at})"
     test = f"{numbers} &= {one.array}[{at}] == {one.array}[{at}];"
-    otherwise = kernel.show(one.loop, by_places(kernel, one.search) if one.search else None)
+    otherwise = (
+        one.chosen.by_places(kernel) if one.chosen is not None
+        else kernel.show(one.loop, by_places(kernel, one.search) if one.search else None)
+    )  # fmt: skip
     return "\n".join((
         "{", f"bool {numbers} = true;", "#pragma unroll", f"{each} {test}",
         f"if ({numbers}) {{", network, "} else {", otherwise, "}", "}",

@@ -146,3 +146,67 @@ def test_functions_that_stay(swap: tuple[str, str]) -> None:
     assert reason == "it calls no function with a loop that may stand in its place"
     program = parse_program(text)
     assert all_expanded(program) is program
+
+
+LENT = """\
+__device__ float middle(float* v, int count) {
+    for (int i = 0; i < count; i++) {
+        for (int j = i + 1; j < count; j++) {
+            if (v[j] < v[i]) { float t = v[i]; v[i] = v[j]; v[j] = t; }
+        }
+    }
+    return v[count / 2];
+}
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* a, const float* b, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float u[7], w[7];
+    for (int j = 0; j < 7; j++) { u[j] = a[i * 7 + j]; w[j] = b[i + j]; }
+    out[i] = middle(u, 7) - middle(w, 5);
+}
+"""
+MIDDLES = "middle(u, 7) - middle(w, 5)"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (MIDDLES, MIDDLES),
+        ("float* v", "float v[7]"),
+        (MIDDLES, "middle(u, 7); out[i] += u[0] * middle(w, 7) + u[6]"),
+        ("out[i] = middle(u, 7) - ", "float m = fabsf(middle(u, 7)); out[i] = m * "),
+        ("float t = v[i]; v[i] = v[j]; v[j] = t;", "exchanged(v[i], v[j]);"),
+        ("return v[count / 2];", "float last = v[count - 1]; v[0] = last; return v[count / 2];"),
+    ],
+)
+def test_a_local_array_is_lent(old: str, new: str) -> None:
+    helper = "__device__ void exchanged(float& p, float& q) { float t = p; p = q; q = t; }\n"
+    assert old in LENT
+    text = (helper if "exchanged" in new else "") + LENT.replace(old, new, 1)
+    made = expanded(kernel(text))
+    body = applied(made).program.text.split("__global__")[1]
+    assert "middle(" not in body
+    assert "u[j_" in body
+    assert "*v" not in body.replace("* v", "*v")
+    same(text, made, SHAPES, {"n": 70})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (MIDDLES, "u[0] - middle(u, 7)"),
+        (MIDDLES, "middle(u, 7) - middle(u, 5)"),
+        ("out[i] =", "float* p = u; out[i] = p[0] *"),
+        ("out[i] =", "float* p = &u[2]; out[i] = p[0] *"),
+        ("out[i] =", "float& p = u[2]; out[i] = p *"),
+        ("return v[count / 2];", "float s = 0.0f; for (int i = 0; i < 3; ++i) s += *v++; return s;"),
+        ("return v[count / 2];", "float* p = v + 1; return p[0];"),
+        ("v[j] = t;", "bumped(((float*)(size_t)count)[0]); v[j] = t;"),
+    ],
+)  # fmt: skip
+def test_local_arrays_that_are_not_lent(old: str, new: str) -> None:
+    assert old in LENT
+    helper = "__device__ void bumped(float& p) { p = 1.0f; }\n"
+    text = helper + LENT.replace(old, new, 1).replace(" - middle(w, 5)", "")
+    assert refused(expanded(kernel(text)))[0].startswith("it calls no function with a loop")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, kernels
+from optiml_magic.kernels.primitives.expanded import all_expanded
 from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
@@ -74,6 +75,47 @@ def test_searches_come_to_all_places_and_their_arrays_lie_in_registers(propose, 
     order, places, *_ = propose("scalarise_array", text)
     assert ".local" not in compiles(order.text)
     assert ".local" not in compiles(places.text)
+
+
+MEDIAN = """
+__device__ unsigned char median(unsigned char* v) {
+    for (int i = 0; i < 5; i++) {
+        int least = i;
+        for (int j = i + 1; j < 9; j++) if (v[j] < v[least]) least = j;
+        unsigned char t = v[least];
+        v[least] = v[i];
+        v[i] = t;
+    }
+    return v[4];
+}
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const uchar2* a, uchar2* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    unsigned char p[9], q[9];
+    int count = 0;
+    for (int dy = 0; dy < 3; dy++) {
+        for (int dx = -1; dx <= 1; dx++) {
+            uchar2 e = make_uchar2(0, 0);
+            if (i + dx >= 0 && i + dx < n) e = a[dy * n + i + dx];
+            p[count] = e.x;
+            q[count] = e.y;
+            count++;
+        }
+    }
+    out[i] = make_uchar2(median(p), median(q));
+}"""
+
+
+def test_the_middle_of_a_window_is_found_in_registers(compiles):
+    text = all_expanded(parse_program(MEDIAN)).text
+    assert ".local" in compiles(text)
+    order = next(idea for idea in asked(ScalariseArray(), text)[0] if "network" in idea.title)
+    assert (order.title, order.prior) == ("sort p, q by a network of exchanges", 0.92)
+    made = order.make()
+    assert ".local" not in compiles(made)
+    arrays = {"a": Array("u1", ("3", "n", "2")), "out": Array("u1", ("n", "2"), "zeros")}
+    assert end_of(MEDIAN, made, arrays, {"n": 70}, {"n": 33}) == "same"
 
 
 EDITS = """
