@@ -62,7 +62,6 @@ FAMILIES = {
     "counts": (*counts.FAMILY, *merged.FAMILY),
     "several": several.FAMILY,
     "accumulated": accumulated.FAMILY,
-    "owned": owned.FAMILY,
     "packed": packed.FAMILY,
     "owned": (*owned.FAMILY, *ranks.FAMILY),
     "chains": chains.FAMILY,
