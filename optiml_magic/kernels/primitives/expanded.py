@@ -179,26 +179,60 @@ def _lends(kernel: Kernel, function: Function, parameter: Variable, argument: Ex
     leads = parameter.type.depth + len(parameter.extents) == 1 and not parameter.type.reference
     kinds = [named(one.type.base, kernel.unit.aliases) for one in (parameter, array)]
     plain = not array.type.depth and not array.type.volatile and not parameter.type.volatile
-    return leads and plain and kinds[0] == kinds[1] and indexed_alone(function, parameter)
+    return leads and plain and kinds[0] == kinds[1] and indexed_alone(kernel, function, parameter)
 
 
-def indexed_alone(function: Function, array: Variable, also: Container[Expr] = ()) -> bool:
+def indexed_alone(
+    kernel: Kernel, function: Function, array: Variable, also: Container[Expr] = ()
+) -> bool:
     """Whether a function asks for elements of an array and no more, but for names in ``also``.
 
-    Then nothing else leads to the array: no pointer, and no reference to an element.
+    Then nothing else leads to the array: no pointer, and no reference to an element that lasts.
     """
     inside, statements = [*expressions(function.body)], [*walk(function.body)]
+    if any(isinstance(s, Verbatim) for s in statements):
+        return False
     bases = {e.base for e in inside if isinstance(e, Index)}
-    led = [e.operand for e in inside if isinstance(e, Unary) and e.op == "&"]
+    calls = [e for e in inside if isinstance(e, Call)]
+    brief = {a for call in calls for a in _dereferenced(kernel, call)}
+    led = [e.operand for e in inside if isinstance(e, Unary) and e.op == "&" and e not in brief]
     led += [v.value for s in statements if isinstance(s, Declare) for v in s.variables
             if v.type.reference and v.value is not None]  # fmt: skip
+    led += [a for call in calls for a in _referred(kernel, call)]
     if any(isinstance(e, Name) and e.variable is array for one in led for e in every(one)):
-        return False
-    if any(isinstance(s, Verbatim) for s in statements):
         return False
     return not any(isinstance(e, Lambda | Unread) for e in inside) and all(
         e in bases or e in also for e in inside if isinstance(e, Name) and e.variable is array
     )
+
+
+def _referred(kernel: Kernel, call: Call) -> Iterator[Expr]:
+    """What a function is given by a reference, where that may last: others are void and simple."""
+    for function in kernel.unit.called(call.function, len(call.arguments)):
+        inside = [*expressions(function.body)]
+        leads = any(isinstance(e, Call) or (isinstance(e, Unary) and e.op == "&") for e in inside)
+        if leads or function.result.base != "void" or function.result.depth:
+            for parameter, argument in zip(function.parameters, call.arguments, strict=False):
+                if parameter.type.reference:
+                    yield argument
+
+
+def _dereferenced(kernel: Kernel, call: Call) -> Iterator[Expr]:
+    """The pointers that a function of the text is given, and only asks where they lead, ``*p``."""
+    function = called_alone(kernel, call)
+    if function is not None:
+        inside = [*expressions(function.body)]
+        asked = {e.operand for e in inside if isinstance(e, Unary) and e.op == "*"}
+        spoken = any(isinstance(e, Lambda | Unread) or (isinstance(e, Unary) and e.op == "&")
+                     for e in inside)  # fmt: skip
+        referring = any(v.type.reference for s in walk(function.body) if isinstance(s, Declare)
+                        for v in s.variables)  # fmt: skip
+        unread = any(isinstance(s, Verbatim) for s in walk(function.body))
+        for parameter, argument in zip(function.parameters, call.arguments, strict=True):
+            own = {e for e in inside if isinstance(e, Name) and e.variable is parameter}
+            plain = parameter.type.depth == 1 and not parameter.type.reference
+            if plain and own <= asked and not (spoken or referring or unread):
+                yield argument
 
 
 def _led_to(kernel: Kernel, array: Variable) -> bool:
@@ -209,7 +243,7 @@ def _led_to(kernel: Kernel, array: Variable) -> bool:
         if function is not None:
             lent |= {a for p, a in zip(function.parameters, call.arguments, strict=True)
                      if _lends(kernel, function, p, a)}  # fmt: skip
-    return indexed_alone(kernel.function, array, lent)
+    return indexed_alone(kernel, kernel.function, array, lent)
 
 
 def _base(target: Expr) -> Expr:

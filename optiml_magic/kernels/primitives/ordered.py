@@ -116,7 +116,7 @@ def _exchanging(kernel: Kernel, loop: Loop) -> Sorting | None:
         case If(before=None, constant=False, other=None, then=then,
                 test=Binary(op=op, left=Index(base=Name(variable=Variable() as array)) as left,
                             right=Index() as right)) if op in OTHER:  # fmt: skip
-            held = exchanged_by(plain(then), left, right)
+            held = exchanged_by(kernel, plain(then), left, right)
         case _:
             return None
     kind, axes = kernel.reading.types.get(left), kernel.axes()
@@ -193,7 +193,7 @@ def _suffices(kernel: Kernel, loop: Loop, array: Variable, placed: range, count:
     around = [o for o in loops_in(kernel.function.body) if loop in loops_in(o.body)]
     given = [s for s in walk(around[-1].body if around else kernel.function.body)
              if isinstance(s, Declare) and array in s.variables]  # fmt: skip
-    if not placed or not given or not indexed_alone(kernel.function, array):
+    if not placed or not given or not indexed_alone(kernel, kernel.function, array):
         return False
     inside = Effects(kernel).inside(loop)
     accesses = [a for a in kernel.reading.accesses if a.array == array.name]

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from optiml_magic.kernels.combining import same
-from optiml_magic.kernels.expressions import Assign, Binary, Choice, Expr, Index, Name
+from optiml_magic.kernels.expressions import Assign, Binary, Call, Choice, Expr, Index, Name, Unary
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects, is_counted
+from optiml_magic.kernels.primitives.unfolded import called_alone
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Blank, Block, Declare, Evaluate, If, Loop, Statement, Variable
 from optiml_magic.kernels.types import CType, named
@@ -91,8 +92,13 @@ def plain(statement: Statement) -> tuple[Statement, ...]:
     return tuple(s for s in inside if not isinstance(s, Blank))
 
 
-def exchanged_by(then: Sequence[Statement], left: Expr, right: Expr) -> Variable | None:
-    """The local by which statements exchange two elements; None where they do anything else."""
+def exchanged_by(
+    kernel: Kernel, then: Sequence[Statement], left: Expr, right: Expr
+) -> Variable | None:  # fmt: skip
+    """The local by which statements exchange two elements; None where they do anything else.
+
+    It may be that of a function of the text, ``swap(v[i], v[j])`` or ``swap(&v[i], &v[j])``.
+    """
     match then:
         case (Declare(variables=(Variable(value=Expr() as held) as kept,)),
               Evaluate(expression=Assign(op="=", target=first, value=moved)),
@@ -101,6 +107,22 @@ def exchanged_by(then: Sequence[Statement], left: Expr, right: Expr) -> Variable
                 swapped = same(held, a) and same(first, a) and same(moved, b) and same(second, b)
                 if swapped and put.variable is kept:
                     return kept
+        case (Evaluate(expression=Call(arguments=(one, other)) as call),):
+            function = called_alone(kernel, call)
+            if function is None or function.result.base != "void" or function.result.depth:
+                return None
+            given = {p.type.depth for p in function.parameters}
+            if given == {1} and isinstance(one, Unary) and isinstance(other, Unary):
+                ends: list[Expr] = [a.operand for a in (one, other) if a.op == "&"]
+                own: list[Expr] = [Unary(None, "*", _name(p)) for p in function.parameters]
+            else:
+                ends = [one, other]
+                own = [_name(p) for p in function.parameters if p.type.reference]
+            swaps = len(ends) == len(own) == 2 and (
+                (same(ends[0], left) and same(ends[1], right))
+                or (same(ends[0], right) and same(ends[1], left))
+            )
+            return exchanged_by(kernel, plain(function.body), *own) if swaps else None
     return None
 
 
@@ -194,7 +216,7 @@ def _puts(
             return places == {own, best.place} and _puts(
                 kernel, plain(then), best, kind, here, there
             )
-    held = exchanged_by(rest, here, there)
+    held = exchanged_by(kernel, rest, here, there)
     if held is not None:
         return _holds(kernel, held, kind, None)
     match rest:

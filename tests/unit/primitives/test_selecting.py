@@ -32,11 +32,23 @@ KEPT = (
     "if (v[p] < least) { least = v[p]; m = p; } v[m] = v[q]; v[q] = least; }"
 )
 EXCHANGE = "{ T t = v[p]; v[p] = v[p + 1]; v[p + 1] = t; }"
+PAIRS = "for (int q = 0; q < 5; q++) for (int p = q + 1; p < 9; p++) if (v[p] < v[q]) "
 MIDDLE = "out[i] = v[4];"
 
 
+HELPERS = """\
+__device__ void exchanged(T& p, T& q) { T t = p; p = q; q = t; }
+__device__ void exchanged_at(T* p, T* q) { T t = *p; *p = *q; *q = t; }
+__device__ void moved(T& p, T& q) { T t = p; p = q; q = p; }
+__device__ void copied(T p, T q) { T t = p; p = q; q = t; }
+__device__ T* handed(T* p) { return p; }
+__device__ T* led(T& p) { return &p; }
+"""
+
+
 def text(body: str, kind: str = "float", asked: str = MIDDLE) -> str:
-    return TEXT.format(type=kind, body=body.replace("T ", f"{kind} "), asked=asked)
+    helpers = HELPERS.replace("T", kind)
+    return helpers + TEXT.format(type=kind, body=body.replace("T ", f"{kind} "), asked=asked)
 
 
 def result(body: str, kind: str = "float", asked: str = MIDDLE) -> Kernel | Refused:
@@ -66,6 +78,9 @@ def end(body: str, kind: str = "float", asked: str = MIDDLE) -> str:
         SELECT.replace("if (v[p] < v[m]) m = p;", "m = v[p] < v[m] ? p : m;"),
         SELECT.replace("int m", "unsigned char m"),
         SELECT.replace("for (int p", "\n#pragma unroll\nfor (int p"),
+        SELECT.replace(SWAP, "exchanged(v[q], v[m]);"),
+        PAIRS + "exchanged(v[p], v[q]);",
+        PAIRS + "exchanged_at(&v[q], &v[p]);",
         KEPT.replace("v[m] = v[q]; v[q] = least;", SWAP),
         KEPT.replace("T least = v[q]; int m = q;", "int m = q; T least = v[q];"),
         KEPT.replace("least = v[p]; m = p;", "m = p; least = v[p];"),
@@ -97,7 +112,10 @@ def test_all_may_be_sorted(kind: str, rounds: int) -> None:
         ("v[6] = w[0]; out[i] = v[6];", False),
         ("float* p = (float*)v; out[i] = p[1];", False),
         ("float* p = &v[3]; out[i] = p[1];", False),
+        ("exchanged_at(&v[1], &v[2]); out[i] = v[1];", False),
         ("float& p = v[3]; out[i] = p;", False),
+        ("float* p = handed(&v[3]); out[i] = p[1];", False),
+        ("float* p = led(v[3]); out[i] = p[1];", False),
     ],
 )
 def test_others_than_those_in_order_are_asked_for_by_nobody(asked: str, sorted_: bool) -> None:
@@ -143,6 +161,10 @@ def test_other_sorts_may_end_at_the_middle_as_well(body: str, kind: str) -> None
         SELECT.replace("T t", "int t"),
         SELECT.replace("v[q] = t; ", "v[q] = t; w[q] = t; "),
         SELECT.replace(SWAP, f"if (m > 2) {{ {SWAP} }}"),
+        SELECT.replace(SWAP, "moved(v[q], v[m]);"),
+        SELECT.replace(SWAP, "copied(v[q], v[m]);"),
+        SELECT.replace(SWAP, "exchanged(v[q], v[q]);"),
+        SELECT.replace(SWAP, "exchanged(v[q], w[m]);"),
         KEPT.replace("T least", "int least"),
         KEPT.replace("T least = v[q]", "T least = v[0]"),
         KEPT.replace("least = v[p]; m = p;", "least = v[p];"),
