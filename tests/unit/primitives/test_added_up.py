@@ -7,7 +7,7 @@ import pytest
 from optiml_magic.kernels.primitives.added_up import added_up
 from optiml_magic.kernels.primitives.unatomic import unatomic
 from tests.rewriting.writing import Array
-from tests.unit.primitives.alike import end_of, kernel_of, refused, written
+from tests.unit.primitives.alike import kernel_of, refused, unchanged, written
 
 PAIRS = """\
 #pragma optiml launch k grid(m, m) block(64)
@@ -46,7 +46,7 @@ def test_threads_of_a_block_that_add_up_are_one(text: str) -> None:
     assert "threadIdx.x; k <" not in made
     assert "block_sum" not in made
     for sizes in ({"m": 7, "n": 150}, {"m": 1, "n": 3}):
-        assert end_of(text, made, ARRAYS, sizes, {"m": 5, "n": 65}) == "same"
+        assert unchanged(text, made, ARRAYS, sizes, {"m": 5, "n": 65}) == "same"
 
 
 @pytest.mark.parametrize(
@@ -99,4 +99,4 @@ def test_an_update_by_one_thread_alone_is_a_plain_one(text: str, left: str) -> N
         return
     made = written(found)
     assert left in made, made
-    assert end_of(text, made, LINE, {"m": 1, "n": 150}, {"m": 2, "n": 65}) == "same"
+    assert unchanged(text, made, LINE, {"m": 1, "n": 150}, {"m": 2, "n": 65}) == "same"

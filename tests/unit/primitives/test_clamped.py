@@ -6,7 +6,7 @@ import pytest
 
 from optiml_magic.kernels.primitives.clamped import clamped
 from tests.rewriting.writing import Array
-from tests.unit.primitives.alike import end_of, kernel_of, refused, written
+from tests.unit.primitives.alike import kernel_of, refused, unchanged, written
 
 PLACE = """\
 #pragma optiml launch k grid(cdiv(n, 64)) block(64)
@@ -39,7 +39,7 @@ def test_a_place_is_brought_back_where_it_is_declared(body: str, left: str) -> N
     text = PLACE.replace("BODY", body)
     made = written(clamped(kernel_of(text)))
     assert left in made, made
-    assert end_of(text, made, ARRAYS, {"n": 70, "r": 3}, {"n": 5, "r": -2}) == "same"
+    assert unchanged(text, made, ARRAYS, {"n": 70, "r": 3}, {"n": 5, "r": -2}) == "same"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from optiml_magic.kernels.primitives.base import where_legal
 from optiml_magic.kernels.primitives.factored import factored
 from optiml_magic.kernels.primitives.hoisted import hoisted
 from tests.rewriting.writing import Array
-from tests.unit.primitives.alike import end_of, kernel_of, refused, written
+from tests.unit.primitives.alike import kernel_of, refused, unchanged, written
 
 WINDOW = """\
 #pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 4)) block(16, 4)
@@ -60,7 +60,7 @@ def test_what_terms_have_in_common_multiplies_their_sum(body: str, left: str) ->
     assert left in made, made
     for size in ({"w": 33, "h": 9}, {"w": 1, "h": 1}, {"w": 5, "h": 17}):
         others = {"w": 17, "h": 6, "r": 1}
-        assert end_of(text, made, ARRAYS, size | {"r": 3}, others, rounds=True, b=2.5) == "same"
+        assert unchanged(text, made, ARRAYS, size | {"r": 3}, others, rounds=True, b=2.5) == "same"
 
 
 def test_a_sum_that_is_the_same_for_all_rows_is_found_once() -> None:

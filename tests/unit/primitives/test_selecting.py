@@ -8,7 +8,7 @@ from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.ordered import ordered
 from tests.rewriting.writing import Array
 
-from .alike import end_of, kernel_of, refused, written
+from .alike import kernel_of, refused, unchanged, written
 
 TEXT = """\
 #pragma optiml launch k grid(cdiv(n, 32)) block(32)
@@ -61,7 +61,7 @@ def end(body: str, kind: str = "float", asked: str = MIDDLE) -> str:
         "a": Array(TYPES[kind], ("n", "9"), content), "out": Array(TYPES[kind], ("n", "9"), "zeros"),
     }  # fmt: skip
     made = written(result(body, kind, asked))
-    return end_of(text(body, kind, asked), made, arrays, {"n": 70}, {"n": 33})
+    return unchanged(text(body, kind, asked), made, arrays, {"n": 70}, {"n": 33})
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.word_parallel import in_words
 from tests.rewriting.writing import Array
 
-from .alike import end_of, kernel_of, refused, written
+from .alike import kernel_of, refused, unchanged, written
 
 TEXT = """\
 constexpr int kLetters = 8;
@@ -128,7 +128,7 @@ def _tried(body: str, kind: str, dtype: str, content: str) -> None:
         "out": Array("i4", ("n",), "zeros"),
     }  # fmt: skip
     for one, other in zip(SIZES[::2], SIZES[1::2], strict=True):
-        assert end_of(text, after, arrays, one, other) == "same"
+        assert unchanged(text, after, arrays, one, other) == "same"
 
 
 @pytest.mark.parametrize("body", COUNTS)
