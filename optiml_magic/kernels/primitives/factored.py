@@ -113,7 +113,7 @@ class _Nest:
                     self._read(then)
                 case Declare(variables=(only,)) if only in self.effects.lasting:
                     if only.array or only.type.depth or only.value is None:
-                        raise NotLegal(f"`{only.name}` is no plain local", only.line)
+                        raise NotLegal(f"`{only.name}` is not a plain local", only.line)
                     self._check_reads(only.value)
                     self.lets[only] = statement
                 case Evaluate(expression=Assign(op="+=", target=Name(variable=Variable()))):
@@ -149,7 +149,7 @@ class _Nest:
         kind = self.kernel.reading.types.get(assign.target)
         plain = kind is not None and kind.floating and kind.lanes == 1 and not kind.depth
         if place is None or not plain or place.array or place.storage != "local":
-            raise NotLegal("what it adds up is no float", statement.line)
+            raise NotLegal("what it adds up is not a float", statement.line)
         factors = [*self._factors(assign.value)]
         outer = tuple(f for f in factors if self._is_outer(f))
         inner = tuple(f for f in factors if f not in outer)

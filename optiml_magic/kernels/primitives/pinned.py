@@ -103,7 +103,7 @@ def asked_of(
         )
         condition = parse_expression(f"size({buffer}) >= {whole}")
         if not plain or buffer is None or not measured(old, condition):
-            raise NotLegal(f"`{access.array}` has not all rows", access.line)
+            raise NotLegal(f"`{access.array}` does not have all rows", access.line)
         asked[RequireDirective(condition)] = None
     return tuple(asked)
 
@@ -129,11 +129,8 @@ class _Scalars:
                 return Polynomial.constant(value)
             case Name(variable=Variable(storage="parameter") as variable):
                 whole = variable.type.base == "int" and not variable.type.depth
-                return (
-                    Polynomial.symbol(variable.name)
-                    if whole and variable.name not in (self._moved)
-                    else None
-                )
+                steady = whole and variable.name not in self._moved
+                return Polynomial.symbol(variable.name) if steady else None
             case Binary(op="+" | "-" | "*" as op, left=left, right=right):
                 one, other = self.form(left), self.form(right)
                 if one is None or other is None:

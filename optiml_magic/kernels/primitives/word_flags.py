@@ -55,7 +55,7 @@ class Flags:
         return self.words[-1][0]
 
     def symbols(self, expr: Expr) -> str | None:
-        """A word of symbols; None where an expression is no symbol, nor made of some."""
+        """A word of symbols; None where an expression is not a symbol, nor made of any."""
         found = self.round.held(expr)
         return None if found is None else self._spelled(found)
 

@@ -255,14 +255,14 @@ class _Reader:
             plain = not (variable.array or variable.type.reference or variable.type.depth)
             kept = variable not in self.effects.changing and variable not in self.effects.addressed
             if variable.value is None or not plain or not kept:
-                raise NotLegal(f"`{variable.name}` is no value of a round", statement.line)
+                raise NotLegal(f"`{variable.name}` is not a value of a round", statement.line)
             own = self.found.round
             value = own.whole(variable.value)
             if not own.only_asks(value):
                 raise NotLegal("it does more than to ask for symbols", statement.line)
             kind = named(variable.type.base, self.kernel.unit.aliases).kind
             if kind not in ("int", "bool") and variable.type.base != "auto":
-                raise NotLegal(f"`{variable.name}` is no whole number", statement.line)
+                raise NotLegal(f"`{variable.name}` is not a whole number", statement.line)
             self.meant[variable] = own.held_as(value, variable)
         self.lets.append(statement)
 
@@ -370,7 +370,7 @@ class _Reader:
         kind = named(own.type.base, self.kernel.unit.aliases)
         plain = not (own.type.depth or own.type.reference or own.array or own.type.volatile)
         if not plain or not kind.integral or kind.kind == "bool" or own in self.effects.addressed:
-            raise NotLegal(f"`{own.name}` is no whole number of its own", self.found.loop.line)
+            raise NotLegal(f"`{own.name}` is not a whole number of its own", self.found.loop.line)
         if own is self.counter or own.storage not in ("local", "parameter"):
             raise NotLegal("its counter moves within a round", self.found.loop.line)
         value = self.found.round.whole(value)

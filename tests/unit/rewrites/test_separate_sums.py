@@ -86,7 +86,7 @@ def test_rows_are_summed_up_before(text: str, rows: str) -> None:
     [
         (BLUR.replace("expf(-(i * i + j * j) / b)", "expf(-(i * j) / b)"), ""),
         (BLUR.replace("g * a[", "g * (y + i) * a["), ""),  # no threads come to the same sum
-        (BLUR.replace("- 1), xx = min", "), xx = min"), "not all rows"),
+        (BLUR.replace("- 1), xx = min", "), xx = min"), "not have all rows"),
         (BLUR.replace("yy * w + xx", "yy + xx"), "all rows is not certain"),
         (BLUR.replace("a[yy * w + xx]", "a[yy * w + xx] * a[y * w + xx]"), ""),
     ],
