@@ -31,7 +31,7 @@ test: $(STAMP)
 	@"$(MAKE)" --no-print-directory -j3 check sample stored
 
 sample: $(STAMP) $(if $(NPM),$(LAB))
-	"$(BIN)/python" -m pytest -n auto --dist worksteal -m "not slow"
+	OPTIML_SAMPLE=1 "$(BIN)/python" -m pytest -n auto --dist worksteal -m "not slow"
 
 # Every cell runs, and searches for four evaluations; make soak executes them as they are.
 stored: $(STAMP)

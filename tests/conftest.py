@@ -10,10 +10,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from hypothesis import HealthCheck, settings
-from present import BROWSER, DRIVER, NVCC, SOAK, examples
+from present import BROWSER, DRIVER, NVCC, SAMPLE, SOAK, examples, thinned
 
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.proposers import rules
+
+HERE = Path(__file__).parent
 
 settings.register_profile(
     "fixed",
@@ -29,12 +31,31 @@ def pytest_report_header() -> str:
     return f"present: NVIDIA driver {DRIVER}, browser {BROWSER}, nvcc {NVCC or None}, soak {SOAK}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if SAMPLE:
+        kept = _sample(items)
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = [item for item in items if item in kept]
     for item in items:
         if item.get_closest_marker("gpu") and not DRIVER:
             item.add_marker(pytest.mark.skip(reason="no NVIDIA driver on this machine"))
         if item.get_closest_marker("browser") and not BROWSER:
             item.add_marker(pytest.mark.skip(reason="no chromium on this machine"))
+
+
+def _sample(items: list[pytest.Item]) -> set[pytest.Item]:
+    """All tests but those of units, of whose many cases some are enough for every change."""
+    functions: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        functions.setdefault(item.nodeid.split("[")[0], []).append(item)
+    kept = set[pytest.Item]()
+    for cases in functions.values():
+        numbers = {*range(len(cases))}
+        folders = cases[0].path.relative_to(HERE).parts
+        if folders[0] in ("unit", "rewriting", "twins"):
+            numbers = thinned([case.nodeid for case in cases], folders[-2])
+        kept.update(cases[number] for number in numbers)
+    return kept
 
 
 @pytest.fixture(autouse=True)

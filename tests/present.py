@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ def _nvcc() -> str:
 
 
 SOAK = os.environ.get("OPTIML_SOAK") == "1"
+SAMPLE = os.environ.get("OPTIML_SAMPLE") == "1"
 DRIVER = Path("/proc/driver/nvidia/version").exists()
 BROWSER = shutil.which("chromium")
 NVCC = _nvcc()
@@ -37,6 +38,16 @@ def sampled(names: Iterable[T], every: int = 12) -> list[T]:
 def drawn(case: str, every: int = 5) -> bool:
     """Whether one of many cases that are alike is in the sample, told by its text; all for soak."""
     return SOAK or zlib.crc32(case.encode()) % every == 0
+
+
+def thinned(cases: Sequence[str], folder: str) -> set[int]:
+    """Which cases of a test function ``make test`` runs: one in four, told by their order.
+
+    In the folders where a test runs kernels, one in two of the functions that have one case.
+    """
+    if len(cases) == 1 and folder in ("primitives", "rewrites"):
+        return {0} if drawn(cases[0], 2) else set()
+    return {*range(0, len(cases), 4)}
 
 
 def examples(sample: int, soak: int) -> int:
