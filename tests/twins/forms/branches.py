@@ -7,10 +7,10 @@ from tree_sitter import Node
 from tests.twins.tree import Edit, Syntax, field, names, repeated, replace, src, walk
 
 
-def _chosen(target: str, choice: Node) -> str:
+def _chosen(target: str, choice: Node, sign: str = "=") -> str:
     """Both assignments under their condition."""
     when, one, other = (src(field(choice, f)) for f in ("condition", "consequence", "alternative"))
-    return f"if ({when}) {target} = {one}; else {target} = {other};"
+    return f"if ({when}) {target} {sign} {one}; else {target} {sign} {other};"
 
 
 def _step(syntax: Syntax) -> list[Edit]:
@@ -21,7 +21,8 @@ def _step(syntax: Syntax) -> list[Edit]:
         if grand is None or grand.parent is None or grand.parent.type != "compound_statement":
             continue
         if parent.type == "assignment_expression" and grand.type == "expression_statement":
-            return [replace(grand, f"{{ {_chosen(src(field(parent, 'left')), choice)} }}")]
+            sign = src(field(parent, "operator"))
+            return [replace(grand, f"{{ {_chosen(src(field(parent, 'left')), choice, sign)} }}")]
         if parent.type == "init_declarator" and len(names(grand)) == 1:
             name = names(grand)[0]
             if name.kind == "scalar" and not name.constant:
