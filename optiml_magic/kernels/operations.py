@@ -216,6 +216,11 @@ class Operations:
             rest = left - whole * right
             if whole.terms and ranges.within(rest, right):
                 return whole if op == "/" else rest
+            moving = Polynomial.of({m: c for m, c in whole.terms if self._counts(m)})
+            rest = left - moving * right
+            if moving.terms and ranges.nonnegative(rest):
+                rest = self._divided(op, rest, right, path)
+                return moving + rest if op == "/" else rest
         if (
             positive
             and ranges.nonnegative(right - _ONE)
@@ -226,6 +231,10 @@ class Operations:
         if positive and right.value:
             high = abs(right.value) - 1 if op == "%" else self._most(left) // abs(right.value)
         return self.operation(op, (left, right), 0 if positive else None, high)
+
+    def _counts(self, monomial: tuple[str, ...]) -> bool:
+        """Whether it is the number of a loop's round, by itself."""
+        return len(monomial) == 1 and self.symbols[monomial[0]].kind == "counter"
 
     def _most(self, form: Polynomial) -> int:
         """A number that no value of this form exceeds."""

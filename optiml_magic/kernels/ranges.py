@@ -40,6 +40,16 @@ class Ranges:
             if c.op == "==":
                 self.facts += [c.form, -c.form]
         self._sharpen([c.form for c in compares if c.op == "!="])
+        self.facts += [fact for form in self.facts if (fact := self._whole(form))]
+
+    def _whole(self, fact: Polynomial) -> Polynomial | None:
+        """What a quotient above 0 says of the number that it is of: it is the divisor at least."""
+        if not any(factor < 0 for monomial, factor in fact.terms if not monomial):
+            return None
+        symbol = self._symbols.table.get(self._least_of(fact))
+        if symbol is None or symbol.op != "/" or (symbol.arguments[1].value or 0) <= 0:
+            return None
+        return symbol.arguments[0] - symbol.arguments[1]
 
     def _sharpen(self, different: list[Polynomial]) -> None:
         """``x != 0`` makes one of ``x >= 0``: what borders exclude."""
@@ -170,11 +180,26 @@ class Ranges:
         return monomial.count(name) % 2 == 0
 
     def _fact_low(self, name: str) -> bool:
-        """Whether a fact says of a symbol alone that it is not negative."""
+        """Whether one fact says of a symbol that it is not negative."""
         if self._seen != len(self.facts):
             self._seen = len(self.facts)
-            self._low = {low for fact in self.facts if (low := _alone(fact))}
+            self._low = {low for fact in self.facts if (low := self._least_of(fact))}
         return name in self._low
+
+    def _least_of(self, fact: Polynomial) -> str:
+        """The symbol that a fact sets above what is not negative, ``n > 2 * k``; else empty."""
+        above = ""
+        for monomial, factor in fact.terms:
+            if not monomial:
+                if factor > 0:
+                    return ""
+            elif factor > 0:
+                if above or len(monomial) > 1:
+                    return ""
+                above = monomial[0]
+            elif any((low := self._bound(name)) is None or low < 0 for name in monomial):
+                return ""
+        return above
 
     def _own(self, form: Polynomial) -> list[Polynomial]:
         """What holds of the symbols of a form by construction: ``threadIdx.x < blockDim.x``."""
@@ -210,12 +235,3 @@ def _over(monomial: Monomial, own: Monomial) -> Monomial | None:
             return None
         rest.remove(name)
     return tuple(rest)
-
-
-def _alone(fact: Polynomial) -> str:
-    """The symbol of which a fact says that it is at least 0, or at least a number; else empty."""
-    rest = [(monomial, factor) for monomial, factor in fact.terms if monomial]
-    if len(rest) != 1 or rest[0][1] != 1 or len(rest[0][0]) != 1:
-        return ""
-    number = next((factor for monomial, factor in fact.terms if not monomial), 0)
-    return rest[0][0][0] if number <= 0 else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.covering import cover, ways
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.extents import existing
@@ -14,6 +14,7 @@ from optiml_magic.kernels.primitives.sizes import FIRST, value
 from optiml_magic.kernels.reading import Access, Axis
 
 _ONE = Polynomial.constant(1)
+_PARTS = (2, 3, 4)  # elements of an array that a round may take side by side: ours
 _NEIGHBOURS = (FIRST, {**FIRST, "threadIdx.x": 1})
 
 
@@ -35,7 +36,10 @@ class Groups:
         self.beside = self._beside()
 
     def way(self, group: Items) -> int:
-        """1 where a group goes up through memory as the rounds go on, -1 where it goes down."""
+        """1 where a group goes up through memory as the rounds go on, -1 where it goes down.
+
+        Where a round takes several elements, by how many it goes up.
+        """
         by = group.index.coefficient(self.axis.name)
         return 1 if by is None or by.value is None else by.value
 
@@ -69,6 +73,10 @@ class Groups:
             return None, self.groups
         if not any(at % wide(group) for group, own in base.items() for at in own):
             return None, self.groups
+        plain = [group for group in self.groups if group.apart == 1]
+        if not plain:
+            raise NotLegal("its rows begin anywhere", self.loop.line)
+        first = {group: first[group] for group in plain}
 
         def alike(one: Items) -> list[Items]:
             ahead = [-at * self.way(one) % wide(one) for at in first[one]]
@@ -82,7 +90,7 @@ class Groups:
             found = alike(one)
             return sum(group.does("store") for group in found), len(found)
 
-        best = max(self.groups, key=worth)
+        best = max(plain, key=worth)
         return best, alike(best)
 
     def _measured(self, of: Callable[[Items], Polynomial]) -> dict[Items, list[int]] | None:
@@ -106,8 +114,37 @@ class Groups:
                 clusters = [every] if alike else []
             else:
                 clusters = self._rows(every)
+                groups += self._several(array, every)
             groups += [Items(array, form, tuple(own)) for own in clusters
                        if (form := own[0].index) is not None and self._is_group(own)]  # fmt: skip
+        return groups
+
+    def _several(self, array: str, loads: Sequence[Access]) -> list[Items]:
+        """The loads of which a round takes several side by side, as the parts of a number."""
+        found: dict[Polynomial, dict[int, list[Access]]] = {}
+        for access in loads:
+            if access.index is None:
+                continue
+            near = (form for form in found if (access.index - form).value is not None)
+            form = next(near, access.index)
+            apart = (access.index - form).value or 0
+            found.setdefault(form, {}).setdefault(apart, []).append(access)
+        groups = []
+        for form, places in found.items():
+            by = form.coefficient(self.axis.name)
+            count = (by.value if by is not None else None) or 0
+            first = min(places)
+            if count not in _PARTS or sorted(places) != list(range(first, first + count)):
+                continue
+            every = [
+                (access, form + Polynomial.constant(apart))
+                for apart, own in places.items() for access in own
+            ]  # fmt: skip
+            if all(map(self._certain, places.values())) and all(
+                self._consecutive(access, place, count) for access, place in every
+            ):
+                least = form + Polynomial.constant(first)
+                groups.append(Items(array, least, tuple(access for access, _ in every), count))
         return groups
 
     def _existing(self) -> dict[Items, str]:
@@ -173,7 +210,7 @@ class Groups:
     def _beside(self) -> dict[Access, tuple[Items, int]]:
         """Loads so many rounds from one that a vector brings, which are in it mostly."""
         found = {}
-        for group in self.groups:
+        for group in (one for one in self.groups if one.apart == 1):
             for access in self.effects.accesses(self.loop):
                 if access.array != group.array or access in group.accesses or access.index is None:
                     continue
@@ -182,8 +219,8 @@ class Groups:
                     found[access] = group, apart * self.way(group)
         return found
 
-    def _consecutive(self, access: Access, form: Polynomial) -> bool:
-        """Whether a round that takes an element takes the one beside that of the round before."""
+    def _consecutive(self, access: Access, form: Polynomial, apart: int = 1) -> bool:
+        """Whether a round takes the element beside that of the round before, or so many behind."""
         by = form.coefficient(self.axis.name)
         inner = {a.name for a in self.old.reading.axes if a.node in set(loops_in(self.loop.body))}
         symbols = self.old.reading.symbols
@@ -191,7 +228,7 @@ class Groups:
         return (
             access.mode in ("load", "store")
             and access.index == form
-            and by is not None and by.value in (1, -1)
+            and by is not None and by.value in ((1, -1) if apart == 1 else (apart,))
             and not ({self.axis.name} | inner) & symbols.inside(rest)
             and is_plain(self.old, access)
             and not any(loop in inner for loop in access.loops)

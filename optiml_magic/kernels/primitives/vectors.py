@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import gcd
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Expr, Name
@@ -20,11 +21,13 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in, moves_wit
 from optiml_magic.kernels.primitives.items import WIDEST, Items, element
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.primitives.vector_groups import Groups
-from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Variable, walk
 from optiml_magic.source.directives import RequireDirective, TuneDirective
 from optiml_magic.source.expressions import parse_expression
+
+_WORD = 4  # bytes that a thread asks for at once, at least: ours
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,13 @@ def vectorise(
 def upward(kernel: Kernel, at: int) -> Kernel:
     """The kernel with the loop of this number counted from 0, where it goes on in another way.
 
-    It counts down by one, or pointers move as its rounds go on.
+    It counts by another number than one, or pointers move as its rounds go on.
     """
     loop = loops_in(kernel.function.body)[at]
     axis = kernel.axes().get(loop)
-    down = axis is not None and axis.step is not None and axis.step.value == -1
+    far = axis is not None and axis.step is not None and axis.step.value not in (None, 1)
     moved = any(v.type.depth for v in Effects(kernel).changed(loop.body))
-    return where_legal(counted, kernel, at) if down or moved else kernel
+    return where_legal(counted, kernel, at) if far or moved else kernel
 
 
 def vectorised(kernel: Kernel, at: Sequence[int]) -> tuple[Kernel, tuple[int, ...]]:
@@ -165,8 +168,11 @@ class _Vectorising:
         self.leader: Items | None = None
         if not self.groups:
             raise NotLegal("it reads no consecutive elements one by one", loop.line)
-        widest = WIDEST // max(group.size for group in self.groups)
-        self.width = widest if whole is None else whole.width
+        if strips:  # how many of its elements fill a sector is not asked of several at once
+            self.groups = [group for group in self.groups if group.apart == 1]
+        if not self.groups:
+            raise NotLegal("it takes several elements a round", loop.line)
+        self.width = _widest(self.groups) if whole is None else whole.width
         if self.width < 2:
             raise NotLegal("its elements fill a vector already", loop.line)
         self.longest = max(strips, default=0)
@@ -184,7 +190,7 @@ class _Vectorising:
 
     def _wide(self, group: Items) -> int:
         """Elements of one vector of a group: in strips each has vectors that are whole."""
-        return self._whole(group) if self.strips else self.width
+        return self._whole(group) if self.strips else _vector(group, self.width)
 
     def _whole(self, group: Items) -> int:
         return min(WIDEST // group.size, self.longest)
@@ -272,13 +278,14 @@ class _Vectorising:
         before, after = [], []
         for group in self.groups:
             own, width = items[group], self._wide(group)
+            whole = self.many if self.strips else str(self.width * group.apart)
             at = speller.address(self._lowest(group, first, speller))
-            before.append(group.declared(own, width, self.many))
+            before.append(group.declared(own, width, whole))
             here, there, each = own, f"&{group.array}[{at}]", ""
-            if self.strips:
+            if whole != str(width):
                 piece = self.old.fresh("piece")
                 here, there = f"&{own}[{piece}]", f"&{group.array}[{at} + {piece}]"
-                each = (f"#pragma unroll\nfor (int {piece} = 0; {piece} < {self.many}; "
+                each = (f"#pragma unroll\nfor (int {piece} = 0; {piece} < {whole}; "
                         f"{piece} += {width}) ")  # fmt: skip
             if group.does("load"):
                 before.append(each + group.loaded(width, here, there))
@@ -286,7 +293,7 @@ class _Vectorising:
                 after.append(each + group.stored(width, here, there))
             for access in group.accesses:
                 taken = element(self.effects, access) or access.node
-                swaps[taken] = text(f"{own}[{self._place(group, k)}]")
+                swaps[taken] = text(f"{own}[{self._place(group, k, access)}]")
         for access, (group, apart) in self.found.beside.items():
             place = element(self.effects, access)
             if group in self.groups and place is not None and abs(apart) < self.width:
@@ -300,8 +307,11 @@ class _Vectorising:
              *count, inner, "}", *after]
         )  # fmt: skip
 
-    def _place(self, group: Items, item: str) -> str:
+    def _place(self, group: Items, item: str, access: Access | None = None) -> str:
         """Where the element of a round is in the vector."""
+        if group.apart > 1 and access is not None and access.index is not None:
+            part = (access.index - group.index).value
+            return f"{group.apart} * {item}" + (f" + {part}" if part else "")
         last = f"{self.many} - 1" if self.strips else str(self.width - 1)
         ahead = f"({item})" if " " in item else item
         return item if self.found.way(group) > 0 else f"{last} - {ahead}"
@@ -325,7 +335,7 @@ class _Vectorising:
 
     def tests(self, speller: LocalSpeller, width: int) -> tuple[str, ...]:
         """What tells, where a speller's loop begins, that the vectors are aligned."""
-        wide = {g: self._wide(g) if self.strips else width for g in self.groups}
+        wide = {g: self._wide(g) if self.strips else _vector(g, width) for g in self.groups}
         return tuple(
             dict.fromkeys(
                 f"(size_t){self._address(g, self.found.base(g), speller)} % {wide[g] * g.size} == 0"
@@ -358,3 +368,19 @@ class _Vectorising:
         at = speller.local(self.found.base(group))
         at += Polynomial.constant(self.found.way(group)) * Polynomial.symbol(f"@{first}")
         return at if self.found.way(group) > 0 else at - Polynomial.symbol(f"@{self.many}")
+
+
+def _widest(groups: Sequence[Items]) -> int:
+    """How many rounds fill a vector of the widest group.
+
+    Where rounds take several elements, they fill one at least, and a word of every other group.
+    """
+    each = [group.size * group.apart for group in groups]
+    if all(group.apart == 1 for group in groups):
+        return WIDEST // max(each)
+    return next(n for n in (2, 4, 8, 16) if n * min(each) >= _WORD and n * max(each) % WIDEST == 0)
+
+
+def _vector(group: Items, rounds: int) -> int:
+    """How many elements of a group, of which so many rounds take some, one access brings."""
+    return gcd(WIDEST, rounds * group.apart * group.size) // group.size

@@ -30,6 +30,7 @@ from . import (
     owned,
     packed,
     pairs,
+    parts,
     passes,
     pixels,
     places,
@@ -55,6 +56,7 @@ from . import (
 FAMILIES = {
     "maps": (*maps.FAMILY, *neighbours.FAMILY, *mirrored.FAMILY),
     "rows": (*rows.FAMILY, *again.FAMILY, *carried.FAMILY, *elements.FAMILY, *walks.FAMILY),
+    "parts": parts.FAMILY,
     "pairs": pairs.FAMILY,
     "planes": (*planes.FAMILY, *layouts.FAMILY),
     "columns": columns.FAMILY,

@@ -91,6 +91,31 @@ def test_a_loop_is_the_same_in_every_spelling(loop):
     assert not reduction.exact
 
 
+@pytest.mark.parametrize(
+    ("place", "found"),
+    [
+        ("(row * n + k) / 2", "/(blockDim.x*blockIdx.x*n + n*threadIdx.x, 2) + k0"),
+        ("(row * n + k) >> 1", "/(blockDim.x*blockIdx.x*n + n*threadIdx.x, 2) + k0"),
+        ("(row * n + 2 * k + 1) / 4", "/(1 + blockDim.x*blockIdx.x*n + n*threadIdx.x, 4) + k0"),
+        ("k / 2", "k0"),
+        ("(k + 8 * m) / 8", "/(2*k0 + 8*m, 8)"),  # nobody knows whether m is negative
+        ("(k - row) / 2", "/(-1*blockDim.x*blockIdx.x + 2*k0 - 1*threadIdx.x, 2)"),
+        ("(row * n + k) % 2", "%(blockDim.x*blockIdx.x*n + n*threadIdx.x, 2)"),
+    ],
+)
+def test_a_quotient_goes_on_with_the_rounds_that_step_by_its_divisor(place, found):
+    read_ = reading(
+        ROW + f"float s = 0; for (int k = 0; k < n; k += 2) s += a[{place}]; out[0] = s;"
+    )
+    assert index(read_, "a") == found
+
+
+def test_a_quotient_above_the_number_of_a_round_is_of_what_is_not_negative():
+    body = "for (int k = 0; k < n / 2; ++k) s += a[(row * n + 2 * k) / 2];"
+    found = reading(f"{ROW} float s = 0; {body} out[0] = s;")
+    assert index(found, "a") == "/(blockDim.x*blockIdx.x*n + n*threadIdx.x, 2) + k0"
+
+
 def test_whole_numbers_of_the_round_are_added_up_and_not_stepped_by():
     found = reading("int s = 0; for (int k = 0; k < n; ++k) { int x = k * k; s += x; } out[m] = s;")
     assert [(r.place, r.op) for r in found.reductions] == [("s", "+")]
