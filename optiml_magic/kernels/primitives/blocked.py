@@ -25,6 +25,7 @@ from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.steady import steadied
 from optiml_magic.kernels.primitives.tile_layout import Layout, Tile
 from optiml_magic.kernels.primitives.tile_margins import Margins
+from optiml_magic.kernels.primitives.tile_mirror import partners
 from optiml_magic.kernels.primitives.tile_outputs import outputs
 from optiml_magic.kernels.primitives.tile_outside import Outside
 from optiml_magic.kernels.primitives.tile_rounds import TileRounds
@@ -44,18 +45,25 @@ _LEAST_BESIDE = 20  # registers for indices and addresses, below which they spil
 
 
 @primitive
-def block_outputs(kernel: Kernel, at: int, tile: Tile) -> Kernel:
-    """The loop with this number becomes a product of tiles."""
+def block_outputs(kernel: Kernel, at: int, tile: Tile, *, mirrored: bool = False) -> Kernel:
+    """The loop with this number becomes a product of tiles.
+
+    One that is the same on both sides of the diagonal is computed once if it is ``mirrored``.
+    """
     kernel = kernel.settled()
     loop = loops_in(kernel.function.body)[at]
-    return where_legal(steadied, Blocking(Contraction(kernel, loop), tile).kernel())
+    product = Blocking(Contraction(kernel, loop), tile, mirrored=mirrored)
+    return where_legal(steadied, product.kernel())
 
 
 class Blocking:
     """A product by tiles; raises NotLegal where a round asks for what a tile cannot have."""
 
-    def __init__(self, parts: Contraction, tile: Tile | None = None) -> None:
+    def __init__(
+        self, parts: Contraction, tile: Tile | None = None, *, mirrored: bool = False
+    ) -> None:
         self.parts = parts
+        self.partners = partners(parts) if mirrored else {}
         self.old = parts.kernel
         self.tile = tile or Tile()
         self.layout = Layout(parts)
@@ -65,16 +73,17 @@ class Blocking:
             now, own = self.layout.names[operand][2], self.layout.side(operand).at
             self.inside |= {access.own: text(f"{now}[{own}]") for access in operand.accesses}
         self.inside |= dict.fromkeys(unasked(parts.loop.body, self.inside))
-        self.turns = TileRounds(parts, self.layout)
+        self.turns = TileRounds(parts, self.layout, mirrored=mirrored)
         self.outside = Outside(self.layout, self.tiles.rounds, self.inside)
         self.sums = {v: self.old.fresh(f"{v}_tile") for v in parts.variables()}
         turns = self.turns
-        if turns.begin or turns.end or turns.whole or turns.any:  # a row's rounds are not all
+        some = turns.any and not mirrored
+        if turns.begin or turns.end or turns.whole or some:  # a row's rounds are not all
             self.layout.margins = frozenset()
         self.margins = Margins(self.layout, self.tiles, self.sums)
 
     def kernel(self) -> Kernel:
-        written = outputs(self.parts, self.layout, self.sums)
+        written = outputs(self.parts, self.layout, self.sums, self.partners)
         body = Block(None, 0, (lines(self._opening()), lines(self._main()), written))
         launch = self._launch()
         directives = with_limits(self.old, launch, self._tunes)
@@ -149,7 +158,10 @@ if ({more}) {tiles.put}({half} ^ 1);
 __syncthreads();
 }}"""
         made = "\n".join([*filter(None, opening), rounds, *self.margins.finished()])
-        return f"if ({' && '.join(turns.any)}) {{\n{made}\n}}" if turns.any else made
+        test = " && ".join(turns.any)
+        if self.partners:  # a tile without an output of its own is done
+            return f"if (!({test})) return;\n{made}"
+        return f"if ({test}) {{\n{made}\n}}" if test else made
 
     def _rounds(self) -> str:
         """The rounds of one tile, with tests where not all of them count for all of its outputs."""
@@ -211,7 +223,7 @@ __syncthreads();
         m, n = self.layout.sides[ROW], self.layout.sides[COLUMN]
         if self.turns.triangle is not None:
             every = self.turns.triangle.blocks(self._extent(out.rows))
-            blocks = (every, parse_expression("1"))[: len(launch.grid[1:])]
+            blocks = (every, parse_expression("1"))[: max(1, len(launch.grid) - 1)]
         else:
             each = (out.columns, n.whole), (out.rows, m.whole)
             blocks = tuple(parse_expression(f"cdiv({self._extent(f)}, {by})") for f, by in each)

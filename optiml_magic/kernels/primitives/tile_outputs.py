@@ -51,14 +51,27 @@ class _Stored:
         return self.accesses[0]
 
 
-def outputs(parts: Contraction, layout: Layout, sums: Mapping[str, str]) -> Statement:
-    """The kernel as it was, once for each output, with its sums in the place of the loop."""
-    return _Outputs(parts, layout, sums).made()
+def outputs(
+    parts: Contraction, layout: Layout, sums: Mapping[str, str], partners: Mapping[str, str]
+) -> Statement:
+    """The kernel as it was, once for each output, with its sums in the place of the loop.
+
+    Where sums have ``partners``, those are the sums of the output beyond the diagonal, which comes
+    with it.
+    """
+    return _Outputs(parts, layout, sums, partners).made()
 
 
 class _Outputs:
-    def __init__(self, parts: Contraction, layout: Layout, sums: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        parts: Contraction,
+        layout: Layout,
+        sums: Mapping[str, str],
+        partners: Mapping[str, str],
+    ) -> None:
         self.parts = parts
+        self.partners = partners
         self.old = parts.kernel
         self.layout = layout
         self.sums = sums
@@ -72,6 +85,8 @@ class _Outputs:
         row = f"const int {self.row} = {m.first} + {self.layout.owned(m, m.at)};"
         column = f"const int {self.column} = {n.first} + "
         places = [row, f"{column}{self.layout.owned(n, n.at)};", *self._within()]
+        if self.partners:
+            places.append(f"if ({self.row} < {self.column}) continue;")
         rare = self._rare()
         if rare is None:
             return lines(self._written(row, column, places, {}))
@@ -116,9 +131,9 @@ class _Outputs:
     def _written(self, row: str, column: str, places: list[str], more: Mapping[Node, Node]) -> str:
         """What is done for all outputs of a thread."""
         m, n = self.layout.sides[ROW], self.layout.sides[COLUMN]
-        body = self._body(more)
+        body, mirrored = self._body(more), self._mirrored(more)
         if not self.stored:
-            return self.layout.each("\n".join([*places, body]))
+            return self.layout.each("\n".join([*places, body])) + mirrored
         at = self.layout.at
         first = f"{column}{self.layout.owned(n, self.run)};"
         made = [
@@ -131,9 +146,23 @@ class _Outputs:
             *(f"unsigned {one.there} = 0;" for one in self.stored if one.there),
             f"#pragma unroll\nfor (int {at} = 0; {at} < {n.run}; ++{at}) {{",
             f"const int {n.at} = {self.run} + {at};", *places, body, "}",
-            row, first, *(self._put(one) for one in self.stored), "}", "}",
+            row, first, *(self._put(one) for one in self.stored), "}", "}", mirrored,
         ]  # fmt: skip
         return "\n".join(made)
+
+    def _mirrored(self, more: Mapping[Node, Node]) -> str:
+        """What is done for the outputs beyond the diagonal, whose sums are the same."""
+        if not self.partners:
+            return ""
+        m, n = self.layout.sides[ROW], self.layout.sides[COLUMN]
+        places = [
+            f"const int {self.row} = {n.first} + {self.layout.owned(n, n.at)};",
+            f"const int {self.column} = {m.first} + {self.layout.owned(m, m.at)};",
+            *self._within(), f"if ({self.row} >= {self.column}) continue;",
+        ]  # fmt: skip
+        swaps = {**self._swaps(self.partners), **more}
+        body = self.old.show(self.old.function.body, swaps)[1:-1].strip()
+        return "\n" + self.layout.each("\n".join([*places, body]))
 
     def _within(self) -> list[str]:
         """Where no guard of the kernel's own says where outputs end.
@@ -155,14 +184,18 @@ class _Outputs:
         swaps |= self._noted(swaps)
         return self.old.show(self.old.function.body, swaps)[1:-1].strip()
 
-    def _swaps(self) -> dict[Node, Node]:
-        """The sums in the place of the loop, and an output's indices in that of a thread's."""
+    def _swaps(self, partners: Mapping[str, str] | None = None) -> dict[Node, Node]:
+        """The sums in the place of the loop, and an output's indices in that of a thread's.
+
+        If need be the ``partners`` of the sums.
+        """
         parts = self.parts
         swaps: dict[Node, Node] = placed(self.old, self.layout.places(self.row, self.column))
-        sums = [
-            lines(combine.joining(r, r.place, self.layout.sum_of(r.place, self.sums[r.place])))
-            for r in parts.reductions
-        ]
+        sums = list[Statement]()
+        for reduction in parts.reductions:
+            own = partners[reduction.place] if partners else reduction.place
+            tile = self.layout.sum_of(own, self.sums[own])
+            sums.append(lines(combine.joining(reduction, reduction.place, tile)))
         swaps[parts.loop] = Block(None, 0, tuple(sums)) if len(sums) > 1 else sums[0]
         for statement in walk(self.old.function.body):
             if isinstance(statement, Leave) and statement.kind == "return":
@@ -194,8 +227,10 @@ class _Outputs:
             tests = self._tests(access, form)
             if tests is None or not self._apart(accesses, form):
                 continue
-            certain = len(accesses) == 1 and all(
-                is_bound(self.parts, c) for g in access.guard for c in g.conjuncts()
+            certain = (
+                len(accesses) == 1
+                and not self.partners
+                and all(is_bound(self.parts, c) for g in access.guard for c in g.conjuncts())
             )
             name = array.replace(".", "_")
             width = min(WIDEST // (access.element.size or WIDEST), RUN)

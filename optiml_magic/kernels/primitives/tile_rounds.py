@@ -14,7 +14,7 @@ from optiml_magic.kernels.primitives.operands import COLUMN, FROM_ZERO, ROW, Con
 from optiml_magic.kernels.primitives.projected import extreme
 from optiml_magic.kernels.primitives.tile_guards import guards, is_bound
 from optiml_magic.kernels.primitives.tile_layout import Layout
-from optiml_magic.kernels.primitives.tile_triangle import triangle
+from optiml_magic.kernels.primitives.tile_triangle import Triangle, triangle
 from optiml_magic.kernels.primitives.zeros import is_zero
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.kernels.tree import Block, Declare, If, Statement, only_leaves, walk
@@ -26,16 +26,20 @@ class TileRounds:
     """``whole`` are the tests under which a group of rounds needs none of its own.
 
     ``begin`` and ``end`` are the rounds of a tile in words, ``body`` what each does without tests.
-    ``around`` are the guards of the loop, over rows and columns, beside the ends of these.
+    ``around`` are the guards of the loop, over rows and columns, beside the ends of these. Where
+    outputs above the diagonal are ``mirrored``, tiles have those on and below it alone.
     """
 
-    def __init__(self, parts: Contraction, layout: Layout) -> None:
+    def __init__(self, parts: Contraction, layout: Layout, *, mirrored: bool = False) -> None:
         self.parts, self.layout = parts, layout
         self.body, tests = self._parted()
         around = [c for g in parts.axis.guard for c in g.conjuncts() if not is_bound(parts, c)]
         self.around = self._forms(around) or ()
-        self.any = self._spelled(self.around, greatest=True)
         self.triangle = triangle(parts, layout, around, self.around) if self.around else None
+        if mirrored:
+            self.around += (Polynomial.symbol(ROW) - Polynomial.symbol(COLUMN),)
+            self.triangle = Triangle(ROW, layout)
+        self.any = self._spelled(self.around, greatest=True)
         forms = self._forms(tests)
         if forms is None and not self._nothing(tests):
             self.body, forms = (parts.loop.body,), ()

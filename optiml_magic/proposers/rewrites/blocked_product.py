@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -59,6 +59,8 @@ _SHORT = 256  # rounds of inner loops that are worth a number in the text: ours
 _SQUARES = ("how sums of squares are made",)
 _DIGITS = 3  # of the number of a block that may tell which filter it is: image, filter, depth
 _LESS = 0.005  # of a chance, by which tiles of other arithmetic come after those of the same: ours
+_LONG = 128  # rounds from which each pair once is worth stores that lie a row apart: ours
+_SHORTER = 0.1  # of a chance less for fewer: ours
 PARTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64)
 _ROUNDED = 8  # registers are given out so many at a time
 #: Tiles worth a try, and what each reaches on a full chip of the best: benchmarks/gpu/products.py.
@@ -117,13 +119,27 @@ class BlockedProduct(KernelRule):
                 continue
             products = multiplied(ready, number)
             if isinstance(products, Kernel):
-                more = [*_tiled(products, number, f"{where}, squares multiplied out", _SQUARES)]
+                more = [*_either(products, number, f"{where}, squares multiplied out", _SQUARES)]
                 yield from (site for site in more if isinstance(site, Site))
-            yield from _tiled(ready, number, where)
+            yield from _either(ready, number, where)
+
+
+def _either(
+    ready: Kernel, number: int, where: str, changed: tuple[str, ...] = ()
+) -> Iterator[Site | Refused]:
+    """Tiles for all outputs, and where these come twice for those of one side of the diagonal."""
+    pairs = [*_tiled(ready, number, f"{where}, each pair once", changed, mirrored=True)]
+    yield from (site for site in pairs if isinstance(site, Site))
+    yield from _tiled(ready, number, where, changed)
 
 
 def _tiled(
-    ready: Kernel, number: int, where: str, changed: tuple[str, ...] = ()
+    ready: Kernel,
+    number: int,
+    where: str,
+    changed: tuple[str, ...] = (),
+    *,
+    mirrored: bool = False,
 ) -> Iterator[Site | Refused]:
     """Tiles for the loop with this number; ``changed`` of the arithmetic it is already."""
     found = _contraction(ready, number)
@@ -132,7 +148,7 @@ def _tiled(
         return
     parts, at = found
     try:
-        product = Blocking(parts)
+        product = Blocking(parts, mirrored=mirrored)
         points, first = _points(product), _first(product)
     except NotLegal as reason:
         yield Refused(reason.reason, reason.line)
@@ -140,13 +156,18 @@ def _tiled(
     counter = parts.axis.variable.name if parts.axis.variable is not None else "its loop"
     gain, split = _split_points(product)
     leads, key = gain >= _WORTH, f"loop {number}{' multiplied' if changed else ''}"
-    for site in _split(parts, at, key, f"{counter}{where}", split, first, changed):
-        yield site if leads else replace(site, prior=_BEHIND)
+    less = _LESS if changed else 0
+    if mirrored:
+        key += " mirrored"
+        less -= 2 * _LESS if (rounds(parts.kernel, parts.axis) or _LONG) >= _LONG else -_SHORTER
+    made = partial(block_outputs, at=at, tile=first, mirrored=mirrored)
+    for site in _split(parts, at, key, f"{counter}{where}", split, changed, made):
+        yield replace(site, prior=(site.prior if leads else _BEHIND) - less)
     yield Site(
         key,
         f"tiles in shared memory and registers for the loop over {counter}{where}",
-        partial(block_outputs, parts.kernel, at, first),
-        (0.6 if leads else 0.94) - (_LESS if changed else 0),
+        partial(made, parts.kernel),
+        (0.6 if leads else 0.94) - less,
         Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
         points,
         changed if parts.exact else (*changed, "the order of additions"),
@@ -174,8 +195,8 @@ def _split(
     key: str,
     counter: str,
     points: tuple[Point, ...],
-    first: Tile,
     changed: tuple[str, ...],
+    tiled: Callable[[Kernel], Kernel | Refused],
 ) -> Iterator[Site]:
     """Blocks that share the rounds as well, where there are too few tiles; and a sum of theirs."""
     made = chunk(parts.kernel, at, 1, PARTS) if points else Refused("")
@@ -185,8 +206,8 @@ def _split(
     yield Site(
         f"{key} split",
         f"tiles in shared memory and registers, whose blocks share the loop over {counter}",
-        partial(block_outputs, front(made), at, first),
-        0.95 - (_LESS if changed else 0),
+        partial(tiled, front(made)),
+        0.95,
         Hypothesis(_REQUESTS, "lower", "each element is loaded once a block", (4.0, 64.0)),
         points,
         changed if exact else (*changed, "the order of additions"),
