@@ -1,9 +1,8 @@
 """P25, order: a local array that is sorted in some way, sorted by a network of exchanges.
 
-Merge exchange (Knuth, The Art of Computer Programming 3, 5.2.2, algorithm M) takes some n log^2 n
-exchanges in place of n^2 / 2 rounds of which each waits for the one before. What nobody asks for,
-as all but the middle of a window, a compiler leaves out. Floats of which one is a NaN have no
-order, so that they are sorted as they were.
+A network (``networks``) takes some n log^2 n exchanges in place of n^2 / 2 rounds of which each
+waits for the one before, and fewer where nobody asks for more than the middle. Floats of which one
+is a NaN have no order, so that they are sorted as they were.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
 from optiml_magic.kernels.primitives.expanded import indexed_alone
 from optiml_magic.kernels.primitives.following import number, touches
+from optiml_magic.kernels.primitives.networks import exchanges, middle
 from optiml_magic.kernels.primitives.searched import Search, behind, by_places, searches
 from optiml_magic.kernels.primitives.selecting import (
     OTHER,
@@ -54,7 +54,7 @@ class Sorting:
     """
 
     loop: Loop
-    array: str
+    array: Variable
     kind: CType
     count: int
     rising: bool
@@ -101,7 +101,7 @@ def _selecting(kernel: Kernel, loop: Loop) -> Sorting | None:
     if not _suffices(kernel, loop, one.array, placed, one.count):
         return None
     rising = one.op[0] == "<"
-    return Sorting(loop, one.array.name, one.kind, one.count, rising, chosen=one)
+    return Sorting(loop, one.array, one.kind, one.count, rising, chosen=one)
 
 
 def _exchanging(kernel: Kernel, loop: Loop) -> Sorting | None:
@@ -143,7 +143,7 @@ def _exchanging(kernel: Kernel, loop: Loop) -> Sorting | None:
         return None
     if not _suffices(kernel, loop, array, _placed(upward, count), count):
         return None
-    return Sorting(loop, array.name, kind, count, rising)
+    return Sorting(loop, array, kind, count, rising)
 
 
 def _only(statement: Statement) -> Statement | None:
@@ -188,8 +188,11 @@ def _ways(pairs: list[tuple[int, int]], count: int) -> int:
 
 def _suffices(kernel: Kernel, loop: Loop, array: Variable, placed: range, count: int) -> bool:
     """Whether nobody asks behind a loop for others of its elements than those it puts in order."""
-    if len(placed) == count:
-        return True
+    return len(placed) == count or _asked_within(kernel, loop, array, placed)
+
+
+def _asked_within(kernel: Kernel, loop: Loop, array: Variable, placed: range) -> bool:
+    """Whether who asks for elements behind a loop certainly asks for some of these."""
     around = [o for o in loops_in(kernel.function.body) if loop in loops_in(o.body)]
     given = [s for s in walk(around[-1].body if around else kernel.function.body)
              if isinstance(s, Declare) and array in s.variables]  # fmt: skip
@@ -236,7 +239,7 @@ def _inserting(kernel: Kernel, loop: Loop, search: Search) -> Sorting | None:
     ends = search.places.step == -1 and search.places.stop + apart + 1 == 0
     if not begins or not ends or axis.step != one:
         return None
-    return Sorting(loop, array.name, kind, count, rising, search)
+    return Sorting(loop, array, kind, count, rising, search)
 
 
 def _inserted(search: Search) -> tuple[Variable, Variable, Variable] | None:
@@ -294,36 +297,25 @@ def _rising(search: Search, array: Variable, key: Variable, apart: int) -> bool 
 
 def _sorted(kernel: Kernel, one: Sorting, name: str) -> str:
     """The exchanges of a network, for floats where none of them is a NaN."""
-    pairs = [(a, b) if one.rising else (b, a) for a, b in exchanges(one.count)]
-    calls = [f"{name}({one.array}[{a}], {one.array}[{b}]);" for a, b in pairs]
-    network = "\n".join(" ".join(calls[at : at + _ROW]) for at in range(0, len(calls), _ROW))
+    array, half = one.array.name, one.count // 2
+    alone = _asked_within(kernel, one.loop, one.array, range(half, half + 1))
+    network = (middle(one.count) if alone else None) or exchanges(one.count)
+    pairs = [(a, b) if one.rising else (b, a) for a, b in network]
+    calls = [f"{name}({array}[{a}], {array}[{b}]);" for a, b in pairs]
+    exchanged = "\n".join(" ".join(calls[at : at + _ROW]) for at in range(0, len(calls), _ROW))
     if one.kind.integral:
-        return network
+        return exchanged
     numbers, at = kernel.fresh("numbers"), kernel.fresh("at")
     each = f"for (int {at} = 0; {at} < {one.count}; ++{at})"
-    test = f"{numbers} &= {one.array}[{at}] == {one.array}[{at}];"
+    test = f"{numbers} &= {array}[{at}] == {array}[{at}];"
     otherwise = (
         one.chosen.by_places(kernel) if one.chosen is not None
         else kernel.show(one.loop, by_places(kernel, one.search) if one.search else None)
     )  # fmt: skip
     return "\n".join((
         "{", f"bool {numbers} = true;", "#pragma unroll", f"{each} {test}",
-        f"if ({numbers}) {{", network, "} else {", otherwise, "}", "}",
+        f"if ({numbers}) {{", exchanged, "} else {", otherwise, "}", "}",
     ))  # fmt: skip
-
-
-def exchanges(count: int) -> Iterator[tuple[int, int]]:
-    """The pairs of a network that sorts so many elements, by merge exchange."""
-    most = 1 << (count - 1).bit_length() - 1
-    part = most
-    while part:
-        step, rest, apart = most, 0, part
-        while True:
-            yield from ((i, i + apart) for i in range(count - apart) if i & part == rest)
-            if step == part:
-                break
-            apart, step, rest = step - part, step // 2, part
-        part //= 2
 
 
 def _helper(name: str, kind: CType) -> str:

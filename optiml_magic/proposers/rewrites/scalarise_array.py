@@ -120,8 +120,9 @@ def _places(kernel: Kernel) -> Iterator[Site]:
     sorted_by = [*sortings(kernel)]
     if sorted_by:
         floats = not all(one.kind.integral for one in sorted_by)
+        names = ", ".join(one.array.name for one in sorted_by)
         yield Site(
-            "order", f"sort {', '.join(one.array for one in sorted_by)} by a network of exchanges",
+            "order", f"sort {names} by a network of exchanges",
             partial(in_turn, kernel, (
                 ordered, partial(where_legal, searched), written_short,
             )), 0.92, _LOCAL, arithmetic=("which of two zeros comes first",) if floats else (),

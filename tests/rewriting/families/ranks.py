@@ -38,7 +38,7 @@ def _sorted(rng: Random, count: int, rounds: int) -> tuple[str, range]:
 
 def ranked(rng: Random) -> Made:
     """The middle of a window, another of its ranks, or a sum of those in its middle."""
-    kind, count = rng.choice([*_KINDS]), rng.choice([3, 5, 7, 9])
+    kind, count = rng.choice([*_KINDS]), rng.choice([3, 5, 7, 9, 9, 25])
     middle = count // 2
     rounds = rng.choice([middle + 1, middle + 1, count, count - 1, 2])
     sorting, placed = _sorted(rng, count, min(rounds, count))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
-from optiml_magic.kernels.primitives.ordered import exchanges, ordered
+from optiml_magic.kernels.primitives.ordered import ordered
 from tests.rewriting.writing import Array
 
-from .alike import end_of, kernel_of, refused, written
+from .alike import end_of, kernel_of, refused, unchanged, written
 
 TEXT = """\
 #pragma optiml launch k grid(cdiv(n, 32)) block(32)
@@ -131,11 +129,21 @@ def test_the_first_ones_may_be_sorted_where_no_others_are_asked_for() -> None:
     assert isinstance(ordered(kernel_of(within)), Refused)
 
 
-@pytest.mark.parametrize("count", range(2, 12))
-def test_networks_sort(count: int) -> None:
-    pairs = [*exchanges(count)]
-    for bits in product((0, 1), repeat=count):  # what sorts all of these sorts all there is
-        values = [*bits]
-        for a, b in pairs:
-            values[a], values[b] = min(values[a], values[b]), max(values[a], values[b])
-        assert values == sorted(bits)
+@pytest.mark.parametrize(
+    ("asked", "calls"),
+    [("v[3]", 13), ("v[3] + w[4]", 13), ("v[2]", 16), ("v[2] + v[3]", 16), ("v[n % 7]", 16)],
+)
+@pytest.mark.parametrize("kind", ["int", "float"])
+@pytest.mark.parametrize("op", ["<", ">"])
+def test_of_the_middle_alone_there_are_fewer(asked: str, calls: int, kind: str, op: str) -> None:
+    body = f"for (int q = 0; q < 6; q++) for (int p = q + 1; p < 7; p++) if (v[p] {op} v[q]) "
+    whole = text(body + EXCHANGE, kind).replace(
+        "for (int q = 0; q < 7; q++) out[i * 8 + q] = v[q];", f"out[i * 8] = {asked};"
+    )
+    made = written(ordered(kernel_of(whole)))
+    assert made.count("in_order(v[") == calls
+    content = "odd" if kind == "float" else "numbers"
+    arrays = {
+        "a": Array(TYPES[kind], ("n", "7"), content), "out": Array(TYPES[kind], ("n", "8"), "zeros"),
+    }  # fmt: skip
+    assert unchanged(whole, made, arrays, {"n": 70}, {"n": 33}) == "same"
