@@ -91,7 +91,7 @@ class Decided:
                 raise NotLegal(reason, statement.line)
         self._fix(body)
         self._respell(body)
-        self.unrolled = self._unrolled(body)
+        self.unrolled, self.told = self._unrolled(body)
 
     # What is known of locals.
 
@@ -302,14 +302,15 @@ class Decided:
         at = self.address(whole)
         return f"&{array}[{at}]" if at != "0" else array
 
-    def _unrolled(self, body: Statement) -> set[Loop]:
-        """Short loops that do not say themselves how they are to be unrolled."""
+    def _unrolled(self, body: Statement) -> tuple[set[Loop], set[Loop]]:
+        """Short loops that do not say how they are to be unrolled, and those that say wholly."""
         inside = [*walk(body)]
         told = {
-            after for s in inside if isinstance(s, Block)
+            after: self.kernel.show(at).strip() for s in inside if isinstance(s, Block)
             for at, after in zip(s.body, s.body[1:], strict=False) if isinstance(at, Blank)
         }  # fmt: skip
-        return {s for s in inside if isinstance(s, Loop) and self._is_short(s)} - told
+        short = {s for s in inside if isinstance(s, Loop) and self._is_short(s)}
+        return short - {*told}, {s for s in short if told.get(s) == _UNROLL}
 
     def prepare(self) -> None:
         """Ways that are decided in the place of their tests; short loops to be unrolled."""

@@ -293,7 +293,7 @@ class Vectored:
             count = self.decided.interior.rounds(axis.name)
             start = None if axis.start is None else self.decided.interior.placed(axis.start).value
             step = axis.step.value if axis.step is not None else None
-            unrolled = axis.node in self.decided.unrolled and axis.variable is not None
+            unrolled = axis.node in self.decided.unrolled | self.decided.told
             if not unrolled or not count or start is None or not step or axis.variable is None:
                 raise NotLegal("a loop around its loads is not unrolled", axis.line)
             rounds.append(Round(axis.variable.name, start, step, count, axis.name))

@@ -144,3 +144,18 @@ def test_three_elements_beside_a_vector_come_as_four(test: str, least: str, w: i
     assert "*reinterpret_cast<float4*>(&a_row[ITEMS_X + 4]) = " in found
     assert least in found or "x_first - 4" in found
     same(text, made, {"a": ("h", "w"), "out": ("h", "w")}, {"w": w, "h": 3})
+
+
+@pytest.mark.parametrize("hint", ["#pragma unroll", "#pragma unroll 2"])
+def test_loops_may_say_themselves_that_they_are_unrolled(hint: str) -> None:
+    loops = f"\n{hint}\nfor (int i = -1; i <= 1; i++)\n{{\n{hint}\nfor (int j = -1; j <= 1; j++)\n"
+    places = "min(max(y + i, 0), h - 1) * w + min(max(x + j, 0), w - 1)"
+    inside = "if (x >= w || y >= h) return;"
+    body = f"{inside} float s = 0;{loops} s += a[{places}];\n}}\nout[y * w + x] = s;"
+    text = PLANE % ("float", "float", body)
+    made = jam(kernel(text), FOUR)
+    if hint[-1] == "2":
+        assert refused(made)[0] == "a loop around its loads is not unrolled"
+        return
+    assert "a_row" in applied(made).program.text
+    same(text, made, {"a": ("h", "w"), "out": ("h", "w")}, {"w": 37, "h": 5})
