@@ -31,6 +31,7 @@ from optiml_magic.kernels.tree import (
     Block,
     Declare,
     Evaluate,
+    Function,
     If,
     Leave,
     Loop,
@@ -38,7 +39,7 @@ from optiml_magic.kernels.tree import (
     Variable,
     walk,
 )
-from optiml_magic.kernels.types import CType, named
+from optiml_magic.kernels.types import named
 
 _STATEMENTS = 2000  # that a round may run to, written out: ours
 _DEEPEST = 4  # functions within each other: ours
@@ -66,7 +67,7 @@ class Items:
     stored: dict[Stored, Value] = field(default_factory=dict)
     loaded: set[Variable] = field(default_factory=set)
     _left: int = _STATEMENTS
-    _depth: int = 0
+    _within: list[Function] = field(default_factory=list)
     _own: set[Variable] = field(default_factory=set)
 
     def run(self, statement: Statement) -> None:
@@ -114,6 +115,8 @@ class Items:
         match expression:
             case Step():
                 self._step(expression, line)
+            case Call(receiver=None, callee=None):
+                self._lend(expression)
             case Assign(op="=", target=target, value=value):
                 self._set(target, self.value(value), line)
             case Assign(op=op, target=target, value=value) if not any(
@@ -131,14 +134,13 @@ class Items:
         return after if step.prefix else before
 
     def _set(self, target: Expr, value: Value, line: int) -> None:
-        base, indices = _chain(target)
-        variable = base.variable if isinstance(base, Name) else None
+        variable, indices = _chain(target)
         if variable is None:
             raise NotLegal("an item stores elsewhere", line)
         if variable in self.bytes_of and variable not in self._own:
             row, at = self._place(indices)
             place = Stored(variable, row, at)
-            if place in self.stored or not 0 <= value.low <= value.high <= _range(8, False)[1]:
+            if place in self.stored or not 0 <= value.low <= value.high <= values.BYTE:
                 raise NotLegal("what an item stores may be beyond a byte", line)
             self.stored[place] = value
             return
@@ -148,7 +150,7 @@ class Items:
 
     def _assign(self, place: _Place, value: Value) -> None:
         kind = named(place[0].type.base, self.kernel.unit.aliases)
-        _fits(value, kind, place[0].line)
+        values.fits(value, kind, place[0].line)
         self.known[place] = value
 
     def _branch(self, branch: If) -> None:
@@ -233,7 +235,7 @@ class Items:
                 return self._typed(expr, values.chosen(given, *self._sides(then, other)))
             case Cast(type=spelled, operand=operand):
                 value, kind = self.value(operand), named(spelled, self.kernel.unit.aliases)
-                _fits(value, kind, 0)
+                values.fits(value, kind, 0)
                 return value
             case Call(function=name, arguments=given, receiver=None, callee=None):
                 return self._call(name.removeprefix("std::").removeprefix("::"), given)
@@ -248,30 +250,55 @@ class Items:
         kind = self.kernel.reading.types.get(expr)
         if kind is None:
             raise NotLegal("the type of a number is not known")
-        _fits(value, kind, 0)
+        values.fits(value, kind, 0)
         return value
 
     def _call(self, name: str, given: tuple[Expr, ...]) -> Value:
         own = {f.name for f in self.kernel.unit.functions if not f.kernel}
-        found = [self.value(one) for one in given]
-        match name, found:
-            case ("min" | "max" as which, [_, _]) if which not in own:
-                return values.extreme(which, *self._sides(*given))
-            case ("abs", [one]) if "abs" not in own:
-                return values.magnitude(one)
-        called = self.kernel.unit.called(name, len(given))
-        if len(called) != 1 or called[0].template or called[0].kernel or self._depth > _DEEPEST:
-            raise NotLegal(f"`{name}` is not done in pairs")
-        self._own |= {*called[0].parameters}
-        for parameter, value in zip(called[0].parameters, found, strict=True):
-            if parameter.type.depth or parameter.type.reference or parameter.array:
-                raise NotLegal(f"`{name}` may change what it is given")
-            self._assign((parameter, ()), value)
-        self._depth += 1
-        made = self._returned(called[0].body.body)
-        self._depth -= 1
-        _fits(made, named(called[0].result.base, self.kernel.unit.aliases), called[0].line)
+        if name in ("min", "max") and len(given) == 2 and name not in own:
+            return values.extreme(name, *self._sides(*given))
+        if name == "abs" and len(given) == 1 and name not in own:
+            return values.magnitude(self.value(given[0]))
+        called, lent = self._entered(name, given)
+        if lent:
+            raise NotLegal(f"`{name}` may change what it is given")
+        made = self._returned(called.body.body)
+        self._within.pop()
+        values.fits(made, named(called.result.base, self.kernel.unit.aliases), called.line)
         return made
+
+    def _lend(self, call: Call) -> None:
+        """A function that gives nothing back but by references, which lead to locals."""
+        called, lent = self._entered(call.function, call.arguments)
+        if called.result.base != "void" or called.result.depth:
+            raise NotLegal(f"nobody asks for what `{call.function}` returns")
+        self.run(called.body)
+        self._within.pop()
+        for place, parameter in lent.items():
+            self._assign(place, self.known[parameter, ()])
+
+    def _entered(
+        self, name: str, given: tuple[Expr, ...]
+    ) -> tuple[Function, dict[_Place, Variable]]:
+        """A function whose parameters have what they are given, and the locals lent to these."""
+        found = self.kernel.unit.called(name, len(given))
+        if len(found) != 1 or found[0].template or found[0].kernel or found[0] in self._within:
+            raise NotLegal(f"`{name}` is not done in pairs")
+        lent: dict[_Place, Variable] = {}
+        known = [self.value(one) for one in given]
+        for parameter, one, value in zip(found[0].parameters, given, known, strict=True):
+            self._assign((parameter, ()), value)
+            if parameter.type.reference:
+                variable, indices = _chain(one)
+                place = (variable, self._constants(indices)) if variable in self._own else None
+                if place is None or variable is None or place in lent:
+                    raise NotLegal(f"`{name}` may change what is no local of its own")
+                lent[variable, place[1]] = parameter
+            if parameter.type.depth or parameter.array or len(self._within) > _DEEPEST:
+                raise NotLegal(f"`{name}` is not done in pairs")
+        self._own |= {*found[0].parameters}
+        self._within.append(found[0])
+        return found[0], lent
 
     def _returned(self, body: tuple[Statement, ...]) -> Value:
         """What a function returns, whose ways each end with that."""
@@ -298,26 +325,10 @@ class Items:
         raise NotLegal("a function may return nothing")
 
     def _binary(self, expr: Binary) -> Value:
-        left, right = self.value(expr.left), self.value(expr.right)
-        by = constant(right)
-        match expr.op:
-            case "+" | "-":
-                return values.combined(left, right, 1 if expr.op == "+" else -1)
-            case "*":
-                return values.product(left, right)
-            case "<<" if by is not None and 0 <= by < 16 and left.low >= 0:
-                return values.combined(values.number(0), left, 1 << by)
-            case ">>" if by is not None and 0 <= by < 16:
-                return values.quotient(left, 1 << by)
-            case "/" if by is not None:
-                return values.quotient(left, by)
-            case "&" if by is not None and by & (by + 1) == 0 and left.low >= 0 and left.high <= by:
-                return left
-        raise NotLegal(f"`{expr.op}` is not done in pairs")
+        return values.operation(expr.op, self.value(expr.left), self.value(expr.right))
 
     def _read(self, expr: Expr) -> Value:
-        base, indices = _chain(expr)
-        variable = base.variable if isinstance(base, Name) else None
+        variable, indices = _chain(expr)
         if variable is None:
             raise NotLegal("an item asks for what is not its own")
         if variable in self._own:
@@ -378,21 +389,10 @@ class Items:
         return shown.strip().removesuffix(";")
 
 
-def _chain(expr: Expr) -> tuple[Expr, tuple[Expr, ...]]:
+def _chain(expr: Expr) -> tuple[Variable | None, tuple[Expr, ...]]:
+    """Of which variable an expression is an element, and its indices."""
     indices: list[Expr] = []
     while isinstance(expr, Index):
         indices.insert(0, expr.index)
         expr = expr.base
-    return expr, tuple(indices)
-
-
-def _range(bits: int, signed: bool) -> tuple[int, int]:
-    return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-
-
-def _fits(value: Value, kind: CType, line: int) -> None:
-    """A number stays what it is in a type, so that no conversion changes it."""
-    plain = kind.integral and kind.kind == "int" and kind.lanes == 1 and kind.size
-    low, high = _range(8 * (kind.size or 1), kind.signed)
-    if not plain or not low <= value.low <= value.high <= high:
-        raise NotLegal(f"a number may not fit into `{kind.name}`", line)
+    return expr.variable if isinstance(expr, Name) else None, tuple(indices)

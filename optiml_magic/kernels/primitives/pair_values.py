@@ -11,8 +11,9 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from optiml_magic.kernels.primitives.base import NotLegal
+from optiml_magic.kernels.types import CType
 
-_BYTE = 255
+BYTE = 255
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +111,7 @@ def _one(value: _V) -> _V:
 
 
 def element(array: str, row: str, at: int) -> Value:
-    return _one(Element(0, _BYTE, array, row, at))
+    return _one(Element(0, BYTE, array, row, at))
 
 
 def number(value: int) -> Value:
@@ -147,6 +148,25 @@ def product(left: Value, right: Value) -> Value:
         if (by := constant(other)) is not None:
             return combined(number(0), value, by)
     raise NotLegal("it multiplies what is not a number")
+
+
+def operation(op: str, left: Value, right: Value) -> Value:
+    """``left op right``, of those that halves do."""
+    by = constant(right)
+    match op:
+        case "+" | "-":
+            return combined(left, right, 1 if op == "+" else -1)
+        case "*":
+            return product(left, right)
+        case "<<" if by is not None and 0 <= by < 16 and left.low >= 0:
+            return combined(number(0), left, 1 << by)
+        case ">>" if by is not None and 0 <= by < 16:
+            return quotient(left, 1 << by)
+        case "/" if by is not None:
+            return quotient(left, by)
+        case "&" if by is not None and by & (by + 1) == 0 and left.low >= 0 and left.high <= by:
+            return left
+    raise NotLegal(f"`{op}` is not done in pairs")
 
 
 def extreme(which: str, left: Value, right: Value) -> Value:
@@ -243,3 +263,12 @@ def _clamps(way: Value, moved: Value, bound: Value) -> str:
     if way.which == "min" and end.low >= bound.high:
         return "max"
     return "min" if way.which == "max" and end.high <= bound.low else ""
+
+
+def fits(value: Value, kind: CType, line: int) -> None:
+    """A number stays what it is in a type, so that no conversion changes it."""
+    plain = kind.integral and kind.kind == "int" and kind.lanes == 1 and kind.size
+    bits = 8 * (kind.size or 1) - (1 if kind.signed else 0)
+    low = -(1 << bits) if kind.signed else 0
+    if not plain or not low <= value.low <= value.high < 1 << bits:
+        raise NotLegal(f"a number may not fit into `{kind.name}`", line)

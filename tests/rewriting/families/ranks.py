@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 from tests.rewriting.writing import Array, Made, axes, program, sizes_of
@@ -73,4 +74,28 @@ def ranked(rng: Random) -> Made:
     return Made("ranked", text, arrays, *sizes_of(rng, ["n"], (1, 5, 31, 33, 64, 65, 130, 300)))
 
 
-FAMILY = (ranked,)
+def in_image(rng: Random) -> Made:
+    """Ranks of the bytes around each of an image."""
+    sorting, placed = _sorted(rng, 9, rng.choice([5, 5, 9]))
+    place = 4 if rng.randrange(3) else rng.choice(placed)
+    py, px = rng.choice(
+        [("y + dy", "x + dx"), ("min(max(y + dy, 0), h - 1)", "min(max(x + dx, 0), w - 1)")]
+    )
+    load = f"v[c++] = a[({py}) * w + {px}];"
+    if py == "y + dy":
+        within = "y + dy >= 0 && y + dy < h && x + dx >= 0 && x + dx < w"
+        load = rng.choice([f"KIND e = 0;\nif ({within}) e = {load[9:]}\nv[c++] = e;", load])
+    fill = f"int c = 0;\nfor (int dy = -1; dy <= 1; dy++) for (int dx = -1; dx <= 1; dx++) {{\n{load}\n}}"
+    value = rng.choice([f"v[{place}]", f"v[{place}]", f"255 - v[{place}]", f"v[{place}] / 3"])
+    body = f"KIND v[9];\n{fill}\n{sorting}\nout[y * w + x] = {value};"
+    if load.startswith("v[c++] = a[(y + dy)"):
+        body = f"if (x >= 1 && y >= 1 && x < w - 1 && y < h - 1) {{\n{body}\n}}"
+    text = program(
+        rng, "in_image", "const KIND* a, KIND* out, int w, int h", axes(rng, ("x", "w"), ("y", "h")), body,
+    ).replace("KIND", "unsigned char")  # fmt: skip
+    text = re.sub(r"unsigned (?!char)(int )?", "int ", text)
+    arrays = {"a": Array("u1", ("h", "w")), "out": Array("u1", ("h", "w"), "zeros")}
+    return Made("in_image", text, arrays, *sizes_of(rng, ["w", "h"], (1, 2, 5, 16, 33, 48, 64)))
+
+
+FAMILY = (ranked, in_image)
