@@ -43,6 +43,7 @@ _UNKNOWN = "whether both sides of the diagonal are alike is not known"
 _WORD = 4  # bytes, from which arithmetic is taken not to wrap
 _COMMUTING = frozenset({"+", "*", "&", "|", "^", "==", "!=", "&&", "||"})
 _EVEN = frozenset({"fabsf", "fabs", "abs", "cosf", "cos"})
+_POWERS, _SQUARE = frozenset({"powf", "pow"}), frozenset({"2", "2.0", "2.0f", "2.f"})
 _SYMMETRIC = frozenset({"fminf", "fmaxf", "min", "max", "fmin", "fmax", "hypotf"})
 _FUSED = frozenset({"fmaf", "fma", "__fmaf_rn"})
 
@@ -216,8 +217,8 @@ class _Rounds:
         return _Form(f"({first.text} + {second})")
 
     def _call(self, name: str, given: list[_Form]) -> _Form:
-        if name in _EVEN and len(given) == 1:
-            return _Form(f"{name}({given[0].text})")
+        if (name in _EVEN and len(given) == 1) or (name in _POWERS and given[1].text in _SQUARE):
+            given[0] = _Form(given[0].text)
         if name in _FUSED and len(given) == 3:
             product = self._binary("*", given[0], given[1])
             return _Form(f"{name}({product}, {given[2]})")

@@ -44,6 +44,7 @@ def pairs(round_: str, end: str = "out[i * n + j] = s;", **more: str) -> str:
         ("s += x[i * d + k] * x[j * d + k];", {}),
         ("s += x[j * d + k] * x[i * d + k];", {"end": "out[j * n + i] = s + i;"}),
         ("float e = x[i * d + k] - x[j * d + k]; s += e * e;", {"end": "out[i * n + j] = sqrtf(s);"}),
+        ("s += powf(x[i * d + k] - x[j * d + k], 2.0f);", {}),
         ("s += fabsf(x[i * d + k] - x[j * d + k]);", {"end": "if (i != j) out[i * n + j] = s;"}),
         ("s = fmaxf(s, fabsf(x[i * d + k] - x[j * d + k]));", {}),
         ("const float e = x[k * n + j] - x[k * n + i]; s = fmaf(e, e, s);", {}),
