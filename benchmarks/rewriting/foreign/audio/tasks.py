@@ -111,4 +111,16 @@ tasks = [
         verify_sizes={"n": 300, "lags": 50},
         outputs={"r": "f4[lags]"},
     ),
+    Task(
+        HERE / "smooth_spectrogram.cu",
+        inputs=lambda rng, frames, bands, reach: {
+            "power": uniform(rng, frames, bands, low=0, high=9),
+            "frames": frames,
+            "bands": bands,
+            "reach": reach,
+        },
+        sizes={"frames": 4096, "bands": 513, "reach": 5},
+        verify_sizes={"frames": 37, "bands": 70, "reach": 3},
+        outputs={"smooth": "f4[frames, bands]"},
+    ),
 ]

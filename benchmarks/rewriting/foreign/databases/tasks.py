@@ -32,6 +32,14 @@ def lines(rng: Generator, rows: int) -> Values:
     }
 
 
+def sorted_texts(rng: Generator, rows: int, width: int) -> Values:
+    """Short words and what is left empty, in order."""
+    text = rng.integers(97, 99, (rows, width), np.uint8)
+    text[np.arange(width) >= rng.integers(1, width + 1, rows)[:, None]] = 0
+    text = text[np.lexsort(text.T[::-1])]
+    return {"text": text.view("u4"), "rows": rows, "width": width}
+
+
 tasks = [
     Task(
         HERE / "moving_total.cu",
@@ -105,5 +113,38 @@ tasks = [
         sizes={"rows": 1 << 20},
         verify_sizes={"rows": 333},
         outputs={"column": "i4[16, rows]"},
+    ),
+    Task(
+        HERE / "closest_centroid.cu",
+        inputs=lambda rng, rows, lists, quads: {
+            "vec": uniform(rng, rows, quads, 4),
+            "centroid": uniform(rng, lists, quads, 4),
+            "half_norm": uniform(rng, lists, low=0, high=2),
+            "rows": rows,
+            "lists": lists,
+            "quads": quads,
+        },
+        sizes={"rows": 65536, "lists": 256, "quads": 24},
+        verify_sizes={"rows": 270, "lists": 13, "quads": 7},
+        outputs={"list": "i4[rows]"},
+    ),
+    Task(
+        HERE / "code_matches.cu",
+        inputs=lambda rng, rows, words: {
+            "codes": rng.integers(0, 1 << 32, (rows, words), np.uint32),
+            "asked": rng.integers(0, 1 << 32, words, np.uint32),
+            "rows": rows,
+            "words": words,
+        },
+        sizes={"rows": 1 << 18, "words": 16},
+        verify_sizes={"rows": 270, "words": 5},
+        outputs={"agree": "u2[rows]"},
+    ),
+    Task(
+        HERE / "common_prefix.cu",
+        inputs=sorted_texts,
+        sizes={"rows": 1 << 18, "width": 64},
+        verify_sizes={"rows": 150, "width": 20},
+        outputs={"prefix": "i4[rows]"},
     ),
 ]

@@ -208,4 +208,18 @@ tasks = [
         verify_sizes={"options": 5},
         outputs={"price": "f4[options]"},
     ),
+    Task(
+        HERE / "expected_shortfall.cu",
+        inputs=lambda rng, books, factors, scenarios: {
+            "exposure": rng.standard_normal((books, factors)),
+            "shock": rng.standard_normal((factors, scenarios)),
+            "limit": rng.random(books) * 9,
+            "books": books,
+            "factors": factors,
+            "scenarios": scenarios,
+        },
+        sizes={"books": 8192, "factors": 64, "scenarios": 1000},
+        verify_sizes={"books": 70, "factors": 13, "scenarios": 45},
+        outputs={"shortfall": "f8[books]"},
+    ),
 ]

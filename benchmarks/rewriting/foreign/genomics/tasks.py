@@ -25,6 +25,21 @@ def genes(rng: Generator, genes: int, length: int) -> Values:
     }
 
 
+def packed(rng: Generator, *shape: int) -> np.ndarray:
+    """Bases of two bits, of which most are those that a read and a place share."""
+    return rng.integers(0, 1 << 32, shape, np.uint32) & 0x11040411
+
+
+def seeds(rng: Generator, seeds: int, length: int) -> Values:
+    return {
+        "reference": packed(rng, seeds),
+        "reads": packed(rng, seeds, (length + 15) // 16),
+        "at": rng.integers(0, 16 * seeds - length, seeds, np.int32),
+        "seeds": seeds,
+        "length": length,
+    }
+
+
 tasks = [
     Task(
         HERE / "gc_content.cu",
@@ -106,5 +121,59 @@ tasks = [
         sizes={"pairs": 8192},
         verify_sizes={"pairs": 7},
         outputs={"last": "i4[pairs, 64]"},
+    ),
+    Task(
+        HERE / "polygenic.cu",
+        inputs=lambda rng, people, variants, traits: {
+            "dosage": rng.integers(0, 3, (people, variants), np.int8),
+            "effect": uniform(rng, variants, traits, low=-0.05, high=0.05),
+            "base": uniform(rng, traits),
+            "people": people,
+            "variants": variants,
+            "traits": traits,
+        },
+        sizes={"people": 8192, "variants": 2000, "traits": 24},
+        verify_sizes={"people": 150, "variants": 41, "traits": 5},
+        outputs={"risk": "f4[people, traits]"},
+    ),
+    Task(
+        HERE / "read_distance.cu",
+        inputs=lambda rng, pairs, bases: {
+            **{name: packed(rng, pairs, (bases + 15) // 16) for name in "ab"},
+            "pairs": pairs,
+            "bases": bases,
+        },
+        sizes={"pairs": 1 << 18, "bases": 150},
+        verify_sizes={"pairs": 150, "bases": 75},
+        outputs={"distance": "i4[pairs]"},
+    ),
+    Task(
+        HERE / "guide_sites.cu",
+        inputs=lambda rng, places: {
+            "genome": rng.integers(0, 1 << 64, places // 32 + 2, np.uint64),
+            "guide": 0x9B1E47C3D2,
+            "places": places,
+        },
+        sizes={"places": 1 << 22},
+        verify_sizes={"places": 1501},
+        outputs={"mismatches": "u1[places]"},
+    ),
+    Task(
+        HERE / "shared_alleles.cu",
+        inputs=lambda rng, people, quads: {
+            "geno": rng.integers(0, 256, (people, quads), np.uint8),
+            "people": people,
+            "bytes": quads,
+        },
+        sizes={"people": 512, "quads": 512},
+        verify_sizes={"people": 37, "quads": 21},
+        outputs={"same": "f4[people, people]"},
+    ),
+    Task(
+        HERE / "seed_extend.cu",
+        inputs=seeds,
+        sizes={"seeds": 1 << 18, "length": 150},
+        verify_sizes={"seeds": 150, "length": 75},
+        outputs={"extent": "i4[seeds]"},
     ),
 ]

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 from numpy.random import Generator
 
 from optiml_magic import Task
@@ -197,5 +198,19 @@ tasks = [
         sizes={"questions": 512, "pages": 2048, "width": 256},
         verify_sizes={"questions": 19, "pages": 37, "width": 21},
         outputs={"alike": "f4[questions, pages]"},
+    ),
+    Task(
+        HERE / "retrieve.cu",
+        inputs=lambda rng, questions, passages, width: {
+            "question": rng.integers(-127, 128, (questions, width), np.int8),
+            "passage": rng.integers(-127, 128, (passages, width), np.int8),
+            "scale": uniform(rng, passages, low=0.001, high=0.002),
+            "questions": questions,
+            "passages": passages,
+            "width": width,
+        },
+        sizes={"questions": 8192, "passages": 512, "width": 128},
+        verify_sizes={"questions": 150, "passages": 13, "width": 21},
+        outputs={"found": "i4[questions]", "score": "f4[questions]"},
     ),
 ]

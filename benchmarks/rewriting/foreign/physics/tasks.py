@@ -112,4 +112,22 @@ tasks = [
         verify_sizes={"half": 6},
         inout=("spin",),
     ),
+    Task(
+        HERE / "coarse_grain.cu",
+        inputs=lambda rng, n, b: {"rho": rng.random((n, n)), "n": n, "b": b},
+        sizes={"n": 1024, "b": 7},
+        verify_sizes={"n": 37, "b": 3},
+        outputs={"coarse": "f8[n, n]"},
+    ),
+    Task(
+        HERE / "replica_overlap.cu",
+        inputs=lambda rng, replicas, sites: {
+            "spins": rng.integers(0, 1 << 64, (replicas, sites // 64), np.uint64),
+            "replicas": replicas,
+            "sites": sites,
+        },
+        sizes={"replicas": 512, "sites": 4096},
+        verify_sizes={"replicas": 37, "sites": 192},
+        outputs={"q": "f4[replicas, replicas]"},
+    ),
 ]

@@ -23,6 +23,11 @@ def walks(rng: Generator, sensors: int, length: int) -> Values:
     return {"reading": reading, "band": 1.5, "sensors": sensors, "length": length}
 
 
+def obstacles(rng: Generator, rows: int, width: int) -> np.ndarray:
+    """A bit a cell; one in sixty-four is taken."""
+    return np.packbits(rng.random((rows, width)) < 1 / 64, axis=1, bitorder="little").view("u4")
+
+
 tasks = [
     Task(
         HERE / "nearest_points.cu",
@@ -127,5 +132,45 @@ tasks = [
         sizes={"vertices": 4096, "bones": 48, "frames": 512},
         verify_sizes={"vertices": 5, "bones": 12, "frames": 64},
         outputs={"height": "f4[vertices, frames]"},
+    ),
+    Task(
+        HERE / "crowded.cu",
+        inputs=lambda rng, rows, cols, reach: {
+            "occupied": rng.integers(0, 256, (rows, cols), np.uint8),
+            "rows": rows,
+            "cols": cols,
+            "reach": reach,
+        },
+        sizes={"rows": 2000, "cols": 2000, "reach": 7},
+        verify_sizes={"rows": 37, "cols": 45, "reach": 3},
+        outputs={"share": "f4[rows, cols]"},
+    ),
+    Task(
+        HERE / "policy.cu",
+        inputs=lambda rng, robots, sensed, hidden: {
+            "state": uniform(rng, robots, sensed),
+            "w1": uniform(rng, hidden, sensed),
+            "b1": uniform(rng, hidden),
+            "w2": uniform(rng, 4, hidden, low=-0.1, high=0.1),
+            "robots": robots,
+            "sensed": sensed,
+            "hidden": hidden,
+        },
+        sizes={"robots": 32768, "sensed": 48, "hidden": 128},
+        verify_sizes={"robots": 150, "sensed": 13, "hidden": 21},
+        outputs={"action": "f4[robots, 4]"},
+    ),
+    Task(
+        HERE / "free_ahead.cu",
+        inputs=lambda rng, robots, rows, width: {
+            "map": obstacles(rng, rows, width),
+            "row": rng.integers(0, rows, robots, np.int32),
+            "col": rng.integers(0, width, robots, np.int32),
+            "robots": robots,
+            "width": width,
+        },
+        sizes={"robots": 65536, "rows": 4096, "width": 4096},
+        verify_sizes={"robots": 150, "rows": 9, "width": 320},
+        outputs={"ahead": "i4[robots]"},
     ),
 ]

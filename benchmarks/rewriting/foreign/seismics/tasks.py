@@ -101,4 +101,32 @@ tasks = [
         verify_sizes={"stations": 13, "samples": 300},
         outputs={"events": "i4[stations]", "longest": "i4[stations]"},
     ),
+    Task(
+        HERE / "smooth_velocity.cu",
+        inputs=lambda rng, nx, nz, rx, rz: {
+            "v": uniform(rng, nx, nz, low=1500, high=5500),
+            "sx": rx / 2,
+            "sz": rz / 2,
+            "rx": rx,
+            "rz": rz,
+            "nx": nx,
+            "nz": nz,
+        },
+        sizes={"nx": 1200, "nz": 800, "rx": 12, "rz": 6},
+        verify_sizes={"nx": 37, "nz": 50, "rx": 4, "rz": 3},
+        outputs={"smooth": "f4[nx, nz]"},
+    ),
+    Task(
+        HERE / "detect_templates.cu",
+        inputs=lambda rng, places, length, templates: {
+            "trace": uniform(rng, places + length),
+            "templ": uniform(rng, templates, length),
+            "places": places,
+            "length": length,
+            "templates": templates,
+        },
+        sizes={"places": 65536, "length": 256, "templates": 64},
+        verify_sizes={"places": 300, "length": 30, "templates": 5},
+        outputs={"best": "f4[places]", "which": "i4[places]"},
+    ),
 ]

@@ -167,4 +167,29 @@ tasks = [
         verify_sizes={"n": 203, "m": 31},
         outputs={"c": "f4[n + m - 1]"},
     ),
+    Task(
+        HERE / "spectral_angle.cu",
+        inputs=lambda rng, pixels, bands, materials: {
+            "cube": uniform(rng, bands, pixels, low=0),
+            "library": uniform(rng, materials, bands, low=0),
+            "pixels": pixels,
+            "bands": bands,
+            "materials": materials,
+        },
+        sizes={"pixels": 1 << 17, "bands": 120, "materials": 32},
+        verify_sizes={"pixels": 150, "bands": 21, "materials": 5},
+        outputs={"material": "i4[pixels]", "angle": "f4[pixels]"},
+    ),
+    Task(
+        HERE / "bit_errors.cu",
+        inputs=lambda rng, packets, bits: {
+            "sent": rng.integers(0, 1 << 32, (packets, (bits + 31) // 32), np.uint32),
+            "got": rng.integers(0, 1 << 32, (packets, (bits + 31) // 32), np.uint32),
+            "packets": packets,
+            "bits": bits,
+        },
+        sizes={"packets": 65536, "bits": 1000},
+        verify_sizes={"packets": 150, "bits": 203},
+        outputs={"errors": "i4[packets]"},
+    ),
 ]
