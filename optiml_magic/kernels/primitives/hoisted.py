@@ -89,25 +89,25 @@ def _tested(kernel: Kernel, body: Statement) -> _Tested | None:
             case Declare(variables=variables) if all(map(_is_plain, variables)):
                 lets.append(statement)
             case If(before=None, other=None, constant=False, test=test, then=then) if not rest:
-                return _Tested(tuple(lets), tuple(_conjuncts(kernel, test)), then)
+                return _Tested(tuple(lets), tuple(conjuncts(kernel, test)), then)
             case If(before=None, other=None, constant=False, test=test, then=then):
                 if not only_leaves(then, "continue"):
                     return None
-                tests = _conjuncts(kernel, Unary(None, "!", test))
+                tests = conjuncts(kernel, Unary(None, "!", test))
                 return _Tested(tuple(lets), tuple(tests), Block(None, rest[0].line, rest))
             case _:
                 return None
     return None
 
 
-def _conjuncts(kernel: Kernel, test: Expr) -> list[Expr]:
+def conjuncts(kernel: Kernel, test: Expr) -> list[Expr]:
     """The parts of a test that all hold where it does."""
     match test:
         case Binary(op="&&", left=left, right=right):
-            return [*_conjuncts(kernel, left), *_conjuncts(kernel, right)]
+            return [*conjuncts(kernel, left), *conjuncts(kernel, right)]
         case Unary(op="!", operand=Binary(op="||", left=left, right=right)):
             sides = (Unary(None, "!", side) for side in (left, right))
-            return [part for side in sides for part in _conjuncts(kernel, side)]
+            return [part for side in sides for part in conjuncts(kernel, side)]
         case Unary(op="!", operand=operand):
             return [denied(kernel, operand)]
     return [test]

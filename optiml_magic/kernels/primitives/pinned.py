@@ -43,7 +43,7 @@ class Pin:
 def pins(kernel: Kernel) -> list[Pin]:
     """What loops declare so, in the order of the text."""
     effects, found = Effects(kernel), list[Pin]()
-    scalars = _Scalars(effects.moved)
+    scalars = Scalars(effects.moved)
     for loop in loops_in(kernel.function.body):
         for variable in _own(effects, loop):
             assert variable.value is not None
@@ -72,12 +72,13 @@ def _own(effects: Effects, loop: Loop) -> Iterator[Variable]:
 
 
 def asked_of(
-    old: Kernel, made: Kernel, name: str, extents: Sequence[Polynomial]
+    old: Kernel, made: Kernel, name: str, extents: Sequence[Polynomial], *, free: bool = False
 ) -> tuple[RequireDirective, ...]:
     """What makes certain that a launch of all rows, the first of ``extents``, loads what is there.
 
     The kernel named so loads for each row that there is; the ``old`` one did for those that its
     threads came to. Raises NotLegal where that is not certain, or not so at the measured sizes.
+    Where threads may have come to no row, a ``free`` launch asks for nothing else than rows.
     """
     launch = next(d for d in made.program.launches if bare(d.kernel or "") == name)
     first = Kernel(made.program, launch, defines=made.defines)
@@ -90,22 +91,32 @@ def asked_of(
         if access.space != "global" or access.mode != "load":
             continue
         if access.index is not None and not {*own} & symbols.inside(access.index):
+            if free:
+                raise NotLegal(f"whether `{access.array}` is asked for is not certain", access.line)
             continue
         apart = access.index.coefficient(own[0]) if access.index is not None else None
         if access.index is None or apart is None or not _in_row(access, row, apart, symbols):
             raise NotLegal(f"whether `{access.array}` has all rows is not certain", access.line)
-        known = old.facts.arrays.get(access.array) if old.facts is not None else None
-        buffer, whole = passed(old, access.array), speller.form(extents[0] * apart)
-        plain = (
-            known is not None
-            and known.role != "scratch"
-            and (known.nbytes == math.prod(known.shape) * (access.element.size or 0))
-        )
-        condition = parse_expression(f"size({buffer}) >= {whole}")
-        if not plain or buffer is None or not measured(old, condition):
+        found = room(old, access, speller.form(extents[0] * apart))
+        if found is None:
             raise NotLegal(f"`{access.array}` does not have all rows", access.line)
-        asked[RequireDirective(condition)] = None
+        asked[found] = None
     return tuple(asked)
+
+
+def room(kernel: Kernel, access: Access, count: str) -> RequireDirective | None:
+    """What says that an array has so many elements, where those that are measured do."""
+    known = kernel.facts.arrays.get(access.array) if kernel.facts is not None else None
+    plain = (
+        known is not None
+        and known.role != "scratch"
+        and known.nbytes == math.prod(known.shape) * (access.element.size or 0)
+    )
+    buffer = passed(kernel, access.array)
+    condition = parse_expression(f"size({buffer}) >= {count}")
+    if not plain or buffer is None or not measured(kernel, condition):
+        return None
+    return RequireDirective(condition)
 
 
 def _in_row(access: Access, row: Polynomial, apart: Polynomial, symbols: Symbols) -> bool:
@@ -116,7 +127,7 @@ def _in_row(access: Access, row: Polynomial, apart: Polynomial, symbols: Symbols
     return within and not row.symbols & symbols.inside(rest)
 
 
-class _Scalars:
+class Scalars:
     """Forms of what a kernel is given, but for the ``moved``."""
 
     def __init__(self, moved: frozenset[str]) -> None:
@@ -151,6 +162,17 @@ class _Scalars:
                     if bare(name) == "min" and size.value is None:
                         return low, size + _ONE
         return False, None
+
+    def below(self, test: Expr, variable: Variable) -> Polynomial | None:
+        """A size that a number is below where a test of it holds; None where that says of none."""
+        op, own, bound = self._compared(test, variable)
+        if not own or bound is None or op not in ("<", "<="):
+            return None
+        size = self.form(bound)
+        if size is not None:
+            return size if op == "<" else size + _ONE
+        _, count = self.ends(bound)
+        return count - _ONE if op == "<" and count is not None else count
 
     def within(self, variable: Variable, guard: If) -> Polynomial | None:
         """The size below which a number is where a branch is taken, and not negative; else None."""

@@ -28,6 +28,7 @@ BOTH = "int p = i - r; if (p < 0) p = 0; if (p >= n) p = n - 1;"
         (BOTH.replace("p >= n)", "p > n - 1)"), "min(max(i - r, 0), n - 1)"),
         (BOTH.replace("p < 0)", "p <= -1)").replace("p = 0;", "{ p = 0; }"), "max(i - r, 0)"),
         (BOTH.replace("p < 0", "0 > p").replace("p >= n", "n <= p"), "max(i - r, 0)"),
+        ("int p = i - r; p = p < 0 ? 0 : p; p = p >= n ? n - 1 : p;", "min(max(i - r, 0), n - 1);"),
         (BOTH.replace("i - r", "i * 0.75f - r"), "(int)(i * 0.75f - r)"),
         ("int q = i + r, p = i - r; int s = q; " + BOTH.partition(";")[2], "q = i + r, p = min(max(i - r"),
         ("int p = i - r, dummy; " + BOTH.partition(";")[2], "int p = min(max(i - r, 0), n - 1), dummy;"),
@@ -55,3 +56,42 @@ def test_a_place_is_brought_back_where_it_is_declared(body: str, left: str) -> N
 )
 def test_what_does_anything_else_stays(body: str) -> None:
     assert "no test" in refused(clamped(kernel_of(PLACE.replace("BODY", body))))
+
+
+CHOICE = """\
+for (int t = 0; t < 2; ++t) {
+    int q = i + t - r;
+    q = q < 0 ? 0 : q >= n ? n - 1 : q;
+    sum += a[q];
+}"""
+ROUNDS = PLACE.replace("BODY", "float sum = 0.0f; BODY").replace("a[p]", "sum")
+
+
+@pytest.mark.parametrize(
+    ("body", "left"),
+    [
+        (CHOICE, "int q = min(max(i + t - r, 0), n - 1);"),
+        (CHOICE.replace("q >= n ?", "q > n - 1 ?").replace("q < 0", "0 > q"), "min(max(i + t - r, 0)"),
+        (CHOICE.replace("q < 0 ? 0 : q >= n ? n - 1", "q >= n ? n - 1 : q < 0 ? 0"),
+         "int q = max(min(i + t - r, n - 1), 0);"),
+    ],
+)  # fmt: skip
+def test_a_choice_brings_a_place_back_where_its_bounds_are_in_order(body: str, left: str) -> None:
+    text = ROUNDS.replace("BODY", body)
+    made = written(clamped(kernel_of(text)))
+    assert left in made, made
+    assert unchanged(text, made, ARRAYS, {"n": 70, "r": 3}, {"n": 5, "r": -2}) == "same"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        CHOICE.replace("n ? n - 1", "r ? r - 1"),  # which may be below 0
+        CHOICE.replace("q < 0 ? 0", "q < 0 ? 1"),
+        CHOICE.replace("? n - 1 : q", "? n - 1 : q + 1"),
+        CHOICE.replace("q < 0 ? 0", "q < t ? t"),
+        CHOICE.replace("q < 0 ?", "q > 0 ?"),
+    ],
+)
+def test_another_choice_stays(body: str) -> None:
+    assert "no test" in refused(clamped(kernel_of(ROUNDS.replace("BODY", body))))
