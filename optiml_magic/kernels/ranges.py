@@ -59,7 +59,7 @@ class Ranges:
                     self.facts.append(side - _ONE)
 
     def nonnegative(self, form: Polynomial) -> bool:
-        for depth in (1, _DEEPEST):  # most often one fact is enough, and seldom the first
+        for depth in (1, 2, _DEEPEST):  # most often one fact is enough, and seldom the first
             self._left = _MOST_STEPS
             if self._prove(form, depth):
                 return True

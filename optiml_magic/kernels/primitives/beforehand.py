@@ -122,6 +122,7 @@ class _Moving:
         plain, _, _ = (kernel.launch.kernel or kernel.function.name).partition("<")
         self.name = self._fresh(f"{plain.rpartition('::')[2]}_{work.results[0].name}")
         self.extents = [finder.extent(one) for one in work.kept]
+        self.free = False
         self.same = [work]
         own = self._canonical(work)
         for other in others:
@@ -161,6 +162,7 @@ class _Moving:
         """The text of the kernel that is launched before, and what it is given."""
         way = Way(self.old, self.finder, self.work, self.speller)
         body = way.text([kept.scratch for kept in self.results])
+        self.free = way.free
         function, raw = self.old.function, self.old.unit.syntax.text
         words = set(re.findall(r"[A-Za-z_]\w*", body))
         given = [p for p in function.parameters if p.name in words]
@@ -174,7 +176,9 @@ class _Moving:
 
     def kernel(self) -> Kernel:
         made = self._kernel(())
-        asked = asked_of(self.old, made, self.name, self.extents) if self.finder.pinned else ()
+        if not self.finder.pinned:
+            return made
+        asked = asked_of(self.old, made, self.name, self.extents, free=self.free)
         return self._kernel(asked) if asked else made
 
     def _kernel(self, asked: Sequence[RequireDirective]) -> Kernel:

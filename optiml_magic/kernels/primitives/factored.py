@@ -24,13 +24,14 @@ from optiml_magic.kernels.expressions import (
     Literal,
     Name,
     Step,
-    Unary,
     every,
 )
 from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in, names, parted
+from optiml_magic.kernels.primitives.exponentials import EXPONENTIALS, Exponentials
+from optiml_magic.kernels.primitives.loaded_always import in_all_rounds
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import (
@@ -43,9 +44,11 @@ from optiml_magic.kernels.tree import (
     Variable,
     walk,
 )
+from optiml_magic.kernels.types import CType, named
+from optiml_magic.source.directives import RequireDirective
 
 _INT = 4
-_POWERS = frozenset({"expf", "exp", "__expf", "exp2f", "exp2"})
+_ONE = Literal(None, "1", 1)
 
 
 @dataclass(frozen=True)
@@ -59,15 +62,19 @@ class _Sum:
 
 
 @primitive
-def factored(kernel: Kernel) -> Kernel:
-    """The first loop in a loop whose terms have something in common, as sums by themselves."""
+def factored(kernel: Kernel, *, plain: bool = False) -> Kernel:
+    """The first loop in a loop whose terms have something in common, as sums by themselves.
+
+    Who asks for ``plain`` sums takes those as well whose terms have nothing in common, and sums of
+    whole numbers, which are the same in any order.
+    """
     why = NotLegal("no sum in two loops has a factor that its inner loop leaves alone")
     effects, axes = Effects(kernel), kernel.axes()
     for outer in loops_in(kernel.function.body):
         for inner in loops_in(outer.body):
             if outer in axes and inner in axes and loops_in(outer.body) == [inner]:
                 try:
-                    return _Nest(kernel, effects, axes[outer], axes[inner]).made()
+                    return _Nest(kernel, effects, axes[outer], axes[inner], plain=plain).made()
                 except NotLegal as reason:
                     why = reason if reason.line else why
     raise why
@@ -76,7 +83,10 @@ def factored(kernel: Kernel) -> Kernel:
 class _Nest:
     """A loop within a loop that does nothing but add up. Raises NotLegal where it does more."""
 
-    def __init__(self, kernel: Kernel, effects: Effects, outer: Axis, inner: Axis) -> None:
+    def __init__(
+        self, kernel: Kernel, effects: Effects, outer: Axis, inner: Axis, *, plain: bool
+    ) -> None:
+        self.plain = plain
         self.kernel, self.effects, self.outer, self.inner = kernel, effects, outer, inner
         self.line = inner.line
         self.touching = {access.own for access in kernel.reading.accesses}
@@ -86,14 +96,16 @@ class _Nest:
         self.added = list[Evaluate]()
         self.tests = list[Expr]()
         self.taken = list[str]()
+        self.asked: dict[RequireDirective, None] = {}  # what else has to be so
         self.swaps: dict[Node, Node] = {}
         self._read(inner.node.body)
         assert inner.variable is not None
         self.moving = {inner.variable, *self.lets}
+        self.exponentials = Exponentials(kernel, effects, self.lets, self.moving, self.touching)
         # In the order of the text: what a local is made of comes before it.
         self.lifted = [v for v in self.lets if self._is_lifted(v)]
         self.sums = tuple(map(self._sum, self.added))
-        if not any(one.outer for one in self.sums):
+        if not self.sums or not (plain or any(one.outer for one in self.sums)):
             raise NotLegal("its terms have no factor that its rounds leave alone", self.line)
         places = [one.place for one in self.sums]
         if effects.changed(inner.node.body).keys() - {*places}:
@@ -119,6 +131,8 @@ class _Nest:
                 case Evaluate(expression=Assign(op="+=", target=Name(variable=Variable()))):
                     self._check_reads(statement.expression.value)  # type: ignore[attr-defined]
                     self.added.append(statement)
+                case Evaluate(expression=Step(op="++", target=Name(variable=Variable()))):
+                    self.added.append(statement)
                 case _:
                     raise NotLegal("its rounds do more than to add up", statement.line)
 
@@ -142,123 +156,99 @@ class _Nest:
         return False
 
     def _sum(self, statement: Evaluate) -> _Sum:
-        assign = statement.expression
-        assert isinstance(assign, Assign)
-        assert isinstance(assign.target, Name)
-        place = assign.target.variable
-        kind = self.kernel.reading.types.get(assign.target)
-        plain = kind is not None and kind.floating and kind.lanes == 1 and not kind.depth
-        if place is None or not plain or place.array or place.storage != "local":
+        added = statement.expression
+        assert isinstance(added, Assign | Step)
+        assert isinstance(added.target, Name)
+        place, value = added.target.variable, added.value if isinstance(added, Assign) else _ONE
+        assert place is not None
+        kind = named(place.type.base, self.kernel.unit.aliases)
+        plain = kind.lanes == 1 and not (place.type.depth or place.type.reference)
+        if not plain or place.array or place.storage != "local":
+            raise NotLegal("what it adds up is not a plain local", statement.line)
+        if kind.integral:
+            return self._whole_sum(statement, place, value, kind)
+        if not kind.floating:
             raise NotLegal("what it adds up is not a float", statement.line)
-        factors = [*self._factors(assign.value)]
+        factors = [*self._factors(value, place.type.base)]
         outer = tuple(f for f in factors if self._is_outer(f))
         inner = tuple(f for f in factors if f not in outer)
         return _Sum(statement, place, outer, inner)
 
+    def _whole_sum(self, statement: Evaluate, place: Variable, value: Expr, kind: CType) -> _Sum:
+        """Of whole numbers, which may be added up in any order as they are."""
+        of = self.kernel.reading.types.get(value)
+        same = value is _ONE or (of is not None and of.integral and not of.depth)
+        if not self.plain or kind.size != _INT or not same:
+            raise NotLegal("what it adds up is not a float", statement.line)
+        factors = [value] if value is _ONE else [*self._whole_factors(value)]
+        outer = tuple(f for f in factors if self._is_outer(f))
+        return _Sum(statement, place, outer, tuple(f for f in factors if f not in outer))
+
+    def _whole_factors(self, value: Expr) -> Iterator[Expr]:
+        """What a whole number is a product of, which is the same in any order, as it wraps."""
+        match value:
+            case Binary(op="*", left=left, right=right) if self._is_whole(value):
+                yield from self._whole_factors(left)
+                yield from self._whole_factors(right)
+            case Name(variable=Variable() as variable) if self.exponentials.means(variable, value):
+                yield from self._whole_factors(self.exponentials.value(variable))
+            case _:
+                yield value
+
     def _is_outer(self, factor: Expr) -> bool:
         if self.moving & names([factor]):
             return False
-        loads = any(part in self.touching for part in every(factor))
-        return not loads or (not self.tests and self._as_often())
+        loads = [part for part in every(factor) if part in self.touching]
+        if not loads or (not self.tests and self._as_often()):
+            return True
+        asked = in_all_rounds(self.kernel, self.outer, loads) if self.plain else None
+        self.asked |= dict.fromkeys(asked or ())
+        return asked is not None
 
     def _as_often(self) -> bool:
         """Whether the inner loop has rounds wherever the outer one has one."""
         ends = [(axis.start, axis.step, axis.stop) for axis in (self.outer, self.inner)]
         return bool(self.inner.trips) or (ends[0] == ends[1] and None not in ends[0])
 
-    def _factors(self, value: Expr) -> Iterator[Expr]:
+    def _factors(self, value: Expr, base: str) -> Iterator[Expr]:
+        """What a number of the type ``base`` is a product of."""
         kind = self.kernel.reading.types.get(value)
         match value:
             case Binary(op="*", left=left, right=right) if kind is not None and kind.floating:
-                yield from self._factors(left)
-                yield from self._factors(right)
+                yield from self._factors(left, base)
+                yield from self._factors(right, base)
             case Binary(op="/", left=left, right=right) if (
                 kind is not None and kind.floating and self._is_outer(right)
             ):
-                yield from self._factors(left)
+                yield from self._factors(left, base)
                 yield Binary(None, "/", Literal(None, "1.0f", 1.0), right)
-            case Name(variable=Variable() as variable) if self._means(variable, value):
-                yield from self._factors(self._value(variable))
-            case Call(function=function, arguments=(power,)) if bare(function) in _POWERS:
-                yield from self._powers(value, power)
+            case Binary(op="/", left=left, right=right) if kind is not None and kind.floating:
+                yield from self._divided(value, [*self._factors(left, base)])
+            case Binary(op="*", left=left, right=right) if self._is_whole(value, signed=True):
+                yield from (Cast(None, base, one) for one in (left, right))
+            case Name(variable=Variable() as variable) if self.exponentials.means(variable, value):
+                yield from self._factors(self.exponentials.value(variable), base)
+            case Call(function=function, arguments=(power,)) if bare(function) in EXPONENTIALS:
+                yield from self.exponentials.of(value, power)
             case _:
                 yield value
 
-    def _value(self, variable: Variable) -> Expr:
-        value = self.lets[variable].variables[0].value
-        assert value is not None
-        return value
-
-    def _means(self, variable: Variable, name: Expr) -> bool:
-        """Whether a local of a round stands for what it is declared with, in the same type."""
-        types = self.kernel.reading.types
-        return variable in self.lets and types.get(name) == types.get(self._value(variable))
-
-    # -- exponentials of places
-
-    def _powers(self, whole: Call, power: Expr) -> Iterator[Expr]:
-        terms = [*self._terms(power)]
-        outer = [term for term in terms if not self.moving & names([term])]
-        inner = [term for term in terms if term not in outer]
-        if not outer or not inner or not self._is_place(power):
+    def _divided(self, whole: Binary, above: Sequence[Expr]) -> Iterator[Expr]:
+        """A quotient by what moves, of which some factors do not."""
+        outer = [one for one in above if self._is_outer(one)]
+        inner = [one for one in above if one not in outer]
+        if not outer:
             yield whole
             return
-        for some in (outer, inner):
-            yield replace(whole, span=None, arguments=(reduce(_plus, some),))
+        yield from outer
+        rest = reduce(_times, inner) if inner else Literal(None, "1.0f", 1.0)
+        yield replace(whole, span=None, left=rest)
 
-    def _terms(self, value: Expr) -> Iterator[Expr]:
-        """What adds up to a number, each part by itself."""
+    def _is_whole(self, value: Expr, *, signed: bool = False) -> bool:
         kind = self.kernel.reading.types.get(value)
-        if kind is None or not (kind.floating or (kind.integral and kind.signed)):
-            yield value
-            return
-        match value:
-            case Binary(op="+", left=left, right=right):
-                yield from self._terms(left)
-                yield from self._terms(right)
-            case Binary(op="-", left=left, right=right):
-                yield from self._terms(left)
-                yield from (Unary(None, "-", term) for term in self._terms(right))
-            case Unary(op="-", operand=operand):
-                yield from (Unary(None, "-", term) for term in self._terms(operand))
-            case Binary(op="/", left=left, right=right) if kind.floating:
-                yield from (Binary(None, "/", term, right) for term in self._terms(left))
-            case Binary(op="*", left=left, right=right):
-                some = [*self._terms(left)]
-                if len(some) > 1:
-                    yield from (Binary(None, "*", term, right) for term in some)
-                else:
-                    yield from (Binary(None, "*", left, term) for term in self._terms(right))
-            case Cast(operand=operand) if kind.floating:
-                yield from (replace(value, span=None, operand=t) for t in self._terms(operand))
-            case Name(variable=Variable() as variable) if variable in self.lets:
-                terms = [*self._terms(self._value(variable))]
-                same = self._means(variable, value)
-                yield from terms if len(terms) > 1 and same else [value]
-            case _:
-                yield value
-
-    def _is_place(self, value: Expr) -> bool:
-        """Whether a number is made of indices, counters and scalars alone."""
-        todo, seen = [value], set[Variable]()
-        while todo:
-            expr = todo.pop()
-            if expr in self.touching:
-                return False
-            todo += expr.parts
-            variable = expr.variable if isinstance(expr, Name) else None
-            if variable is None or variable in seen or variable.storage == "parameter":
-                continue
-            seen.add(variable)
-            if variable in self.effects.lasting and variable.value is not None:
-                todo.append(variable.value)
-            elif variable not in self._counters:
-                return False
-        return True
-
-    @property
-    def _counters(self) -> set[Variable]:
-        return {a.variable for a in self.kernel.axes().values() if a.variable is not None}
+        if kind is None or not kind.integral or kind.depth or (signed and not kind.signed):
+            return False
+        return kind.size == _INT
 
     # -- the kernel
 
@@ -290,7 +280,9 @@ class _Nest:
         whole = around[self.outer.node]
         assert isinstance(whole, tuple)
         around[self.outer.node] = (*above, *whole)
-        return self.kernel.rewritten(edited(self.kernel.function.body, around))
+        return self.kernel.rewritten(
+            edited(self.kernel.function.body, around), directives=self.asked
+        )
 
     def _fresh(self, name: str) -> str:
         self.taken.append(self.kernel.fresh(name, *self.taken))
@@ -300,7 +292,7 @@ class _Nest:
         """Locals for what keeps places within bounds, the same in all rounds of the inner loop."""
         known: dict[str, str] = {}
         asked = [factor for one in sums for factor in one.inner]
-        asked += [self._value(variable) for variable in self._needed(sums)]
+        asked += [self.exponentials.value(variable) for variable in self._needed(sums)]
         for node in (part for top in asked for part in every(top)):
             if self._keeps_within(node):
                 words = self._shown([node])
@@ -335,7 +327,7 @@ class _Nest:
         node, own = self.inner.node, self._needed([one])
         asked = [*one.inner, *self.tests, *node.expressions]
         asked += node.before.expressions if node.before is not None else ()
-        asked += [self._value(variable) for variable in own]
+        asked += [self.exponentials.value(variable) for variable in own]
         declared = {v for s in walk(self.outer.node) if isinstance(s, Declare) for v in s.variables}
         moving = declared | {*self.effects.changed(self.outer.node)}
         alike = not (moving - own - {self.inner.variable}) & names(asked)
@@ -346,7 +338,7 @@ class _Nest:
         asked = {*names([*(f for one in sums for f in one.inner), *self.tests])}
         for variable in reversed(self.lets):
             if variable in asked:
-                asked |= names([self._value(variable)])
+                asked |= names([self.exponentials.value(variable)])
         return {v for v in self.lets if v in asked and v not in self.lifted}
 
     def _loop(self, added: Mapping[Statement, Statement]) -> Loop:
@@ -375,10 +367,6 @@ class _Nest:
             return ""
         whole = reduce(_times, factors)
         return self.kernel.show(Evaluate(None, 0, whole), self.swaps).strip().removesuffix(";")
-
-
-def _plus(left: Expr, right: Expr) -> Expr:
-    return Binary(None, "+", left, right)
 
 
 def _times(left: Expr, right: Expr) -> Expr:

@@ -44,6 +44,7 @@ class Way:
         self.called: list[str] = []  # the indices of what the work depends on, in the kernel
         self.own: list[str] = []  # the same in the launch before
         self.opening: list[str] = []
+        self.free = False  # whether it does the work of rows that no thread may come to
         self.bounds: list[str] = []  # where there is no such item, as tests
         self.holding: set[Variable] = set()
         for place, one in zip("xyz", reversed(work.kept), strict=False):
@@ -187,16 +188,23 @@ class Way:
             case Loop() if child in self.dropped and self.finder.axes[child].trips:
                 pass  # it certainly has a round, and they are all alike
             case Loop(test=test) if test is not None:
+                if {*self.finder.of(test)} - {child} & self.dropped:
+                    if not self._is_free(child):
+                        raise NotLegal("how many rounds there are is not alike", child.line)
+                    self.free = True
+                    return
                 if child in self.dropped:
                     (variable,) = child.before.variables  # type: ignore[union-attr]
                     self.names.append(variable.name)
                     words = child.before.words  # type: ignore[union-attr]
                     yield lines(f"{words} {variable.name} = 0;")
                 self._check_loads(test)
-                if {*self.finder.of(test)} - {child} & self.dropped:
-                    raise NotLegal("how many rounds there are is not alike", child.line)
                 if not self._is_bound(child):
                     yield from self._left(denied(self.old, test))
+
+    def _is_free(self, loop: Loop) -> bool:
+        """Whether a work is that of a row, whichever round of a loop comes to it."""
+        return loop in self.dropped and any(isinstance(one, Variable) for one in self.work.kept)
 
     def _is_bound(self, loop: Loop) -> bool:
         """Whether the test of a loop says no more than the bound of its items, in other words."""

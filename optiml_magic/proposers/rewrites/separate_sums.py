@@ -13,8 +13,10 @@ from optiml_magic.kernels.primitives.clamped import clamped
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
+from optiml_magic.kernels.primitives.enclosed import enclosed
 from optiml_magic.kernels.primitives.factored import factored
 from optiml_magic.kernels.primitives.hoisted import hoisted
+from optiml_magic.kernels.primitives.named_rows import named_rows
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.pinned import pins
 from optiml_magic.kernels.primitives.plain import PLAIN
@@ -47,7 +49,18 @@ class SeparateSums(KernelRule):
     """A Gaussian blur with two loops a pixel; an image enlarged by weights of rows and columns."""
 
     name = "separate_sums"
-    before = (*PLAIN, planar, in_full, direct, opened, unravelled, clamped, hoisted)
+    before = (
+        *PLAIN,
+        planar,
+        in_full,
+        direct,
+        opened,
+        unravelled,
+        clamped,
+        enclosed,
+        hoisted,
+        named_rows,
+    )
     teaches = (
         "Each output summed up a window of rows by columns, with weights that are a product of one "
         "for the row and one for the column. The weight of a row may multiply the sum along it "
@@ -80,7 +93,7 @@ class SeparateSums(KernelRule):
 
 def _ready(kernel: Kernel) -> Kernel | Refused:
     """With sums of rows by themselves, in loops that count from 0."""
-    made = factored(kernel)
+    made = factored(kernel, plain=True)
     if isinstance(made, Refused):
         return made
     for at in range(len(loops_in(made.function.body))):

@@ -136,4 +136,60 @@ def transform(rng: Random) -> Made:
     return Made("transform", text, arrays, one, other, exact=False)
 
 
-FAMILY = (resampled, resampled, separable, transform)
+def bordered(rng: Random) -> Made:
+    """A window that ends where the plane does, by tests, by what is skipped, or by its loops."""
+    whole = rng.choice([0, 0, 1])  # sums of whole numbers
+    loops, places, skipped = [], {}, []
+    for axis, at, size in (("y", "j", "h"), ("x", "i", "w")):
+        reach = rng.choice(["s", "s", "2"])
+        around = f"int {at} = -{reach}; {at} <= {reach}; {at}++"
+        place = f"{axis} + {at}"
+        test, unless = f"{place} >= 0 && {place} < {size}", f"{place} < 0 || {place} >= {size}"
+        chosen = rng.choice(["test", "skip", "choice", "head"])
+        if chosen == "head":
+            end = rng.choice([f"{at} < min({axis} + {reach}, {size})",
+                              f"{at} <= min({size} - 1, {axis} + {reach})"])  # fmt: skip
+            around, place, test = f"int {at} = max({axis} - {reach}, 0); {end}; ++{at}", at, ""
+        elif chosen == "choice":
+            clamp = f"p{at} = p{at} < 0 ? 0 : p{at} >= {size} ? {size} - 1 : p{at};"
+            skipped.append(f"int p{at} = {place};\n{clamp}")
+            place, test = f"p{at}", ""
+        elif chosen == "skip":
+            skipped.append(f"if ({unless}) continue;")
+            test = ""
+        loops.append((around, test))
+        places[axis] = place
+    element = f"a[{flat(rng, places['y'], 'w', places['x'])}]"
+    weight = rng.choice(["", "(2 - j) * (3 + i) * ", "(s + 1 - abs(j)) * "])
+    if not whole:
+        weight = rng.choice([weight, "(1.5f + j) * (i - 0.5f) * ", "f[(j + 64) % 7] * ",
+                             "f[abs(i - x) % 7] * f[abs(j - y) % 7] * "])  # fmt: skip
+    term = f"sum += {weight}{element};\n"
+    if not weight and not whole:
+        term = rng.choice([term, f"sum += (j + 0.5f) * i / (1.5f + {element} * {element});\n"])
+    term += rng.choice(["", "n++;\n", f"n += {element} > 1;\n"])
+    test = " && ".join(one for _, one in loops if one)
+    skips = "\n".join(skipped) + "\n" if skipped else ""
+    inner = f"{skips}if ({test}) {{\n{term}}}" if test else f"{skips}{term}"
+    (rows, _), (columns, _) = loops
+    kind = "int" if whole else "float"
+    body = (
+        f"{kind} sum = 0;\nint n = 1;\nfor ({rows})\nfor ({columns}) {{\n{inner}\n}}\n"
+        "out[y * w + x] = (float)sum / n;"
+    )
+    parameters = "const int* a, const float* f, float* out, int w, int h, int s"
+    if not whole:
+        parameters = parameters.replace("int* a", "float* a")
+    text = program(rng, "bordered", parameters, axes(rng, ("x", "w"), ("y", "h")), body)
+    text = text.replace("unsigned int ", "int ").replace("unsigned ", "int ")
+    one, other = sizes_of(rng, ["w", "h"], _SIDES)
+    one["s"], other["s"] = rng.choice([2, 3, 4]), rng.choice([0, 1, 2])
+    arrays = {
+        "a": Array("i4" if whole else "f4", ("h", "w")),
+        "f": Array("f4", ("7",)),
+        "out": Array("f4", ("h", "w")),
+    }
+    return Made("bordered", text, arrays, one, other, exact=False)
+
+
+FAMILY = (resampled, resampled, separable, bordered, transform)

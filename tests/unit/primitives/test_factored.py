@@ -48,6 +48,10 @@ def of(body: str) -> str:
         ("sum += a[yy * w + xx] * bump(x - i) * bump(y - j);", "sum += bump(y - j) * sum_part;"),
         ("float v = a[yy * w + xx]; sum += v * v * j;", "sum += j * sum_part;"),
         ("sum += a[yy * w + xx] * i / (j + 0.5f);", "sum += 1.0f / (j + 0.5f) * sum_part;"),
+        ("sum += (j + 0.5f) * i / (a[yy * w + xx] + 3);", "sum_part += i / (a[yy * w + xx] + 3);"),
+        ("sum += (j + 0.5f) / (a[yy * w + xx] + 3);", "sum_part += 1.0f / (a[yy * w + xx] + 3);"),
+        ("sum += (r + 1 - abs(j)) * (r + 1 - abs(i)) * a[yy * w + xx];",
+         "sum += (float)(r + 1 - abs(j)) * sum_part;"),
         ("sum += b * j;", "sum += b * j * sum_part;"),
         ("if (i != x) sum += (y + 0.5f) * a[yy * w + xx];", "sum += (y + 0.5f) * sum_part;"),
         ("if (y + j >= 1 && x + i >= 1) sum += bump(j) * a[yy * w + xx];", "if (y + j >= 1)"),
@@ -95,3 +99,54 @@ def test_what_is_no_such_sum_stays(body: str, reason: str) -> None:
 def test_an_inner_loop_that_may_have_no_round_asks_for_nothing() -> None:
     text = of("sum += f[j + r] * a[yy * w + xx];").replace("i = -r; i <= r", "i = 0; i < r - 2")
     assert "no factor" in refused(factored(kernel_of(text)))
+
+
+WHOLE = """\
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 4)) block(16, 4)
+__device__ const int weight[3] = {1, 2, 1};
+__global__ void k(const unsigned char* a, int* out, int w, int h) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    int sum = 0, n = 0;
+    for (int j = -1; j <= 1; j++)
+        for (int i = -1; i <= 1; i++) {
+            int yy = min(max(y + j, 0), h - 1), xx = min(max(x + i, 0), w - 1);
+            BODY
+        }
+    out[y * w + x] = sum + n * 1000;
+}
+"""
+BYTES = {"a": Array("u1", ("h", "w")), "out": Array("i4", ("h", "w"))}
+
+
+@pytest.mark.parametrize(
+    ("body", "left"),
+    [
+        ("sum += weight[j + 1] * weight[i + 1] * a[yy * w + xx];", "sum += weight[j + 1] * sum_part;"),
+        ("sum += a[yy * w + xx];", "sum += sum_part;"),
+        ("if (a[yy * w + xx] > 100) { sum += a[yy * w + xx]; n++; }", "n_part += 1;"),
+        ("int g = weight[j + 1] * weight[i + 1]; sum += g * (a[yy * w + xx] > 9); n += g;",
+         "n += weight[j + 1] * n_part;"),
+    ],
+)  # fmt: skip
+def test_plain_sums_of_whole_numbers_are_taken_where_they_are_asked_for(
+    body: str, left: str
+) -> None:
+    text = WHOLE.replace("BODY", body)
+    assert "not a float" in refused(factored(kernel_of(text)))
+    made = written(factored(kernel_of(text), plain=True))
+    assert left in made, made
+    assert unchanged(text, made, BYTES, {"w": 33, "h": 9}, {"w": 5, "h": 6}) == "same"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("int sum = 0, n = 0;", "short sum = 0; int n = 0;"), "not a float"),
+        (("BODY", "sum += 0.5f * a[yy * w + xx];"), "not a float"),  # rounded in each round
+        (("BODY", "if (x > 3) return; n++;"), "not counted"),
+    ],
+)
+def test_what_whole_numbers_do_not_add_up_stays(change: tuple[str, str], reason: str) -> None:
+    text = WHOLE.replace(*change).replace("BODY", "sum += a[yy * w + xx];")
+    assert reason in refused(factored(kernel_of(text), plain=True))

@@ -41,6 +41,34 @@ LARGER = (
     .replace("x >= w || y >= h", "x >= w * r || y >= h * r").replace("y * w + x]", "y * w * r + x]")
     .replace("y + j", "(int)floorf((float)y / r) + j").replace("x + i", "(int)floorf((float)x / r) + i")
 )  # fmt: skip
+INDICES = """\
+#pragma optiml launch blur grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
+__global__ void blur(const float* a, const float* f, float* out, int w, int h, int r, float b) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    float sum = 0.0f, all = 0.0f;
+    for (int j = -r; j <= r; j++)
+        for (int i = -r; i <= r; i++)
+            if (y + j >= 0 && y + j < h && x + i >= 0 && x + i < w) {
+                sum += f[j + r] * f[i + r] * a[(y + j) * w + x + i];
+                all += f[j + r] * f[i + r];
+            }
+    out[y * w + x] = sum / (fabsf(all) + b);
+}
+"""
+ROUNDS = INDICES.replace(
+    "if (y + j >= 0 && y + j < h && x + i >= 0 && x + i < w) {",
+    "{\n if (y + j < 0 || y + j >= h) continue;\n if (x + i < 0 || x + i >= w) continue;",
+)
+BOUNDS = (
+    INDICES.replace("int j = -r; j <= r", "int j = max(y - r, 0); j < min(y + r, h)")
+    .replace("int i = -r; i <= r", "int i = max(x - r, 0); i <= min(x + r, w - 1)")
+    .replace("if (y + j >= 0 && y + j < h && x + i >= 0 && x + i < w) ", "")
+    .replace("f[j + r]", "(1.5f - j)")
+    .replace("f[i + r]", "(2.5f + i)")
+    .replace("(y + j) * w + x + i", "j * w + i")
+)
+BOX = INDICES.replace("f[j + r] * f[i + r] * ", "").replace("all += f[j + r] * f[i + r];", "all++;")
 PLANE = Array("f4", ("h", "w"))
 MADE = Made(
     "blur", BLUR, {"a": PLANE, "out": PLANE}, {"w": 37, "h": 23, "r": 3}, {"w": 5, "h": 40, "r": 1},
@@ -95,3 +123,42 @@ def test_sums_that_are_not_the_same_stay(text: str, reason: str) -> None:
     _, ideas, refused = asked(replace(MADE, text=text))
     assert not ideas
     assert [reason in one.reason for one in refused] == [True] * bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked_for"),
+    [
+        (INDICES, "size(f) >= "),
+        (ROUNDS, "size(f) >= "),
+        (BOUNDS, "size(a) >= h * w"),
+        (
+            BOX.replace("all = 0.0f", "dummy = 0.0f; int all = 0").replace("fabsf(all)", "all"),
+            "all_part",
+        ),
+    ],
+)
+def test_windows_that_end_where_the_plane_does(text: str, asked_for: str) -> None:
+    arrays = {"a": PLANE, "f": Array("f4", ("2 * r + 1",)), "out": PLANE}
+    stand, (idea,), _ = asked(replace(MADE, text=text, arrays=arrays))
+    after = idea.make()
+    assert isinstance(after, str), after
+    assert asked_for in after, after
+    found = stand.applied(Offer("separate_sums", "", after, rounds=True), stand.text)
+    assert found.sound, f"{found.end}: {found.detail}\n{after}"
+
+
+@pytest.mark.parametrize(
+    ("text", "taps"),
+    [
+        (INDICES, ("2 * r",)),  # the last one is asked for by nobody whose row is inside
+        (INDICES.replace("f[j + r] * f[i + r] * a", "f[j + r - 1] * f[i + r] * a"), ("2 * r + 1",)),
+        (
+            BOUNDS.replace("(2.5f + i)", "f[i]"),
+            ("w",),
+        ),  # no row may be within, and none is asked for
+    ],
+)
+def test_what_may_not_be_there_is_not_loaded(text: str, taps: tuple[str, ...]) -> None:
+    arrays = {"a": PLANE, "f": Array("f4", taps), "out": PLANE}
+    _, ideas, _ = asked(replace(MADE, text=text, arrays=arrays))
+    assert not ideas
