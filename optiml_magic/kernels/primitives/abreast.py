@@ -3,7 +3,8 @@
 A compiler that unrolls a loop asks before each few rounds whether all of them are left, and makes
 those that remain one by one: a lane with three rounds waits for memory three times. Here a round
 that is beyond the end loads what the first of its companions does, which is certainly there, and is
-not counted. So nothing stands between the loads, and each sum has the order that it had.
+not counted: it has locals of its own as its companion has them, and leaves all others alone. So
+nothing stands between the loads, and each sum has the order that it had.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Assign, Binary, Expr, Name, Step
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
-from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement
+from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement, Variable
 from optiml_magic.source.directives import TuneDirective
 
 COUNTS = (1, 2, 4, 8)
@@ -54,7 +55,7 @@ def check_abreast(kernel: Kernel, loop: Loop, effects: Effects) -> None:
         if axis.name in access.loops and (access.mode != "load" or access.space == "shared"):
             raise NotLegal("its rounds do more than to load", access.line)
     own = _statements(loop)
-    inside = {v for s in own if isinstance(s, Declare) for v in s.variables}
+    inside = _declared(loop)
     combined = [s for s in own if _combines(s, effects)]
     for statement in own:
         plain = isinstance(statement, Declare) and not effects.changed(statement).keys() - inside
@@ -62,8 +63,27 @@ def check_abreast(kernel: Kernel, loop: Loop, effects: Effects) -> None:
             raise NotLegal("its rounds do more than to load and to combine", statement.line)
         if any(v.type.reference or v.array for v in getattr(statement, "variables", ())):
             raise NotLegal("its rounds have references or arrays", statement.line)
-    if not combined:
+    if not any(effects.changed(s).keys() - inside for s in combined):
         raise NotLegal("its rounds combine nothing", loop.line)
+    _check_places(kernel, loop, effects)
+
+
+def _check_places(kernel: Kernel, loop: Loop, effects: Effects) -> None:
+    """Raise NotLegal where a round loads from where those before it say, which ends with them."""
+    own, inside = _statements(loop), _declared(loop)
+    carried = {v for s in own for v in effects.changed(s)} - inside
+    for statement in (*own, *own):  # a local may be asked for in front of what gives it its value
+        if effects.mentions(statement) & carried:
+            carried |= effects.given(statement) | effects.changed(statement).keys()
+    for statement in own:
+        for access in kernel.reading.accesses:
+            if access.own in effects.inside(statement) and names([access.own]) & carried:
+                raise NotLegal("its rounds load from where others say", access.line)
+
+
+def _declared(loop: Loop) -> set[Variable]:
+    """The locals that each round has of its own."""
+    return {v for s in _statements(loop) if isinstance(s, Declare) for v in s.variables}
 
 
 def _statements(loop: Loop) -> tuple[Statement, ...]:
@@ -125,6 +145,8 @@ class _Abreast:
         if not isinstance(statement, Evaluate) or not isinstance(statement.expression, Assign):
             return self.kernel.show(statement)
         changed = statement.expression
+        if isinstance(changed.target, Name) and changed.target.variable in _declared(self.loop):
+            return self.kernel.show(statement)
         place, value = self._shown(changed.target), self._shown(changed.value)
         part = self.kernel.fresh("part", *self.parts)
         self.parts.append(part)

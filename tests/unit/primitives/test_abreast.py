@@ -58,8 +58,28 @@ def test_it_does_the_same(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        "{ int p = i + k; p = p >= n ? n - 1 : p; s += a[p]; }",
+        "{ int p; p = min(i + k, n - 1); float v = a[p]; v *= v; s += v; }",
+    ],
+)
+def test_a_round_beyond_the_end_has_its_own_locals(body: str) -> None:
+    text = TEXT.replace(SUM, body)
+    after = written(abreast(kernel_of(text), 0, 8))
+    arrays = {name: Array("f4", ("n",)) for name in "abc"}
+    assert end_of(text, after, arrays, {"n": 70}, {"n": 33}, rounds=True) == "same"
+
+
+@pytest.mark.parametrize(
     ("body", "why"),
     [
+        ("{ s += a[i]; i = i + 1; }", "its rounds load from where others say, line 6"),
+        (
+            "{ const float v = *b; s += v; b = b + 1; }",
+            "its rounds load from where others say, line 6",
+        ),
+        ("{ int p = i; s += a[p]; i += k; }", "its rounds load from where others say, line 6"),
         ("{ s += a[k]; if (s > 2.0f) break; }", "the loop has another way out, line 6"),
         ("c[k] = 1.0f;", "its rounds do more than to load, line 6"),
         ("if (a[k] > 0.0f) s += a[k];", "its rounds do more than to load and to combine, line 6"),
