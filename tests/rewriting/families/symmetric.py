@@ -29,12 +29,12 @@ def both_sides(rng: Random) -> Made:
         ("int s = 0;", "s += (w[i * d + k] ^ w[j * d + k]) & 1;"),
         ("float s = 0.0f;", f"s += y[k] * ({one} * {other});"),
         ("float s = 0.0f;", f"s += {one} * {other} * y[k];"),
-        ("float s = 0.0f, t = 0.0f;", f"s += {one} * {other};\nt += {one} * {one};"),
+        ("float s = 0.0f, u = 0.0f;", f"s += {one} * {other};\nu += {one} * {one};"),
         ("float s = 0.0f;", f"if ({one} > {other}) s += 1.0f;"),
         ("float s = 0.0f;", f"if ({apart} > 0.25f || {other} - {one} > 0.25f) s += 1.0f;"),
         ("float s = 0.0f;", f"s += {apart} * (i - j);"),
     ])  # fmt: skip
-    whole = "s * t" if " t = " in start else "s"
+    whole = "s * u" if " u = " in start else "s"
     value = rng.choice([whole, whole, f"({whole}) * 2.0f + i", f"x[i * d] - ({whole}) * x[j * d]"])
     end = rng.choice([
         f"out[i * n + j] = {value};", f"out[i * n + j] = {value};", f"out[j * n + i] = {value};",
