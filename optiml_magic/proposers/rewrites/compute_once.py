@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.beforehand import beforehand, rounding, works
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.floored import floored
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.plain import PLAIN
@@ -38,7 +39,8 @@ class ComputeOnce(KernelRule):
 
     name = "compute_once"
     before = (
-        *PLAIN, planar, in_full, direct, opened, unscaled, unravelled, short_counted, set_apart,
+        *PLAIN, planar, in_full, direct, opened, unscaled, unravelled, floored, short_counted,
+        set_apart,
     )  # fmt: skip
     teaches = (
         "A loop depended on some of the indices of its thread alone, so that threads that differ "

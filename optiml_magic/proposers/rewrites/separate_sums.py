@@ -15,6 +15,7 @@ from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.enclosed import enclosed
 from optiml_magic.kernels.primitives.factored import factored
+from optiml_magic.kernels.primitives.floored import floored
 from optiml_magic.kernels.primitives.hoisted import hoisted
 from optiml_magic.kernels.primitives.named_rows import named_rows
 from optiml_magic.kernels.primitives.opened import opened
@@ -50,17 +51,9 @@ class SeparateSums(KernelRule):
 
     name = "separate_sums"
     before = (
-        *PLAIN,
-        planar,
-        in_full,
-        direct,
-        opened,
-        unravelled,
-        clamped,
-        enclosed,
-        hoisted,
+        *PLAIN, planar, in_full, direct, opened, unravelled, floored, clamped, enclosed, hoisted,
         named_rows,
-    )
+    )  # fmt: skip
     teaches = (
         "Each output summed up a window of rows by columns, with weights that are a product of one "
         "for the row and one for the column. The weight of a row may multiply the sum along it "

@@ -10,6 +10,7 @@ from optiml_magic.kernels.expressions import Assign, Binary, Call, Expr, Name, b
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.floored import floored
 from optiml_magic.kernels.primitives.jammed import (
     Several,
     blocks_name,
@@ -41,7 +42,7 @@ class SeveralRows(KernelRule):
     """Padding, concatenation, masks, flips, resizing: what vectors along a row cannot take."""
 
     name = "several_rows"
-    before = (unstrided, linear, in_full, unravelled)
+    before = (unstrided, linear, in_full, unravelled, floored)
     teaches = (
         "Each thread loaded one element and waited for it, and computed anew where it stands and "
         "what depends on its column alone. A thread that takes the same place of several rows "

@@ -16,6 +16,7 @@ from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
+from optiml_magic.kernels.primitives.floored import floored
 from optiml_magic.kernels.primitives.grids import needed_form
 from optiml_magic.kernels.primitives.hoisted import hoisted
 from optiml_magic.kernels.primitives.items import WIDEST, numbers
@@ -72,7 +73,7 @@ class ShareLoads(KernelRule):
     """A thread computes several neighbours of a stencil, or several filters of one image."""
 
     name = "share_loads"
-    before = (*PLAIN, in_full, by_numbers, unravelled, unclamped, in_register)
+    before = (*PLAIN, in_full, by_numbers, unravelled, floored, unclamped, in_register)
     teaches = (
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "
         "for every neighbour whether it lies inside. A thread that computes several outputs along "

@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives.coarsened import Coarse, coarsen, names
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.flat import flat
+from optiml_magic.kernels.primitives.floored import floored
 from optiml_magic.kernels.primitives.items import WIDEST
 from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.neighbours import Neighbours
@@ -38,7 +39,7 @@ class VectoriseMap(KernelRule):
     """Element by element: activations, blends, copies, biases, one item of a few fields each."""
 
     name = "vectorise_map"
-    before = (unstaged, spaced, bounded, unstrided, linear, in_full, flat, written)
+    before = (unstaged, spaced, bounded, unstrided, linear, in_full, floored, flat, written)
     teaches = (
         "Each thread loaded and stored one element of an array by an instruction of its own. A "
         "thread that takes several neighbours loads 16 bytes at once, so the same bytes need a "
