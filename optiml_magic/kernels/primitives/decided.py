@@ -26,7 +26,7 @@ from optiml_magic.kernels.functions import OF_ALL_NUMBERS
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.costs import code_of_calls
-from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, is_counted, leaves, loops_in
 from optiml_magic.kernels.primitives.indices import Element, Undecided
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.items import element, numbers
@@ -144,7 +144,8 @@ class Decided:
             condition = self.condition(statement)
             if condition is not None and not self._stays(statement, condition):
                 try:
-                    self.taken[statement] = self.interior.decide(condition, self._prefer(statement))
+                    prefer, ends = self._prefer(statement), leaves(statement, "return")
+                    self.taken[statement] = self.interior.decide(condition, prefer, ends)
                 except Undecided:
                     pass
                 else:
@@ -172,8 +173,7 @@ class Decided:
 
     def _prefer(self, statement: If) -> bool | None:
         """The way where more is loaded, and on which a thread stays."""
-        then = statement.then.body if isinstance(statement.then, Block) else (statement.then,)
-        if then and isinstance(then[-1], Leave):
+        if leaves(statement):
             return False
         loads = [0, 0]
         for at, way in enumerate((statement.then, statement.other)):

@@ -32,6 +32,7 @@ from optiml_magic.kernels.tree import (
     Block,
     Declare,
     Evaluate,
+    If,
     Leave,
     Loop,
     Statement,
@@ -278,6 +279,12 @@ def parted(body: Statement) -> Iterator[Statement]:
 
 def loops_in(statement: Statement) -> list[Loop]:
     return [s for s in walk(statement) if isinstance(s, Loop)]
+
+
+def leaves(branch: If, kind: str = "") -> bool:
+    """Whether a branch ends with a way out, or with one of this kind."""
+    then = branch.then.body if isinstance(branch.then, Block) else (branch.then,)
+    return bool(then) and isinstance(then[-1], Leave) and kind in ("", then[-1].kind)
 
 
 def outermost(statement: Statement) -> Iterator[Loop]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.kernels.polynomial import Polynomial
@@ -11,6 +11,8 @@ from optiml_magic.kernels.symbols import Compare, Condition
 # Beside ``@x``, a thread's first index along an axis: what begins the names of symbols for how far
 # an item is behind it, for how many items there are, and for the counter of a loop.
 ITEM, COUNT, COUNTER = "@+", "@=", "@#"
+
+_ONE = Polynomial.constant(1)
 
 
 class Undecided(Exception):  # noqa: N818  # it says what happened
@@ -25,7 +27,8 @@ class Along:
         width: threads of a block along it.
         name: what an index is called, and ``words`` its type.
         first: the first of a thread's own, and ``item`` how far behind it one is.
-        count: how many there are, in words; 1 where a thread has one as before.
+        count: how many there are, in words; 1 where a thread has one as before. ``counts`` are the
+            numbers that these words may stand for.
         bound: how many indices do something, None where it is not known; ``guard`` says so in the
             words of the launch where the kernel itself does not.
     """
@@ -39,10 +42,42 @@ class Along:
     count: str
     bound: Polynomial | None
     guard: str = ""
+    counts: Sequence[int] = ()
 
     @property
     def several(self) -> bool:
         return self.count != "1"
+
+    def digit(self, op: str, by: int) -> str:
+        """The symbol of an item's quotient by a number that divides all counts, or of its rest."""
+        return f"{ITEM}({self.item} {op} {by})"
+
+    def digits(self, form: Polynomial) -> Iterator[tuple[str, str, int]]:
+        """Such symbols of a form, each with its operation and its number."""
+        for name in sorted(form.symbols):
+            if name.startswith(before := f"{ITEM}({self.item} "):
+                op, by = name.removeprefix(before).removesuffix(")").split()
+                yield name, op, int(by)
+
+    def least(self, form: Polynomial, beyond: tuple[int, int]) -> Polynomial:
+        """A form at the item where it is least, of all and of so many ``beyond`` both ends."""
+        before, behind = map(Polynomial.constant, beyond)
+        last = Polynomial.symbol(f"{COUNT}{self.count}") - _ONE + behind
+        ends = {f"{ITEM}{self.item}": (-before, last)}
+        for name, op, by in self.digits(form):
+            last = Polynomial.symbol(f"{COUNT}({self.count} / {by})") - _ONE + behind
+            rest = Polynomial(), Polynomial.constant(by - 1)
+            ends[name] = (-before, last) if op == "/" else rest
+        for name, own in ends.items():
+            times = form.coefficient(name)
+            if times is None or times.value is None:
+                raise Undecided("how an item changes it is not a number")
+            form = put(form, name, own[times.value < 0])
+        return form
+
+    def moves(self, form: Polynomial) -> bool:
+        """Whether a form is another for each item."""
+        return f"{ITEM}{self.item}" in form.symbols or any(self.digits(form))
 
 
 @dataclass(frozen=True)

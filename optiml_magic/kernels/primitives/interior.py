@@ -119,9 +119,12 @@ class Interior:
         thread = f"threadIdx.{along.axis}"
         return left if thread in self.symbols.table else put(left, thread, _ZERO)
 
-    def decide(self, condition: Condition, prefer: bool | None) -> bool:
-        """Which way all items go; where both can be compared, not to an edge, or as ``prefer``."""
-        ways = [value for value in (True, False) if self._comparable(condition, value)]
+    def decide(self, condition: Condition, prefer: bool | None, sizes: bool = False) -> bool:
+        """Which way all items go; where both can be compared, not to an edge, or as ``prefer``.
+
+        An index is compared, or ``sizes`` alone where these may be.
+        """
+        ways = [value for value in (True, False) if self._comparable(condition, value, sizes)]
         if len(ways) > 1:
             edges = [value for value in ways if self._is_edge(condition if value else ~condition)]
             ways = [not edges[0]] if len(edges) == 1 else [prefer] if prefer is not None else []
@@ -201,9 +204,7 @@ class Interior:
             if digit is None:
                 form = form - by * alone + by * self._inner(symbol)
             elif digit.several:
-                self._divides(digit, symbol.arguments[1])
-                if symbol.op == "%":
-                    form = form + by * Polynomial.symbol(f"{ITEM}{digit.item}")
+                form = form + by * self._behind(digit, symbol)
         return form
 
     def _inner(self, symbol: Symbol) -> Polynomial:
@@ -284,14 +285,8 @@ class Interior:
         form = self.placed(form)
         self.moving.check_settled(form)
         for along in self.along:
-            by = form.coefficient(f"{ITEM}{along.item}") if along.several else _ZERO
-            if by is None or by.value is None:
-                raise Undecided("how an item changes it is not a number")
-            most = Polynomial.symbol(f"{COUNT}{along.count}") - _ONE
-            before, behind = map(Polynomial.constant, self.beyond if along.axis == "x" else (0, 0))
             if along.several:
-                item = most + behind if by.value < 0 else -before
-                form = put(form, f"{ITEM}{along.item}", item)
+                form = along.least(form, self.beyond if along.axis == "x" else (0, 0))
         return form
 
     def rounds(self, name: str) -> int | None:
@@ -364,17 +359,28 @@ class Interior:
             raise Undecided("a loop begins elsewhere for each item")
         return apart * (Polynomial.symbol(f"{COUNTER}{variable.name}") - start)
 
+    def _behind(self, along: Along, symbol: Symbol) -> Polynomial:
+        """How far the digit of an item is behind that of a thread's first."""
+        extent = symbol.arguments[1]
+        number = self._numbered(extent).value
+        if number is not None and not any(count % number for count in along.counts):
+            return Polynomial.symbol(along.digit(symbol.op, number))
+        if number is not None and all(number % count for count in along.counts):
+            raise Undecided("its items are neither whole rows nor in one")
+        self._divides(along, extent)
+        return Polynomial.symbol(f"{ITEM}{along.item}") if symbol.op == "%" else _ZERO
+
     def _divides(self, along: Along, form: Polynomial) -> None:
         """Items of a thread lie within one row of so many."""
         words = self.speller.form(self.speller.local(form))
         words = f"({words})" if " " in words else words
         self.whole[form, along.count] = f"{words} % {along.count} == 0"
 
-    def _comparable(self, condition: Condition, value: bool) -> bool:
+    def _comparable(self, condition: Condition, value: bool, sizes: bool) -> bool:
         parts = [*(condition if value else ~condition).conjuncts()]
         return bool(parts) and all(
             isinstance(part, Compare) and part.op in (">=", "!=")
-            and self.symbols.inside(part.form) & self.moving.builtins
+            and (self.moving.is_placed(part.form) or (sizes and self.moving.of_sizes(part.form)))
             and not compares_axes(part)  # which is a border of neither
             for part in parts
         )  # fmt: skip

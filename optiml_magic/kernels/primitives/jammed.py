@@ -287,6 +287,7 @@ class _Jam:
             self.counts.get(axis, "1"),
             bound,
             str(free.count) if several and free is not None and free.guard else "",
+            self.several.counts.get(axis, ()),
         )  # fmt: skip
 
     def _holds(self, variable: Variable, axis: str) -> bool:

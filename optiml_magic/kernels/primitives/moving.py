@@ -73,6 +73,13 @@ class Moving:
     def is_size(self, name: str) -> bool:
         return name[0] != "@" and self.symbols[name].kind == "scalar"
 
+    def is_placed(self, form: Polynomial) -> bool:
+        """Whether a form asks where a thread stands."""
+        return bool(self.symbols.inside(form) & self.builtins)
+
+    def of_sizes(self, form: Polynomial) -> bool:
+        return all(map(self.is_size, form.symbols))
+
     def is_counter(self, name: str) -> bool:
         return name in self.symbols.table and self.symbols[name].kind == "counter"
 

@@ -14,7 +14,7 @@ from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Element, Undecided, factor
+from optiml_magic.kernels.primitives.indices import COUNTER, Element, Undecided, factor
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.windows import Border, Round
 from optiml_magic.kernels.reading import Access
@@ -40,8 +40,8 @@ class Padding:
     def stays(self, branch: If, condition: Condition) -> bool:
         """Whether a test does, of a branch that does nothing but load and compute."""
         forms = self._forms(branch, condition)
-        items = {f"{ITEM}{a.item}": a.axis for a in self.interior.along if a.several}
-        axes = [{items[name] for name in form.symbols & items.keys()} for form in forms]
+        several = [along for along in self.interior.along if along.several]
+        axes = [{along.axis for along in several if along.moves(form)} for form in forms]
         if forms and not any(axes) and not self._within(branch):
             self.around.add(branch)
         elif forms and all(found == {"x"} for found in axes):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -18,12 +19,13 @@ _WORD = 4
 class Saved:
     """By several items along an axis a thread saves a ``share`` of its loads.
 
-    Each further one loads so many elements ``more``, which the others do not, of so many ``words``.
+    Of each array every further one loads so many elements ``more``, which the others do not, each
+    of so many ``words``.
     """
 
     share: float
-    more: float
-    words: float
+    more: Mapping[str, float]
+    words: Mapping[str, float]
 
 
 def saved_by(decided: Decided, along: Along, items: int) -> Saved:
@@ -31,22 +33,24 @@ def saved_by(decided: Decided, along: Along, items: int) -> Saved:
     total, found = _elements(decided, along, items)
     _, single = _elements(decided, along, 1)
     if not total:
-        return Saved(0.0, 0.0, 1.0)
-    more = (len(found) - len(single)) / max(1, items - 1)
-    return Saved(1 - len(found) / total, more, sum(found.values()) / len(found))
+        return Saved(0.0, {}, {})
+    words = {array: size for (array, *_), size in found.items()}
+    every, one = (Counter(array for array, *_ in seen) for seen in (found, single))
+    more = {array: (every[array] - one[array]) / max(1, items - 1) for array in words}
+    return Saved(1 - len(found) / total, more, words)
 
 
 def _elements(
     decided: Decided, along: Along, items: int
-) -> tuple[int, dict[tuple[object, ...], float]]:
-    """How many loads so many items make, and of how many words each of their elements is."""
+) -> tuple[int, dict[tuple[str, object], float]]:
+    """How many loads so many items make, and the words of each element, by array and place."""
     loads = [*_loads(decided, along, items)]
     return len(loads), dict(loads)
 
 
 def _loads(
     decided: Decided, along: Along, items: int
-) -> Iterator[tuple[tuple[object, ...], float]]:
+) -> Iterator[tuple[tuple[str, object], float]]:
     for at, access in decided.elements:
         moving = {f"{ITEM}{along.item}": range(items)}
         for axis in decided.kernel.reading.loops(access):
@@ -56,12 +60,15 @@ def _loads(
         steps = []
         for sizes, form in sorted(at.steps.items()):
             by = [factor(form, name) for name in moving]
-            rest = form.without(moving)
+            digits = [(factor(form, name), op, n) for name, op, n in along.digits(form)]
+            rest = form.without([*moving, *(name for name, _, _ in along.digits(form))])
             number = dict(rest.terms).get((), 0)
-            steps.append((sizes, rest - Polynomial.constant(number), number, by))
+            steps.append((sizes, rest - Polynomial.constant(number), number, by, digits))
         words = (access.element.size or _WORD) / _WORD
         for values in product(*moving.values()):
-            yield (at.array, at.base, *(
-                (sizes, rest, number + sum(b * v for b, v in zip(by, values, strict=True)))
-                for sizes, rest, number, by in steps
-            )), words  # fmt: skip
+            place = tuple(
+                (sizes, rest, number + sum(b * v for b, v in zip(by, values, strict=True))
+                 + sum(b * (values[0] // n if op == "/" else values[0] % n) for b, op, n in digits))
+                for sizes, rest, number, by, digits in steps
+            )  # fmt: skip
+            yield (at.array, (at.base, place)), words

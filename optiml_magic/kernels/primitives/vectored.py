@@ -63,7 +63,8 @@ class Vectored:
             if alone and (access.offset is None or self._moves(access.offset)):
                 raise NotLegal(f"where its items are in `{access.array}` is not read", access.line)
         for at, accesses in self._along():
-            if any(self._item in f.symbols for f in at.steps.values()) or self._strip(at, accesses):
+            along = any(self._item in form.symbols for form in at.steps.values())
+            if along or self._strip(at, accesses):
                 self._one(at, accesses)
             else:
                 self._others |= {*accesses}
@@ -147,11 +148,15 @@ class Vectored:
         away = _AWAY.format(access.array)
         others = [f for s, f in at.steps.items() if s]
         apart = factor(at.steps.get((), _ZERO), self._item)
-        if not 0 <= apart <= _APART or any(self._item in f.symbols for f in others):
+        if not 0 <= apart <= _APART or any(map(self.along.moves, others)):
             raise NotLegal(away, access.line)
         scope, rounds = self._around(access)
         mine = {f"{COUNTER}{r.name}": r for r in rounds}
-        items = {f"{ITEM}{a.item}" for a in (self.along, *self.others)}
+        several = (self.along, *self.others)
+        digits = [d for a in several for f in at.steps.values() for d in a.digits(f)]
+        if any(op != "/" for _, op, _ in digits):
+            raise NotLegal(away, access.line)
+        items = {*(f"{ITEM}{a.item}" for a in several), *(name for name, _, _ in digits)}
         outer = {
             s: rest for s, f in at.steps.items()
             if (rest := f.without([*mine, *items, ""]) - _number(f)).terms
@@ -174,7 +179,8 @@ class Vectored:
         key = (scope, at.array, at.base, *sorted((s, str(f)) for s, f in outer.items()), by)
         if key not in self._groups:
             taken = [g.name for g in self._groups.values()]
-            wide = self.decided.is_wide(access.node)
+            # Of rows that 32 bits count a compiler does not see that vectors may be stored there.
+            wide = self.decided.is_wide(access.node) or (width > 1 and access.mode == "store")
             name = self.kernel.fresh(f"{at.array}_row", *taken)
             begun, base = "", f"{name}_at"
             if self._is_gathered(at, access):

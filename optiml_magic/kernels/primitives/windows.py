@@ -142,9 +142,11 @@ class Window:
         low, high = self.range(sizes)
         number, words = high - low + 1, ""
         for along in self.others:
-            by = factor(self.steps(self.taken[0], sizes), f"{ITEM}{along.item}")
-            if by:
-                words += f"{along.count} * {by} + " if by > 1 else f"{along.count} + "
+            form = self.steps(self.taken[0], sizes)
+            found = [(factor(form, f"{ITEM}{along.item}"), along.count)]
+            found += [(factor(form, n), f"{along.count} / {d}") for n, _, d in along.digits(form)]
+            for by, count in found:
+                words += f"{count} * {by} + " if by > 1 else f"{count} + " if by else ""
                 number -= by
         if not words:
             return "" if number == 1 else str(number)
@@ -215,7 +217,7 @@ class Window:
             first = group[0]
             used = [
                 a for a in self.others
-                if any(factor(self.steps(first, s), f"{ITEM}{a.item}") for s in self.strides)
+                if any(a.moves(self.steps(first, s)) for s in self.strides)
             ]  # fmt: skip
             heads = [f"for (int {a.item} = 0; {a.item} < {a.count}; ++{a.item}) {{" for a in used]
             heads += [turn.head for turn in turns]

@@ -248,13 +248,20 @@ def _site(
 
 
 def _words(saved: Mapping[str, Saved], counts: Mapping[str, tuple[int, ...]]) -> float:
-    """Of items along several axes the words of their window: one more has a row or a column."""
+    """Of items along several axes the words of their windows: one more has a row or a column.
+
+    Of what is the same along one of the axes each item along the other has its own.
+    """
     if len(saved) < 2:
         return 0.0
-    axes = [*saved]
-    found = max(own.words for own in saved.values())
-    for axis, beside in zip(axes, [*axes[1:], axes[0]], strict=True):
-        found *= saved[beside].more + counts[axis][0] - 1
+    found, axes = 0.0, [*saved]
+    for array, words in {a: w for own in saved.values() for a, w in own.words.items()}.items():
+        more, own = {axis: saved[axis].more.get(array, 0.0) for axis in axes}, words
+        for axis, beside in zip(axes, [*axes[1:], axes[0]], strict=True):
+            plane = all(more.values())
+            count = counts[axis][0]
+            own *= more[beside] + count - 1 if plane else max(1.0, more[axis] * count)
+        found += own if any(more.values()) else 0.0
     return found
 
 
