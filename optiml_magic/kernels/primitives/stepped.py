@@ -64,6 +64,8 @@ class Stepped:
             fits = size in certain or number % width == 0
             if not fits and size.isdigit():  # a compiler multiplies by its inverse
                 continue
+            if not fits and size in given and number < width:  # it would never be taken
+                continue
             cut = self._cuts.get((size, kind.name))
             if cut is None:
                 names = [n for c in self._cuts.values() for n in (c.row, c.column, c.over)]

@@ -32,6 +32,7 @@ _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
 #: NVIDIA/cccl, cub/device/dispatch/tuning/tuning_transform.cuh, for the H200.
 _UNDER_WAY = 24
 _BLOCK = 256
+_ALONE = 8  # loads of an item that no vector brings, from which on it is no map: ours
 _THREAD = "threadIdx.x"
 
 
@@ -66,7 +67,7 @@ class VectoriseMap(KernelRule):
             )
             yield Site(
                 f"map {width}", title, partial(coarsen, kernel, Coarse(width)),
-                0.7 if _enough(kernel, width) else 0.2,
+                round((0.7 if _enough(kernel, width) else 0.2) * _brought(groups), 2),
                 Hypothesis(
                     _REQUESTS.format("ld" if loads else "st"), "lower",
                     "one request brings several elements of a thread", (2.0, 16.0),
@@ -102,6 +103,13 @@ def _enough(kernel: Kernel, width: int) -> bool:
     """Whether there are threads for every multiprocessor when each takes so many items."""
     count, chip = threads(kernel), CHIPS.get(kernel.chip)
     return count is None or chip is None or count // width >= 2 * _BLOCK * chip.sms
+
+
+def _brought(groups: Neighbours) -> float:
+    """The share of an item's loads that come by vectors, where many of them do not."""
+    loads = [access for access in groups.accesses if access.mode == "load"]
+    alone = len(loads) - sum(access in group.accesses for group in groups.found for access in loads)
+    return 1 - alone / len(loads) if alone >= _ALONE else 1.0
 
 
 def _points(kernel: Kernel, loaded: int) -> tuple[Point, ...]:
