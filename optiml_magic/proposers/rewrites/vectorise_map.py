@@ -32,7 +32,8 @@ _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_{}.sum"
 #: NVIDIA/cccl, cub/device/dispatch/tuning/tuning_transform.cuh, for the H200.
 _UNDER_WAY = 24
 _BLOCK = 256
-_ALONE = 8  # loads of an item that no vector brings, from which on it is no map: ours
+_ALONE = 8  # loads of an item that no vector brings, from which on it is less of a map: ours
+_RARELY = 0.3  # of its chance, which is left of it at least: ours
 _THREAD = "threadIdx.x"
 
 
@@ -106,10 +107,10 @@ def _enough(kernel: Kernel, width: int) -> bool:
 
 
 def _brought(groups: Neighbours) -> float:
-    """The share of an item's loads that come by vectors, where many of them do not."""
+    """The share of an item's loads that come by vectors, where many do not; no less than some."""
     loads = [access for access in groups.accesses if access.mode == "load"]
     alone = len(loads) - sum(access in group.accesses for group in groups.found for access in loads)
-    return 1 - alone / len(loads) if alone >= _ALONE else 1.0
+    return max(_RARELY, 1 - alone / len(loads)) if alone >= _ALONE else 1.0
 
 
 def _points(kernel: Kernel, loaded: int) -> tuple[Point, ...]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from optiml_magic.kernels.primitives.base import kernels
+from optiml_magic.kernels.primitives.base import Kernel, kernels
 from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
@@ -152,3 +152,40 @@ __global__ void k(const float* a, const float* f, float* o, int n, int t) {
         titles[name] = [s.title for s in sites if isinstance(s, Site)]
     whole = "take several items along x together, 32 rounds at a time"
     assert titles == {"n": [whole], "few": [f"{whole}, and share the rounds among blocks"]}
+
+
+ENLARGED = """
+#pragma optiml launch k grid(cdiv(w * s, 16), cdiv(h * s, 16)) block(16, 16)
+__global__ void k(const float* a, const float* f, const float* g, float* o, int w, int h, int s) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w * s || y >= h * s) return;
+    int from = floorf((float)y / s);
+    float t = 0.0f;
+    for (int k = 0; k < 6; ++k)
+        t += a[min(max(from + k - 2, 0), h - 1) * (w * s) + x] * f[k * (w * s) + x] * g[y * 6 + k];
+    o[y * (w * s) + x] = t;
+}"""
+
+
+def _enlarged() -> list[Site]:
+    (kernel,) = kernels(parse_program(ENLARGED), None)
+    facts = LaunchFacts("k", 1, (128, 64, 1), (16, 16, 1), {}, {"w": 1024, "h": 512, "s": 2})
+    rule = ShareLoads()
+    found = rule.sites(rule.shaped(replace(kernel, facts=facts)))
+    return [site for site in found if isinstance(site, Site)]
+
+
+def test_rows_between_which_an_image_is_enlarged_are_shared(compiles):
+    sites = {site.key: site for site in _enlarged()}
+    assert sites.keys() == {"along y", "along x", "along x and y"}
+    made = sites["along x and y"].apply()
+    assert isinstance(made, Kernel)
+    assert "a_row[k * 2 + (y_item / 2) * 2][x_item]" in made.program.text
+    assert "#pragma optiml require h * s + s <= 16777216" in made.program.text
+    assert "st.global.v4.f32" in compiles(made.program.text)
+
+
+def test_what_lies_along_one_axis_alone_does_not_crowd_the_registers_of_both():
+    # A window of 7 rows, and 6 weights a column that all rows have: 4 items along both axes.
+    (both,) = (site for site in _enlarged() if site.key == "along x and y")
+    assert both.prior > 0.6

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from optiml_magic.kernels.primitives.base import kernels
+from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.proposers.rewrites.kernel_rule import Site
+from optiml_magic.proposers.rewrites.vectorise_map import VectoriseMap
 from optiml_magic.source.program import parse_program
 
 MAP = """
@@ -51,3 +57,33 @@ def test_fields_of_an_item_are_taken_alone_or_with_their_neighbours(propose):
 )
 def test_refused(text, propose):
     assert propose("vectorise_map", text) == []
+
+
+QUOTIENT = """
+#pragma optiml launch k grid(cdiv(n, 128)) block(128)
+__global__ void k(const float* a, const float* b, float* o, int n, int s) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    o[i] = a[i] + b[0] * (i / s);
+}"""
+
+
+@pytest.mark.parametrize(("s", "stepped"), [(2, False), (3, False), (7, True), (8, True)])
+def test_rows_shorter_than_a_vector_are_taken_apart_as_before(s, stepped):
+    (kernel,) = kernels(parse_program(QUOTIENT), None)
+    facts = LaunchFacts("k", 1, (99, 1, 1), (128, 1, 1), {}, {"n": 128 * 99, "s": s})
+    rule = VectoriseMap()
+    (site,) = rule.sites(rule.shaped(replace(kernel, facts=facts)))
+    made = site.apply()
+    assert ("i_row" in made.program.text) is stepped
+    assert ("s >= 4" in made.program.text) is (s == 7)
+
+
+@pytest.mark.parametrize(("alone", "prior"), [(2, 0.7), (8, 0.21), (7, 0.7)])
+def test_a_map_with_many_loads_that_no_vector_brings_is_less_likely(alone, prior):
+    text = MAP.replace("a[i]", "a[i] + " + " + ".join(f"b[n - {k}]" for k in range(alone)))
+    (kernel,) = kernels(parse_program(text), None)
+    facts = LaunchFacts("k", 1, (2**20, 1, 1), (128, 1, 1), {}, {"n": 2**27})
+    rule = VectoriseMap()
+    sites = rule.sites(rule.shaped(replace(kernel, facts=facts)))
+    assert {site.prior for site in sites if isinstance(site, Site)} == {prior}
