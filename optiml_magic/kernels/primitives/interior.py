@@ -364,7 +364,8 @@ class Interior:
         extent = symbol.arguments[1]
         number = self._numbered(extent).value
         if number is not None and not any(count % number for count in along.counts):
-            return Polynomial.symbol(along.digit(symbol.op, number))
+            own = Polynomial.symbol(along.digit(symbol.op, number))  # the first one has no rest
+            return own if symbol.op == "/" else own - Polynomial.symbol(symbol.name)
         if number is not None and all(number % count for count in along.counts):
             raise Undecided("its items are neither whole rows nor in one")
         self._divides(along, extent)

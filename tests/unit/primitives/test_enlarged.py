@@ -84,3 +84,10 @@ def test_tests_of_more_than_sizes_are_not_known() -> None:
     text = TEXT.replace("    float t", "    if (f[0] > 2) return;\n    float t") % DOWN
     made = jam(kernel(text), Several({"y": (4, 2)}, {"s": 2}))
     assert refused(made)[0] == "whether an item ends before the others is not known"
+
+
+def test_tests_of_rests_are_each_item_s_own() -> None:
+    text = TEXT % "if (y % 2 == 0) t = a[y / 2 * w + x];\n    else t = a[y * w + x];"
+    made = jam(kernel(text), Several({"y": (4, 2)}))
+    assert "y_first % 2" not in applied(made).program.text
+    same(text, made, SHAPES, {"w": 20, "h": 9, "s": 1})
