@@ -179,8 +179,9 @@ class Vectored:
         key = (scope, at.array, at.base, *sorted((s, str(f)) for s, f in outer.items()), by)
         if key not in self._groups:
             taken = [g.name for g in self._groups.values()]
-            # Of rows that 32 bits count a compiler does not see that vectors may be stored there.
-            wide = self.decided.is_wide(access.node) or (width > 1 and access.mode == "store")
+            # Several rows on, in 32 bits, a compiler does not see that it may store vectors.
+            several_on = width > 1 and access.mode == "store" and any(s and n > 1 for s, _, n in by)
+            wide = self.decided.is_wide(access.node) or several_on
             name = self.kernel.fresh(f"{at.array}_row", *taken)
             begun, base = "", f"{name}_at"
             if self._is_gathered(at, access):
