@@ -183,7 +183,8 @@ def _inspector_of(choice: Choice, settings: Settings, *, whole: bool) -> Inspect
 
 def compiler_of(settings: Settings, options: CompileOptions) -> HostedCompiler:
     """The compiler that the settings name, in a child that starts now."""
-    return HostedCompiler(settings.compiler, settings.compile_seconds, options.include)
+    first, others = settings.compile_seconds, settings.for_candidates
+    return HostedCompiler(settings.compiler, first, options.include, others)
 
 
 def _levels_of(

@@ -72,6 +72,11 @@ class Settings:
         return min(self.trial_seconds, self.seconds / 6)
 
     @property
+    def for_candidates(self) -> float:
+        """Seconds for the compilation of a candidate: of a search a quarter, or ten."""
+        return min(self.compile_seconds, max(_LEAST_COMPILING, self.seconds / 4))
+
+    @property
     def compiled(self) -> Path:
         """The compile cache's folder."""
         return self._caches / "compiled"
@@ -101,6 +106,7 @@ class Settings:
         return Path(self.cache).expanduser() if self.cache else self.home
 
 
+_LEAST_COMPILING = 10.0  # seconds: ours
 _POSITIVE = (
     "budget", "seconds", "verify_seeds", "run_seconds", "compile_seconds", "instructions",
     "count_instructions", "llm_seconds", "llm_parallel", "trial_seconds",

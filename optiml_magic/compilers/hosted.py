@@ -32,15 +32,24 @@ class HostedCompiler:
         name: of the compiler.
         seconds: of one compilation; then the child is killed and the text does not compile.
         include: the folders that options will name; others cost a new child.
+        others: seconds of each compilation after the first that came to an end, if fewer.
     """
 
-    def __init__(self, name: str, seconds: float = 60.0, include: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        seconds: float = 60.0,
+        include: Sequence[str] = (),
+        others: float | None = None,
+    ) -> None:
         self._name = name
         self._seconds = seconds
+        self._others = seconds if others is None else others
         self._include = tuple(include)
         self._child: Child | None = None
         self._end: Any = None  # closes the child with this object, if nobody did
         self.restarts = 0
+        self._fewer = False  # whether a first compilation came to an end, and others have less
         self._key = (name, *(os.environ.get(variable) for variable in _WHERE))
         if self._key not in _DESCRIBED:
             self._start()
@@ -75,14 +84,21 @@ class HostedCompiler:
             except TimeoutError:
                 self._lost()
                 limit = f"the compiler did not end within {self._seconds:g} s and was killed"
-                return _failed(f"{limit}; OPTIML_COMPILE_SECONDS is the limit")
+                return _failed(f"{limit}; {self._what_limits()}")
             except EOFError:
                 last = self._lost()
                 continue
             if isinstance(answer, Build | CompileFailure):
+                if self._others < self._seconds:
+                    self._seconds, self._fewer = self._others, True
                 return answer
             raise InternalError(f"the compile host answered {answer}")
         return _failed(f"the compiler crashed on this text twice: {last}")
+
+    def _what_limits(self) -> str:
+        if self._fewer:
+            return "a candidate has a quarter of the search's seconds, or 10"
+        return "OPTIML_COMPILE_SECONDS is the limit"
 
     def close(self) -> None:
         """Let go of the child, which may wait for the next owner (``child.spare``)."""

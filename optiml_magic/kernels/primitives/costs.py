@@ -9,6 +9,7 @@ from optiml_magic.chips import CHIPS
 from optiml_magic.kernels import functions
 from optiml_magic.kernels.expressions import Call, Expr, every
 from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.primitives.sizes import mean_rounds, middle, rounds, threads
 from optiml_magic.kernels.tree import expressions
@@ -16,6 +17,7 @@ from optiml_magic.kernels.tree import expressions
 _RESIDENT = 2048  # threads of a multiprocessor that is full
 _WAIT = 4e-8  # seconds of a round of a loop that loads, several of them under way: ours
 _MANY = 16  # accesses that a function counts for which is a hundred instructions and more: ours
+_SHORT = 64  # rounds of a loop that compilers write out: ours
 _UNKNOWN = 32  # rounds of a loop of which nothing is known
 
 
@@ -45,6 +47,19 @@ def rough_seconds(kernel: Kernel) -> float | None:
 def code_of_calls(kernel: Kernel, found: Iterable[Expr]) -> int:
     """How many times as long code is as its accesses, for what it calls and what that calls."""
     return _MANY * sum(map(functions.is_long, _called(kernel, found))) or 1
+
+
+def long_calls(kernel: Kernel) -> int:
+    """How many calls of long functions a compiler writes out, where it unrolls short loops."""
+    effects, axes, total = Effects(kernel), kernel.axes(), 0
+    inside = {loop: effects.inside(loop) for loop in axes}
+    for expr in expressions(kernel.function.body):
+        count = sum(map(functions.is_long, _called(kernel, [expr])))
+        for loop in (one for one in axes if count and expr in inside[one]):
+            made = rounds(kernel, axes[loop]) or 1
+            count *= made if made <= _SHORT else 1
+        total += count
+    return total
 
 
 def is_long(kernel: Kernel, expr: Expr) -> bool:

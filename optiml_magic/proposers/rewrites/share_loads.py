@@ -13,6 +13,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.chunks import chunk, front
+from optiml_magic.kernels.primitives.costs import long_calls
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
@@ -61,6 +62,7 @@ _THREADS = {f"threadIdx.{axis}" for axis in "xyz"}
 _WORK, _LEAST = 256, 4  # rounds of all items along x, and items whatever they are: ours
 _BORDERS = 1 / 32  # of threads near a border, from which on their tests stay: ours
 _REGISTERS, _CROWDED = 96, 0.7  # words of a window above which its chance is less: ours
+_CALLS = 1024  # of long functions, from which compilers take most of a minute: ours
 _ALONE = 2  # times as long as before items take that are taken one by one: ours
 _BLOCKS: Mapping[str, tuple[int, ...]] = {
     "x": (16, 32, 64, 128, 256), "y": (1, 2, 4, 8, 16, 32), "z": (1, 2, 4, 8),
@@ -190,7 +192,7 @@ def _strip(length: int) -> int:
 
 def _padded(
     kernel: Kernel, fixed: Mapping[str, int], found: Mapping[str, Saved], items: tuple[int, ...]
-) -> Iterator[Site]:
+) -> Iterator[Site | Refused]:
     """The same for those near a border as well, whose tests stay; and with each other axis."""
     kernel, stay = where_legal(hoisted, kernel), 0
     for axes in ([], *([axis] for axis in found)):
@@ -219,13 +221,16 @@ def _near(kernel: Kernel, items: Mapping[str, int]) -> float:
 def _site(
     kernel: Kernel, fixed: Mapping[str, int], sharing: Sharing, vectors: tuple[int, ...],
     near: float = 0.0,
-) -> Site:  # fmt: skip
+) -> Site | Refused:  # fmt: skip
     """Items along the axes that share loads; of ``near`` so many threads, each one by one."""
     left, saved, padded = 1.0, sharing.saved, sharing.stay > 0
     for axis, own in saved.items():
         left *= (1 - own.share) / (_VECTORS if axis == "x" else 1)
     items = _ITEMS if len(saved) == 1 else _SEVERAL
     counts = {axis: vectors if axis == "x" else _whole(kernel, axis, items) for axis in saved}
+    calls = prod(items[0] for items in counts.values()) * long_calls(kernel)
+    if calls > _CALLS:
+        return Refused(f"its items would be written out with {calls} calls of long functions")
     several = Several(counts, fixed, _BLOCKS, padded)
     along = " and ".join(sorted(saved))
     crowded = not sharing.deep and _words(saved, counts) > _REGISTERS
