@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, kernels
+from optiml_magic.kernels.primitives.costs import long_calls
 from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.proposers.rewrites import share_loads
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.source.program import parse_program
@@ -189,3 +191,24 @@ def test_what_lies_along_one_axis_alone_does_not_crowd_the_registers_of_both():
     # A window of 7 rows, and 6 weights a column that all rows have: 4 items along both axes.
     (both,) = (site for site in _enlarged() if site.key == "along x and y")
     assert both.prior > 0.6
+
+
+def test_items_are_not_written_out_with_many_calls_of_long_functions(monkeypatch):
+    text = """
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
+__global__ void k(const float* a, float* out, int w, int h, float s) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < 3 || y < 3 || x >= w - 3 || y >= h - 3) return;
+    float sum = 0.0f;
+    for (int j = -3; j <= 3; j++)
+        for (int i = -3; i <= 3; i++) sum += sinf(s * i) * sinf(s * j) * a[(y + j) * w + x + i];
+    out[y * w + x] = sum;
+}
+"""
+    (kernel,) = kernels(parse_program(text), None)
+    kernel = kernel.shaped(ShareLoads.before)
+    assert long_calls(kernel) == 2 * 7 * 7
+    assert all(isinstance(one, Site) for one in ShareLoads().sites(kernel))
+    monkeypatch.setattr(share_loads, "_CALLS", 300)
+    (why,) = ShareLoads().sites(kernel)
+    assert "392 calls of long functions" in why.reason
