@@ -172,6 +172,7 @@ def test_a_chain_that_is_longer_than_pythons_stack() -> None:
     assert _kernels(run(reference, _floats, ({"n": 4, "m": 3},))) == 1
 
 
+@pytest.mark.slow
 def test_writes_that_read_each_others_rows_are_stored_where_there_are_too_many() -> None:
     def reference(x: Any) -> Any:
         for _ in range(5):
