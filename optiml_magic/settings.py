@@ -73,7 +73,7 @@ class Settings:
 
     @property
     def for_candidates(self) -> float:
-        """Seconds for the compilation of a candidate: of a search a quarter, or ten."""
+        """Seconds that compiling a candidate may take: a quarter of the search's, at least ten."""
         return min(self.compile_seconds, max(_LEAST_COMPILING, self.seconds / 4))
 
     @property

@@ -43,13 +43,12 @@ class HostedCompiler:
         others: float | None = None,
     ) -> None:
         self._name = name
-        self._seconds = seconds
-        self._others = seconds if others is None else others
+        self._seconds = self._limit = seconds
+        self._others = seconds if others is None else min(seconds, others)
         self._include = tuple(include)
         self._child: Child | None = None
         self._end: Any = None  # closes the child with this object, if nobody did
         self.restarts = 0
-        self._fewer = False  # whether a first compilation came to an end, and others have less
         self._key = (name, *(os.environ.get(variable) for variable in _WHERE))
         if self._key not in _DESCRIBED:
             self._start()
@@ -80,24 +79,24 @@ class HostedCompiler:
         request, last = wire.Compile(text, kernels, chip, options), ""
         for _attempt in range(2):  # NVRTC dies of a text that it takes a moment later, now and then
             try:
-                answer, _ = self._running().ask(request, self._seconds)
+                answer, _ = self._running().ask(request, self._limit)
             except TimeoutError:
                 self._lost()
-                limit = f"the compiler did not end within {self._seconds:g} s and was killed"
+                limit = f"the compiler did not end within {self._limit:g} s and was killed"
                 return _failed(f"{limit}; {self._what_limits()}")
             except EOFError:
                 last = self._lost()
                 continue
             if isinstance(answer, Build | CompileFailure):
-                if self._others < self._seconds:
-                    self._seconds, self._fewer = self._others, True
+                self._limit = self._others
                 return answer
             raise InternalError(f"the compile host answered {answer}")
         return _failed(f"the compiler crashed on this text twice: {last}")
 
     def _what_limits(self) -> str:
-        if self._fewer:
-            return "a candidate has a quarter of the search's seconds, or 10"
+        if self._limit < self._seconds:
+            most = "a candidate may take a quarter of the search's seconds, at least 10"
+            return f"{most}; raise --seconds"
         return "OPTIML_COMPILE_SECONDS is the limit"
 
     def close(self) -> None:

@@ -292,7 +292,7 @@ class Items:
                 variable, indices = _chain(one)
                 place = (variable, self._constants(indices)) if variable in self._own else None
                 if place is None or variable is None or place in lent:
-                    raise NotLegal(f"`{name}` may change what is no local of its own")
+                    raise NotLegal(f"`{name}` may change what is not a local of its own")
                 lent[variable, place[1]] = parameter
             if parameter.type.depth or parameter.array or len(self._within) > _DEEPEST:
                 raise NotLegal(f"`{name}` is not done in pairs")

@@ -55,7 +55,7 @@ def partners(parts: Contraction) -> dict[str, str]:
     """
     line, out = parts.loop.line, parts.outputs
     if out.rows != out.columns:
-        raise NotLegal("its outputs are no square", line)
+        raise NotLegal("its outputs are not a square", line)
     around = [c for g in parts.axis.guard for c in g.conjuncts() if not is_bound(parts, c)]
     if around:
         raise NotLegal("not all outputs have sums", line)
@@ -86,7 +86,7 @@ class _Rounds:
     def __init__(self, parts: Contraction, *, exchanged: bool) -> None:
         self.parts = parts
         self.types = parts.kernel.reading.types
-        self.sums = {*parts.variables().values()}
+        self.sums = tuple(parts.variables().values())
         self.own: Variable | None = None  # the sum that a line adds to
         self.lets = dict[Variable, _Form]()
         every = (*parts.operands, *parts.others)
@@ -110,13 +110,15 @@ class _Rounds:
                 for variable in variables:
                     self.lets[variable] = self._let(variable, statement)
                 return []
-            case Evaluate(expression=Assign(op=op, target=Name(variable=own), value=value)):
-                if own in self.sums and own is not None:
-                    self.own = own
-                    return [(own.name, f"{op} {self._form(value)}")]
-            case Evaluate(expression=Step(op=op, target=Name(variable=own))):
-                if own in self.sums and own is not None:
-                    return [(own.name, op)]
+            case Evaluate(
+                expression=Assign(op=op, target=Name(variable=Variable() as own), value=value)
+            ) if own in self.sums:
+                self.own = own
+                return [(own.name, f"{op} {self._form(value)}")]
+            case Evaluate(expression=Step(op=op, target=Name(variable=Variable() as own))) if (
+                own in self.sums
+            ):
+                return [(own.name, op)]
             case If(test=test, then=then, other=other, before=None):
                 asked = self._form(test)
                 inside = [(place, f"{asked} then {text}") for place, text in self._lines(then)]
@@ -161,21 +163,21 @@ class _Rounds:
         raise NotLegal(_UNKNOWN)
 
     def _name(self, name: str, variable: Variable | None) -> _Form:
-        parts = self.parts
-        if variable in self.lets and variable is not None:
-            return self.lets[variable]
-        if variable in self.sums and variable is self.own:
-            return _Form("sum")
-        if variable is None or not (variable is parts.axis.variable or self._steady(variable)):
-            raise NotLegal(f"`{name}` may differ on both sides of the diagonal")
-        return _Form(name)
+        if variable is not None:
+            if variable in self.lets:
+                return self.lets[variable]
+            if variable is self.own:
+                return _Form("sum")
+            if variable is self.parts.axis.variable or self._steady(variable):
+                return _Form(name)
+        raise NotLegal(f"`{name}` may differ on both sides of the diagonal")
 
     def _steady(self, variable: Variable) -> bool:
         """Whether a local is the same for all outputs that a launch has beside each other."""
         if variable.storage == "parameter":
             return True
-        lasting = variable in self.parts.effects.lasting and variable.value is not None
-        return lasting and variable.value is not None and self._is_steady(variable.value)
+        value = variable.value if variable in self.parts.effects.lasting else None
+        return value is not None and self._is_steady(value)
 
     def _is_steady(self, expr: Expr) -> bool:
         if builtin(expr):
@@ -217,6 +219,8 @@ class _Rounds:
         return _Form(f"({first.text} + {second})")
 
     def _call(self, name: str, given: list[_Form]) -> _Form:
+        if self.parts.kernel.unit.called(name, len(given)):  # the text's own, whatever its name
+            return _Form(f"{name}({', '.join(map(str, given))})")
         if (name in _EVEN and len(given) == 1) or (name in _POWERS and given[1].text in _SQUARE):
             given[0] = _Form(given[0].text)
         if name in _FUSED and len(given) == 3:

@@ -127,26 +127,30 @@ class BlockedProduct(KernelRule):
 def _either(
     ready: Kernel, number: int, where: str, changed: tuple[str, ...] = ()
 ) -> Iterator[Site | Refused]:
-    """Tiles for all outputs, and where these come twice for those of one side of the diagonal."""
-    pairs = [*_tiled(ready, number, f"{where}, each pair once", changed, mirrored=True)]
-    yield from (site for site in pairs if isinstance(site, Site))
-    yield from _tiled(ready, number, where, changed)
+    """Tiles for the loop with this number; ``changed`` of the arithmetic it is already.
 
-
-def _tiled(
-    ready: Kernel,
-    number: int,
-    where: str,
-    changed: tuple[str, ...] = (),
-    *,
-    mirrored: bool = False,
-) -> Iterator[Site | Refused]:
-    """Tiles for the loop with this number; ``changed`` of the arithmetic it is already."""
+    Also for one side of the diagonal alone, where the other comes to the same.
+    """
     found = _contraction(ready, number)
     if isinstance(found, Refused):
         yield found
         return
-    parts, at = found
+    key = f"loop {number}{' multiplied' if changed else ''}"
+    pairs = _tiled(*found, f"{key} mirrored", f"{where}, each pair once", changed, mirrored=True)
+    yield from (site for site in pairs if isinstance(site, Site))
+    yield from _tiled(*found, key, where, changed)
+
+
+def _tiled(
+    parts: Contraction,
+    at: int,
+    key: str,
+    where: str,
+    changed: tuple[str, ...],
+    *,
+    mirrored: bool = False,
+) -> Iterator[Site | Refused]:
+    """Tiles for all outputs, or for those of one side of the diagonal."""
     try:
         product = Blocking(parts, mirrored=mirrored)
         points, first = _points(product), _first(product)
@@ -155,11 +159,10 @@ def _tiled(
         return
     counter = parts.axis.variable.name if parts.axis.variable is not None else "its loop"
     gain, split = _split_points(product)
-    leads, key = gain >= _WORTH, f"loop {number}{' multiplied' if changed else ''}"
-    less = _LESS if changed else 0
+    leads, less = gain >= _WORTH, _LESS if changed else 0
     if mirrored:
-        key += " mirrored"
-        less -= 2 * _LESS if (rounds(parts.kernel, parts.axis) or _LONG) >= _LONG else -_SHORTER
+        long = (rounds(parts.kernel, parts.axis) or _LONG) >= _LONG
+        less += -2 * _LESS if long else _SHORTER
     made = partial(block_outputs, at=at, tile=first, mirrored=mirrored)
     for site in _split(parts, at, key, f"{counter}{where}", split, changed, made):
         yield replace(site, prior=(site.prior if leads else _BEHIND) - less)

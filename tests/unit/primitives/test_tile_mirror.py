@@ -86,6 +86,12 @@ def test_else_all_of_them_are(round_: str, more: dict[str, str]) -> None:
     assert "diagonal" in why or "square" in why or "load" in why or "index" in why
 
 
+def test_a_function_of_the_text_is_what_it_does_and_not_what_it_is_called() -> None:
+    own = "__device__ float hypotf(float x, float y) { return x * x - y; }\n"
+    text = own + pairs("s += hypotf(x[i * d + k], x[j * d + k]);")
+    assert "both sides" in refused(block_outputs(kernel_of(text), 0, TILE, mirrored=True))
+
+
 def test_sums_of_rows_and_of_columns_change_places() -> None:
     text = pairs(
         "float e = x[i * d + k] - x[j * d + k]; s += e * e;", end="out[i * n + j] = sqrtf(s);"
