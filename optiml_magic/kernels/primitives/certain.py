@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from optiml_magic.kernels.expressions import Choice, Expr, is_logical
 from optiml_magic.kernels.primitives.decided import Decided
@@ -13,7 +13,8 @@ from optiml_magic.kernels.tree import If, Leave, Loop, Statement, walk
 def certain(decided: Decided, statement: Statement) -> Iterator[Expr]:
     """What every item computes in all rounds of the loops around, or in those that a test says.
 
-    Such a test, ``if (dx != 0)``, compares nothing but the counters of loops that are unrolled.
+    Such a test, ``if (dx != 0)``, compares nothing but the counters of loops that are unrolled. An
+    element that both ways of another test load, or store, is certain as well.
     """
     if isinstance(statement, If) and statement in decided.taken:
         way = statement.then if decided.taken[statement] else statement.other
@@ -27,6 +28,27 @@ def certain(decided: Decided, statement: Statement) -> Iterator[Expr]:
     if branch is None or _says_rounds(decided, branch) or _stays(decided, branch):
         for inner in statement.statements:
             yield from certain(decided, inner)
+    elif branch.other is not None and not any(isinstance(s, Leave) for s in walk(branch)):
+        yield from _either(
+            decided, [*certain(decided, branch.then)], [*certain(decided, branch.other)]
+        )
+
+
+def _either(decided: Decided, *ways: Sequence[Expr]) -> Iterator[Expr]:
+    """What the accesses to those elements compute that each way comes to."""
+    found = [{e: touched for e in way for touched in _touched(decided, e)} for way in ways]
+    both = set[object].intersection(*(set(own.values()) for own in found))
+    for own in found:
+        yield from (expr for expr, touched in own.items() if touched in both)
+
+
+def _touched(decided: Decided, expr: Expr) -> Iterator[object]:
+    """The element that an expression loads or stores, and which of these it does."""
+    for element, accesses in decided.found.values():
+        modes = frozenset(a.mode for a in accesses)
+        if any(a.own is expr for a in accesses):
+            steps = frozenset((sizes, form) for sizes, form in element.steps.items())
+            yield element.array, element.base, steps, modes, accesses[0].loops
 
 
 def _is_whole(decided: Decided, loop: Loop) -> bool:

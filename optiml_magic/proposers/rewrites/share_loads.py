@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -42,6 +42,7 @@ from optiml_magic.kernels.primitives.strips import strip_mined
 from optiml_magic.kernels.primitives.triples import by_numbers
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -98,8 +99,15 @@ class ShareLoads(KernelRule):
                 part = replace(sharing, saved={axis: found[axis] for axis in axes})
                 yield _site(kernel, fixed, part, ())
         if "x" in free:
-            yield from _along_rows(kernel, fixed, found)
-            yield from _in_strips(kernel, fixed)
+            strips = [*_in_strips(kernel, fixed)]
+            crowded = _CROWDED if any(isinstance(site, Site) for site in strips) else 1.0
+            for site in _along_rows(kernel, fixed, found):  # all of a long window at once
+                yield site if isinstance(site, Refused) else _less_likely(site, crowded)
+            yield from strips
+
+
+def _less_likely(site: Site, by: float) -> Site:
+    return replace(site, prior=round(site.prior * by, 2))
 
 
 def _along_rows(
@@ -135,38 +143,59 @@ def _along_rows(
 def _in_strips(kernel: Kernel, fixed: Mapping[str, int]) -> Iterator[Site | Refused]:
     """Neighbours along x whose windows are long, or as long as a size says."""
     axes, symbols = kernel.axes(), kernel.reading.symbols
+    found = _windows(kernel)
+    if not found:
+        return
+    number, length = min(found.items())
+    count = _strip(length) if length is not None else _STRIPS[0]
+    own = [axis for loop, axis in axes.items() if loop in {*_loops(kernel, found)}]
+    ends = [form for axis in own for form in (axis.start, axis.stop) if form is not None]
+    bounds = {name for form in ends for name in symbols.made_of(form)}
+    free = {name: size for name, size in fixed.items() if name not in bounds}
+    title, made, shares = f"{count} rounds at a time", kernel, False
+    if len(found) == 1:
+        made = where_legal(as_counted, kernel, number, is_simple)
+        parts = _parts(made, length)
+        shared_out = chunk(made, number, parts, _PARTS, count) if parts > 1 else None
+        if isinstance(shared_out, Kernel):
+            made, title = front(shared_out), f"{title}, and share the rounds among blocks"
+            shares = True
+    steps = [_mined(made, at, count) for at in found]
+    refused = [step for step in steps if isinstance(step, Refused)]
+    yield from refused
+    if len(refused) == len(steps):
+        return
+    for at in reversed(found):  # what stands before a loop keeps its number
+        made = where_legal(_mined, made, at, count)
+    for site in _along_rows(made, free, {}, _ITEMS_OF_STRIPS):
+        if isinstance(site, Refused):
+            yield site
+            continue
+        prior = max(site.prior, _STRIP_PRIOR if shares else 0)
+        whole = f"{site.title}, {title}"
+        # Loads are waited for in each strip: more threads come before more registers.
+        points = tuple(sorted(site.points, key=partial(_fewest, blocks_name(made))))
+        yield replace(site, key=f"strips {number}", title=whole, prior=prior, points=points)
+
+
+def _windows(kernel: Kernel) -> dict[int, int | None]:
+    """The numbers of loops in a row that go along long windows, and their rounds where known."""
+    axes, found, inside = kernel.axes(), dict[int, int | None](), set[Loop]()
     for number, loop in enumerate(loops_in(kernel.function.body)):
         length = rounds(kernel, axes[loop]) if loop in axes else 0
-        if (length is not None and length < _LONG) or not may_slide(kernel, loop):
-            continue
-        ready = as_counted(kernel, number, is_simple)
-        if isinstance(ready, Refused):
-            yield ready
-            continue
-        count = _strip(length) if length is not None else _STRIPS[0]
-        ends = [form for form in (axes[loop].start, axes[loop].stop) if form is not None]
-        bounds = {name for form in ends for name in symbols.made_of(form)}
-        free = {name: size for name, size in fixed.items() if name not in bounds}
-        title = f"{count} rounds at a time"
-        parts = _parts(ready, length)
-        if parts > 1:
-            shared_out = chunk(ready, number, parts, _PARTS, count)
-            if isinstance(shared_out, Kernel):
-                ready, title = front(shared_out), f"{title}, and share the rounds among blocks"
-        made = strip_mined(ready, number, count)
-        if isinstance(made, Refused):
-            yield made
-            continue
-        for site in _along_rows(made, free, {}, _ITEMS_OF_STRIPS):
-            if isinstance(site, Refused):
-                yield site
-                continue
-            prior = max(site.prior, _STRIP_PRIOR if parts > 1 else 0)
-            whole = f"{site.title}, {title}"
-            # Loads are waited for in each strip: more threads come before more registers.
-            points = tuple(sorted(site.points, key=partial(_fewest, blocks_name(made))))
-            yield replace(site, key=f"strips {number}", title=whole, prior=prior, points=points)
-        return
+        if (length is None or length >= _LONG) and loop not in inside and may_slide(kernel, loop):
+            found[number] = length
+            inside |= {*loops_in(loop)}
+    return found
+
+
+def _loops(kernel: Kernel, numbers: Collection[int]) -> Iterator[Loop]:
+    return (loop for at, loop in enumerate(loops_in(kernel.function.body)) if at in numbers)
+
+
+def _mined(kernel: Kernel, at: int, count: int) -> Kernel | Refused:
+    ready = as_counted(kernel, at, is_simple)
+    return ready if isinstance(ready, Refused) else strip_mined(ready, at, count)
 
 
 def _parts(kernel: Kernel, length: int | None) -> int:

@@ -236,6 +236,25 @@ def test_rows_are_windows_of_vectors(body: str, window: str, w: int) -> None:
     same(text, made, {**SHAPES, "f": ("w + h",)}, {"w": w, "h": 19, "r": 1})
 
 
+BOTH = "if (x < w && y < h) { float c = a[y * w + x]; %s }"
+
+
+@pytest.mark.parametrize(
+    ("ways", "whole"),
+    [
+        ("if (c > 0.5f) out[y * w + x] = c; else if (c > 0.0f) out[y * w + x] = 1.0f; "
+         "else out[y * w + x] = 0.0f;", True),
+        ("if (c > 0.5f) { out[y * w + x] = c; } else { c *= 2.0f; out[y * w + x] = c; }", True),
+        ("if (c > 0.5f) out[y * w + x] = c; else if (c > 0.0f) out[y * w + x] = 1.0f;", False),
+    ],
+)  # fmt: skip
+def test_what_both_ways_of_a_test_store_is_a_vector(ways: str, whole: bool) -> None:
+    text = PLANE % (BOTH % ways)
+    made = jam(kernel(text), ROWS)
+    assert ("&out_at[y_item * " in applied(made).program.text) == whole
+    same(text, made, SHAPES, {"w": 32, "h": 19, "r": 1})
+
+
 def test_a_window_of_a_filter_has_rows_of_rounds() -> None:
     inner = "s += a[min(max(y + dy, 0), h - 1) * w + min(max(x + dx, 0), w - 1)] * f[dx * dx];"
     text = PLANE % (LOOPS % inner)

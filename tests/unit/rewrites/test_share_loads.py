@@ -156,6 +156,22 @@ __global__ void k(const float* a, const float* f, float* o, int n, int t) {
     assert titles == {"n": [whole], "few": [f"{whole}, and share the rounds among blocks"]}
 
 
+def test_all_loops_along_a_long_window_are_in_strips(propose):
+    text = """
+#pragma optiml launch k grid(cdiv(n, 128)) block(128)
+__global__ void k(const float* a, const float* f, float* o, int n, int t) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float m = 0.0f, s = 0.0f;
+    for (int k = 0; k < t; ++k) m += a[i + k];
+    for (int k = 0; k < t; ++k) { float d = a[i + k] - m; s += d * f[k]; }
+    o[i] = s;
+}"""
+    found = [p.text for p in propose("share_loads", text) if "at a time" in p.title]
+    inside = {made.partition("#pragma unroll 1")[0].count("a_at[k_first + part]") for made in found}
+    assert inside == {2}
+
+
 ENLARGED = """
 #pragma optiml launch k grid(cdiv(w * s, 16), cdiv(h * s, 16)) block(16, 16)
 __global__ void k(const float* a, const float* f, const float* g, float* o, int w, int h, int s) {
