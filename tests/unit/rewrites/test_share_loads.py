@@ -168,7 +168,7 @@ __global__ void k(const float* a, const float* f, float* o, int n, int t) {
     o[i] = s;
 }"""
     found = [p.text for p in propose("share_loads", text) if "at a time" in p.title]
-    inside = {made.partition("#pragma unroll 1")[0].count("a_at[k_first + part]") for made in found}
+    inside = {made.partition("#pragma unroll 1")[0].count("for (int k_first") for made in found}
     assert inside == {2}
 
 
