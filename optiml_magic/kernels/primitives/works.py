@@ -151,7 +151,7 @@ class Finder:
         around = [s for s in path if isinstance(s, Loop)]
         if any(loop not in self._counters.values() for loop in around):
             raise NotLegal("a loop around it does not count from 0 by 1", line)
-        asked = frozenset().union(*(self._of(e, inner) for s in statements for e in _heads(s)))
+        asked = self.asked((e for s in statements for e in _heads(s)), inner)
         if any(isinstance(one, Loop) and one not in around for one in asked):
             raise NotLegal("it asks for the counter of another loop", line)
         rest = [s for n, s in enumerate(own) if n not in chosen]
@@ -223,6 +223,10 @@ class Finder:
         """The axes and loops that an expression depends on."""
         return self._of(expr, frozenset())
 
+    def asked(self, found: Iterable[Expr], own: Iterable[Variable]) -> frozenset[One]:
+        """The axes and loops that expressions depend on, but for locals of ``own``."""
+        return frozenset().union(*(self._of(expr, own) for expr in found))
+
     def _of(self, expr: Expr, own: Iterable[Variable]) -> frozenset[One]:
         if expr in self.whole:
             return frozenset({self.whole[expr]})
@@ -250,14 +254,20 @@ class Finder:
 
     def extent(self, one: One) -> Polynomial:
         """How many items an axis has, or a bound of a loop's rounds, over parameters alone."""
+        form = self.count(one)
         if isinstance(one, Variable):
-            return self.pinned[one]
-        form = self._rounds(self.axes[one]) if isinstance(one, Loop) else self._items(one)
+            return form
         if any(by < 0 for _, by in form.terms):
             raise NotLegal("there may be less than none of them")
         if not all(map(self._is_size, form.symbols)):
             raise NotLegal("how many there are depends on more than sizes")
         return form
+
+    def count(self, one: One) -> Polynomial:
+        """The same, though it may be less than none and depend on more."""
+        if isinstance(one, Variable):
+            return self.pinned[one]
+        return self._rounds(self.axes[one]) if isinstance(one, Loop) else self._items(one)
 
     def _is_size(self, name: str) -> bool:
         """Whether a symbol is a size, or the quotient or rest of sizes."""

@@ -9,6 +9,7 @@ from functools import partial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.beforehand import beforehand, rounding, works
 from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.distributed import distributed
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.floored import floored
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
@@ -40,7 +41,7 @@ class ComputeOnce(KernelRule):
     name = "compute_once"
     before = (
         *PLAIN, planar, in_full, direct, opened, unscaled, unravelled, floored, short_counted,
-        set_apart,
+        set_apart, distributed,
     )  # fmt: skip
     teaches = (
         "A loop depended on some of the indices of its thread alone, so that threads that differ "
@@ -141,7 +142,7 @@ def items_of(kernel: Kernel, finder: Finder, one: One) -> int | None:
     if isinstance(one, Loop):
         return most_rounds(kernel, finder.axes[one])
     try:
-        return value(kernel, finder.extent(one))
+        return value(kernel, finder.count(one))
     except NotLegal:
         return None
 
