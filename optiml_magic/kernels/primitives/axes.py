@@ -32,25 +32,28 @@ GROUPS = LOOSE | {
 WARPS = re.compile(r"\b(?:volatile|warpSize|asm|__cluster_dims__|__block_size__|clock(?:64)?)\b")
 _PLACES = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\b")
 _ONE = parse_expression("1")
-_WITHIN = ("threadIdx", "blockDim")
+BLOCKS, THREADS = ("blockIdx", "gridDim"), ("threadIdx", "blockDim")
 
 
 @primitive
-def exchanged(kernel: Kernel, one: str, other: str, *, blocks: bool = False) -> Kernel:
+def exchanged(
+    kernel: Kernel, one: str, other: str, places: tuple[str, ...] = BLOCKS + THREADS
+) -> Kernel:
     """The kernel with two axes exchanged, in its text and in its launch.
 
-    Of the ``blocks`` alone: the threads of one stay where they are.
+    Of one kind of ``places`` alone: the blocks of a grid, or the threads in each of them.
     """
     exchangeable(kernel)
     swaps: dict[Node, Node] = {}
-    variables = ("blockIdx", "gridDim") if blocks else ("blockIdx", "gridDim", *_WITHIN)
-    names = {f"{v}.{a}": f"{v}.{b}" for v in variables for a, b in ((one, other), (other, one))}
+    names = {f"{v}.{a}": f"{v}.{b}" for v in places for a, b in ((one, other), (other, one))}
     for expr in expressions(kernel.function.body):
         _exchange(kernel, expr, names, swaps)
     old = kernel.launch
-    grid, block = (_exchanged(sizes, one, other) for sizes in (old.grid, old.block))
-    block = old.block if blocks else block
-    launch = replace(old, grid=grid, block=block)
+    launch = replace(
+        old,
+        grid=_exchanged(old.grid, one, other) if {*BLOCKS} <= {*places} else old.grid,
+        block=_exchanged(old.block, one, other) if {*THREADS} <= {*places} else old.block,
+    )
     return kernel.rewritten(
         edited(kernel.function.body, swaps),
         launch=launch,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Call, every
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.axes import exchanged
+from optiml_magic.kernels.primitives.axes import BLOCKS, exchanged
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
 from optiml_magic.kernels.primitives.collapsed import nested
 from optiml_magic.kernels.primitives.counted import as_counted
@@ -52,7 +52,7 @@ def _straight(kernel: Kernel) -> Kernel:
         raise NotLegal("its blocks lie along the axes of their threads")
     if not all(_along(kernel, form, turned=True) for form in known):
         raise NotLegal("its blocks lie along no axis of their threads")
-    made = exchanged(kernel, "x", "y", blocks=True)
+    made = exchanged(kernel, "x", "y", BLOCKS)
     if isinstance(made, Refused):
         raise NotLegal(made.reason, made.line)
     return made

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from optiml_magic.kernels.primitives.axes import exchangeable, exchanged
+from optiml_magic.kernels.primitives.axes import THREADS, exchangeable, exchanged
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.coalescing import along, apart, wide
-from optiml_magic.kernels.primitives.cutting import cut
+from optiml_magic.kernels.primitives.cutting import cut, uses
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.order import pairs, reordered
 from optiml_magic.kernels.primitives.raised import raised
@@ -54,12 +54,28 @@ def _swaps(kernel: Kernel, axis: str, prior: float) -> Iterator[Site]:
         )  # fmt: skip
     if own != 1:
         narrower = prior if shape is None else prior - 0.05
-        yield Site(axis, title, partial(exchanged, kernel, "x", axis), narrower, _EXPECTED)
+        yield Site(axis, title, partial(_turned, kernel, axis), narrower, _EXPECTED)
 
 
 def _apply(kernel: Kernel, axis: str, shape: dict[str, int]) -> Kernel | Refused:
     made = cut(kernel, shape)
-    return made if isinstance(made, Refused) else exchanged(made, "x", axis)
+    return made if isinstance(made, Refused) else _turned(made, axis)
+
+
+def _turned(kernel: Kernel, axis: str) -> Kernel | Refused:
+    """The axes exchanged, of the threads of a block alone where indices are whole then.
+
+    ``blockIdx.y * 32 + threadIdx.x`` is such an index, which turned the threads of a tile.
+    """
+    made, own = exchanged(kernel, "x", axis), exchanged(kernel, "x", axis, THREADS)
+    if isinstance(made, Refused) or isinstance(own, Refused):
+        return made
+    return own if _in_parts(own, axis) < _in_parts(made, axis) else made
+
+
+def _in_parts(kernel: Kernel, axis: str) -> int:
+    """How often the kernel asks for less than its index along both axes."""
+    return sum(len(uses(kernel, a).parts) for a in ("x", axis))
 
 
 def _orders(kernel: Kernel) -> Iterator[Site]:

@@ -78,6 +78,19 @@ def test_beside_a_shared_tile_threads_are_renamed_alone(propose, compiles):
     compiles(found.text)
 
 
+def test_threads_that_lie_across_their_blocks_are_turned_alone(propose, compiles):
+    text = """
+#pragma optiml launch k grid(cdiv(w, 32), cdiv(h, 32)) block(32, 32)
+__global__ void k(const float* a, float* o, int w, int h) {
+    int row = blockIdx.y * 32 + threadIdx.x, column = blockIdx.x * 32 + threadIdx.y;
+    if (row < h && column < w) o[row * w + column] = a[row * w + column] * 2.0f;
+}"""
+    (found,) = {p.text for p in propose("coalesce_mapping", text)}
+    assert "row = blockIdx.y * 32 + threadIdx.y, column = blockIdx.x * 32 + threadIdx.x" in found
+    assert "grid(cdiv(w, 32), cdiv(h, 32))" in found
+    compiles(found)
+
+
 def test_a_thread_a_row_beside_blocks_of_one(propose, compiles):
     text = SCALE.replace("cdiv(w, 16)", "w").replace("block(16, 16)", "block(256)")
     text = text.replace("cdiv(h, 16)", "cdiv(h, 256)")
