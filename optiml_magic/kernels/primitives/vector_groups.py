@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from optiml_magic.kernels.expressions import Binary, Literal, Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.covering import cover, ways
@@ -12,6 +13,7 @@ from optiml_magic.kernels.primitives.extents import existing
 from optiml_magic.kernels.primitives.items import Items, element, is_plain
 from optiml_magic.kernels.primitives.sizes import FIRST, value
 from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.tree import Loop, Variable
 
 _ONE = Polynomial.constant(1)
 _PARTS = (2, 3, 4)  # elements of an array that a round may take side by side: ours
@@ -234,3 +236,28 @@ class Groups:
             and not any(loop in inner for loop in access.loops)
             and element(self.effects, access) is not None
         )  # fmt: skip
+
+
+def quotients(kernel: Kernel, loop: Loop, counter: Variable, width: int) -> dict[Binary, str]:
+    """Quotients and rests of a loop's counter that whole vectors of rounds have alike, by what.
+
+    Of a number that is a multiple of ``width``, or a size that is one as it is measured.
+    """
+    effects, found = Effects(kernel), dict[Binary, str]()
+    sizes = kernel.facts.scalars if kernel.facts is not None else {}
+    for expr in effects.inside(loop.body):
+        if not isinstance(expr, Binary) or expr.op not in ("/", "%"):
+            continue
+        match expr.left, expr.right:
+            case Name(variable=own), Literal(value=int() as by) if own is counter:
+                whole, words = by > 0 and by % width == 0, str(by)
+            case Name(variable=own), Name(variable=Variable(storage="parameter") as by) if (
+                own is counter and by.type.base == "int" and by.name not in effects.moved
+            ):
+                size = sizes.get(by.name)
+                whole, words = size is not None and size % width == 0, by.name
+            case _:
+                continue
+        if whole:
+            found[expr] = words
+    return found

@@ -20,7 +20,7 @@ from optiml_magic.kernels.primitives.counted import counted
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, moves_within
 from optiml_magic.kernels.primitives.items import WIDEST, Items, element
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
-from optiml_magic.kernels.primitives.vector_groups import Groups
+from optiml_magic.kernels.primitives.vector_groups import Groups, quotients
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Variable, walk
@@ -184,6 +184,9 @@ class _Vectorising:
             self.many = strip or kernel.fresh("STRIP")
         if whole is None:
             self.leader, self.groups = self.found.together(self._wide)
+        most, begins = max((self.width, *self.strips)), self._start.value == 0
+        alike = quotients(kernel, loop, self.variable, most) if begins and not self.leader else {}
+        self.alike: dict[Binary, str] = alike
         tunes = {tune.name: tune.values for tune in kernel.program.tunes}
         if strip and tunes[strip] != tuple(sorted(self.strips)):
             raise NotLegal("another loop takes other numbers of elements at once", loop.line)
@@ -298,6 +301,9 @@ class _Vectorising:
             place = element(self.effects, access)
             if group in self.groups and place is not None and abs(apart) < self.width:
                 swaps[place] = text(self._near(place, group, items[group], k, apart))
+        for expr, by in self.alike.items():
+            within = f" + {k}" if expr.op == "%" else ""
+            swaps[expr] = text(f"({first} {expr.op} {by}{within})")
         inner = self.old.show_inside(self.loop.body, swaps)
         used = self._used(swaps)
         const = "" if "const" in self.words else "const "
@@ -336,12 +342,13 @@ class _Vectorising:
     def tests(self, speller: LocalSpeller, width: int) -> tuple[str, ...]:
         """What tells, where a speller's loop begins, that the vectors are aligned."""
         wide = {g: self._wide(g) if self.strips else _vector(g, width) for g in self.groups}
-        return tuple(
-            dict.fromkeys(
-                f"(size_t){self._address(g, self.found.base(g), speller)} % {wide[g] * g.size} == 0"
-                for g in self.groups
-            )
+        aligned = (
+            f"(size_t){self._address(g, self.found.base(g), speller)} % {wide[g] * g.size} == 0"
+            for g in self.groups
         )
+        many = self.many if self.strips else str(width)
+        sizes = (by for by in self.alike.values() if not by.isdecimal())
+        return tuple(dict.fromkeys((*aligned, *(f"{by} % {many} == 0" for by in sizes))))
 
     def _peeled(
         self, leader: Items, start: str, up: str, speller: LocalSpeller
