@@ -17,7 +17,7 @@ from optiml_magic.source.lexer import Lexed
 
 _DEFINED = re.compile(r"([A-Za-z_]\w*)(?:[ \t]+(\S.*))?$", re.ASCII | re.DOTALL)
 _CONSTANTS = re.compile(
-    r"(?<![\w,(<])(?=[^;={]*\bconst(?:expr)?\b)"
+    r"(?<![\w,(<])(?=[sic_])(?=[^;={]*\bconst(?:expr)?\b)"  # few places look far ahead
     r"(?:(?:static|inline|const|constexpr|__device__|__constant__)\s+)+"
     r"(?:(?:unsigned|signed|int|long|short|size_t|u?int(?:8|16|32|64)_t|const)\s+)+"
     r"(?P<names>[A-Za-z_]\w*\s*=[^;{}]*);",
