@@ -7,6 +7,7 @@ extreme that rules look for. With ``c > at`` it is ``v >= m``, which takes the l
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -47,6 +48,7 @@ from optiml_magic.kernels.types import CType, named
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 Answer = Expr | bool
+_Given = defaultdict[Variable, list[Expr]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +71,10 @@ def untied(kernel: Kernel) -> Kernel:
         grows = _grows(kernel, effects, axis)
         if grows is None or axis.variable is None:
             continue
-        counters = {axis.variable, *_counters(kernel, effects, axis)}
-        places = {p.variable: p for p in _places(kernel, effects, axis, counters, grows=grows)}
+        given = _given(effects, axis.node.body)
+        counters = {axis.variable, *_counters(kernel, effects, axis, given)}
+        found = _places(kernel, effects, axis, counters, given, grows=grows)
+        places = {place.variable: place for place in found}
         if places:
             swaps |= _Deciding(kernel, axis.node, counters, places, grows=grows).swaps()
     if not swaps:
@@ -235,21 +239,20 @@ def _plain(variable: Variable) -> bool:
     return whole and variable.storage == "local"
 
 
-def _given(effects: Effects, variable: Variable, body: Statement) -> list[Expr]:
-    """What statements of their own give a local in a body; of another kind is ``Unread``."""
-    found = list[Expr]()
+def _given(effects: Effects, body: Statement) -> _Given:
+    """What statements of their own give locals in a body; of another kind is ``Unread``."""
+    found = _Given(list)
     for statement in walk(body):
+        told = dict[Variable, Expr]()
         match statement:
-            case Declare(variables=own) if variable in own and variable.value is not None:
-                found.append(variable.value)
-            case Evaluate(expression=Assign(op="=", target=Name(variable=v), value=value)) if (
-                v is variable and variable not in names([value])
-            ):
-                found.append(value)
-            case _:
-                heads = [Evaluate(None, 0, e) for e in statement.expressions]
-                if heads and variable in effects.changed(*heads):
-                    found.append(Unread(None, variable.name))
+            case Declare(variables=own):
+                told = {v: v.value for v in own if v.value is not None}
+            case Evaluate(expression=Assign(op="=", target=Name(variable=Variable() as v)) as to):
+                told = {v: to.value} if v not in names([to.value]) else {}
+        heads = [Evaluate(None, 0, e) for e in statement.expressions]
+        unread = effects.changed(*heads).keys() - told.keys()
+        for variable, value in (*told.items(), *((v, Unread(None, v.name)) for v in unread)):
+            found[variable].append(value)
     return found
 
 
@@ -263,15 +266,14 @@ def _led(kernel: Kernel, effects: Effects) -> frozenset[Variable]:
     return names(led)
 
 
-def _counters(kernel: Kernel, effects: Effects, axis: Axis) -> Iterator[Variable]:
+def _counters(kernel: Kernel, effects: Effects, axis: Axis, given: _Given) -> Iterator[Variable]:
     """The locals of a round that are its counter, by one declaration or assignment."""
     body, led, found = axis.node.body, _led(kernel, effects), {axis.variable}
     for statement in walk(body):
         for variable in statement.variables if isinstance(statement, Declare) else ():
-            given = _given(effects, variable, body)
-            if len(given) != 1 or variable in led or not _plain(variable) or variable.initial:
+            if variable in led or not _plain(variable) or variable.initial:
                 continue
-            match given:
+            match given[variable]:
                 case [Name(variable=Variable() as of)] if of in found:
                     if _alike(kernel, of, variable):
                         found.add(variable)
@@ -294,17 +296,17 @@ def _grows(kernel: Kernel, effects: Effects, axis: Axis) -> bool | None:
 
 
 def _places(
-    kernel: Kernel, effects: Effects, axis: Axis, counters: set[Variable], *, grows: bool
-) -> Iterator[_Place]:
+    kernel: Kernel, effects: Effects, axis: Axis, counters: set[Variable], given: _Given, *,
+    grows: bool,
+) -> Iterator[_Place]:  # fmt: skip
     loop, led = axis.node, _led(kernel, effects)
     inner = {v for s in walk(loop) if isinstance(s, Declare) for v in s.variables}
     for variable in effects.changed(loop.body):
         if variable in inner or variable in led or not _plain(variable):
             continue
-        given = _given(effects, variable, loop.body)
         if not all(
             isinstance(e, Name) and e.variable in counters and _alike(kernel, e.variable, variable)
-            for e in given
+            for e in given[variable]
         ):
             continue
         apart = _begun(kernel, effects, axis, variable, grows=grows)
