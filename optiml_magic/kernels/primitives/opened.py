@@ -6,13 +6,16 @@ A local of theirs gets another name where the rest of the kernel has that name t
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
-from optiml_magic.kernels.editing import edited
+from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.unshadowed import renaming
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
+    Statement,
     Variable,
     Verbatim,
     walk,
@@ -25,22 +28,54 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 def opened(kernel: Kernel) -> Kernel:
     """The kernel without braces that no branch and no loop has."""
     body = kernel.function.body
-    found = [s for b in walk(body) if isinstance(b, Block) for s in b.body if isinstance(s, Block)]
+    found = _standing(body)
     if not found:
         raise NotLegal("no braces stand by themselves")
     for leaf in walk(body):
         if isinstance(leaf, Verbatim):
             raise NotLegal(f"{leaf.reason} is not read", leaf.line)
-    block = next(b for b in found if not any(c in found for s in b.body for c in walk(s)))
-    own = [v for s in block.body if isinstance(s, Declare) for v in s.variables]
-    rest = set(_WORD.findall(kernel.show(edited(body, {block: ()}))))
-    rest |= {p.name for p in kernel.function.parameters}
-    new: dict[Variable, str] = {}
-    for variable in own:
-        if variable.name in rest:
-            new[variable] = kernel.fresh(variable.name, *new.values())
-    swaps = renaming(block, new)
-    inside = tuple(edited(s, swaps) for s in block.body)
-    made = kernel.rewritten(edited(body, {block: inside}))
-    more = opened(made)
-    return more if isinstance(more, Kernel) else made
+    called = _names(kernel, found)
+    body = edited(body, renaming(body, called))
+    swaps: dict[Node, tuple[Statement, ...]] = {}
+    for block in reversed(_standing(body)):  # what is in braces before these
+        swaps[block] = edited(block, swaps).body
+    return kernel.rewritten(edited(body, swaps))
+
+
+def _standing(body: Block) -> list[Block]:
+    return [s for b in walk(body) if isinstance(b, Block) for s in b.body if isinstance(s, Block)]
+
+
+def _names(kernel: Kernel, found: Sequence[Block]) -> dict[Variable, str]:
+    """Other names for the locals of braces whose names stand elsewhere too.
+
+    Text is counted and not made anew for each pair of braces, of which there may be hundreds.
+    """
+    called: dict[Variable, str] = {}
+    given = {p.name for p in kernel.function.parameters}
+    words = Counter(_WORD.findall(kernel.show(kernel.function.body)))
+    for block in _innermost_first(found):
+        inside = _words(kernel, block, called)
+        rest = words - inside
+        for statement in block.body:
+            for variable in statement.variables if isinstance(statement, Declare) else ():
+                if variable.name in rest or variable.name in given:
+                    called[variable] = kernel.fresh(variable.name, *called.values())
+        words = rest + _words(kernel, block, called)
+    return called
+
+
+def _words(kernel: Kernel, block: Block, called: dict[Variable, str]) -> Counter[str]:
+    """The words of a pair of braces, and of what leads to it, where locals have these names."""
+    shown = kernel.show(Block(None, 0, (block,)), renaming(block, called))
+    return Counter(_WORD.findall(shown))
+
+
+def _innermost_first(found: Sequence[Block]) -> Iterator[Block]:
+    """In the order of the text, but for those that hold others."""
+    left = dict.fromkeys(found)
+    inner = {block: [s for s in walk(block) if s in left and s is not block] for block in found}
+    while left:
+        block = next(b for b in left if left.keys().isdisjoint(inner[b]))
+        del left[block]
+        yield block
