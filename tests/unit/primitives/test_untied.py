@@ -6,8 +6,11 @@ from random import Random
 
 import pytest
 
+from optiml_magic.kernels.changes import Change
 from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.untied import untied
+from optiml_magic.kernels.tree import Statement, Variable
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from tests.ideas import asked, made
 from tests.present import examples
@@ -202,3 +205,18 @@ def test_what_is_drawn_stays_the_same() -> None:
             done += 1
             assert ends(before, found) == "same", before
     assert done
+
+
+def test_each_statement_of_a_loop_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[int] = []
+    changed = Effects.changed
+
+    def counted(effects: Effects, *statements: Statement) -> dict[Variable, list[Change]]:
+        looked.append(len(statements))
+        return changed(effects, *statements)
+
+    monkeypatch.setattr(Effects, "changed", counted)
+    body = "".join(f"{{ int at_{n} = c; if (v > b) b = v + at_{n}; }}" for n in range(100))
+    text = TEXT.format(begin="a[r * m]", at="0", head=UP, body=body)
+    assert refused(untied(kernel_of(text))).startswith("no loop asks")
+    assert len(looked) < 1000  # of 100 locals and some 400 statements

@@ -330,3 +330,10 @@ def test_directives_know_the_whole_numbers_that_the_text_defines() -> None:
 def test_they_know_its_constants_as_well(text: str, grid: str) -> None:
     (launch,) = parse_program(f"{text}#pragma optiml launch k grid(N) block(32)\n").launches
     assert str(launch.grid[0]) == grid.rpartition("=")[2]
+
+
+def test_a_long_function_is_read_beside_constants() -> None:
+    body = "    out[0] = 1;\n" * 60_000  # of which each blank once led to a look ahead to the end
+    text = f"const int N = 4;\nvoid f(int* out) {{\n{body}}}\nstatic const int M = N + 1;\n"
+    (launch,) = parse_program(f"{text}#pragma optiml launch k grid(M) block(32)\n").launches
+    assert str(launch.grid[0]) == "5"
