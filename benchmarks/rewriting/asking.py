@@ -25,6 +25,7 @@ from optiml_magic.model.idea import Idea  # noqa: E402
 from optiml_magic.model.refusal import Refusal  # noqa: E402
 from optiml_magic.model.view import View  # noqa: E402
 from optiml_magic.optimize import prepared  # noqa: E402
+from optiml_magic.proposers.bounded import Bounded  # noqa: E402
 from optiml_magic.proposers.rewrites import REWRITES  # noqa: E402
 from optiml_magic.proposers.rewrites.base import Rewrite  # noqa: E402
 from optiml_magic.session import session  # noqa: E402
@@ -110,7 +111,7 @@ class _Look:
         }
 
     def _rules(self) -> Iterator[Rewrite]:
-        return (rule for rule in REWRITES if rule.name in self._asked.rules)
+        return (Bounded(rule) for rule in REWRITES if rule.name in self._asked.rules)
 
     def _rule(self, rule: Rewrite) -> Row:
         matches: list[Row] = []

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
+from optiml_magic.kernels.allowance import spend
 from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.lift import Lifter
 from optiml_magic.kernels.literals import number
@@ -152,7 +153,9 @@ def lift(
     """The functions of a text as trees; ``defines`` are macros from outside of it.
 
     Where it is ``foreign``, there may be others: what depends on them is kept with all branches.
+    Raises TooMuch where a rule asks for more than it may have read.
     """
+    spend(text)
     return _lifted(text, tuple(sorted((defines or {}).items())), foreign)
 
 

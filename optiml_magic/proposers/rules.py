@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
+from optiml_magic.kernels.allowance import Allowance, TooMuch, check_length
 from optiml_magic.kernels.primitives.apart import apart, facts_apart
 from optiml_magic.kernels.primitives.expanded import all_expanded
 from optiml_magic.kernels.primitives.instantiated import instantiated
@@ -16,6 +17,7 @@ from optiml_magic.kernels.primitives.passed import passed
 from optiml_magic.kernels.primitives.told import facts_told, told
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
+from optiml_magic.proposers.bounded import Bounded
 from optiml_magic.proposers.doubted import doubted
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rewrites.base import answering
@@ -39,7 +41,7 @@ class Contained:
 
     def __init__(self, rule: Rewrite) -> None:
         self.name = rule.name
-        self._rule = rule
+        self._rule = Bounded(rule)
 
     def propose(self, program: Program, view: View) -> Iterator[Idea | Refusal]:
         try:
@@ -80,9 +82,12 @@ class RuleProposer:
     def propose(self, view: View, count: int) -> Ideas:  # see above
         del count
         try:
-            program, view = _apart(view)
+            with Allowance().spent():
+                program, view = _apart(view)
         except SourceError as unfit:
             return Ideas(refused=(Refusal(self.name, unfit.message, unfit.line or 0),))
+        except TooMuch as much:
+            return Ideas(refused=(Refusal(self.name, str(much)),))
         ideas: list[Idea] = []
         refused: dict[Refusal, None] = {}
         for rewrite in self._rewrites:
@@ -103,6 +108,7 @@ class RuleProposer:
 
 def _apart(view: View) -> tuple[Program, View]:
     """The program, and the view of it, where each launch has a plain kernel of its own."""
+    check_length(view.step.candidate.text)
     program = parse_program(view.step.candidate.text)
     inputs = view.facts.launches[0].inputs if view.facts and view.facts.launches else {}
     own = _plain(program, inputs)
