@@ -143,8 +143,10 @@ def prepare(
         drawn = partial(_drawn, task, program, sizing, values, smaller, unread)
         verified = _verified(maker, drawn, wanted, seconds, made)
     if smaller:
-        at = f"verified at {sizes.spelled(smaller)} and below"
-        notes.append(f"{at}; at the sizes of the task it was only measured{why}")
+        stay = sorted(n for n, size in task.verify_sizes.items() if smaller.get(n) != size)
+        as_measured = f" ({', '.join(stay)} as measured, being small)" if stay else ""
+        at = f"what is verified is so at {sizes.spelled(smaller)}{as_measured} and below"
+        notes.append(f"{at}; at the sizes of the task it is only measured{why}")
     if len(verified) < seeds and references is not None:
         takes = f"the reference takes {references.seconds:.2g} s"
         notes.append(f"seeds: {len(verified)} of {seeds}, {takes}")

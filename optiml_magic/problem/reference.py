@@ -115,7 +115,7 @@ def arguments(
     An array of ``outputs`` without a value is said to be one.
     """
     try:
-        parameters = inspect.signature(reference).parameters.values()
+        parameters = [*inspect.signature(reference).parameters.values()]
     except (TypeError, ValueError):
         raise OracleError(
             f"the reference {reference!r} does not say what its parameters are",
@@ -124,6 +124,7 @@ def arguments(
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return dict(values)
     wanted = {}
+    asked = [f'"{p.name}"' for p in parameters if p.name in outputs and p.name not in values]
     for parameter in parameters:
         plain = parameter.name.rstrip("_")  # `in_` stands for `in`, which Python keeps to itself
         if parameter.name in values:
@@ -135,9 +136,10 @@ def arguments(
         ):
             if parameter.name in outputs:
                 raise OracleError(
-                    f"the reference asks for `{parameter.name}`, which is an output alone",
-                    fix=f'write inout=("{parameter.name}",), give its first content in the inputs '
-                    f"and leave it out of `outputs`; or take it out of the parameters",
+                    f"the reference asks for `{parameter.name}`, which has no content before the "
+                    "kernel writes it",
+                    fix=f"write inout=({', '.join(asked)},), give the first content in the inputs "
+                    "and leave it out of `outputs`; or take it out of the parameters",
                 )
             known = ", ".join(map(_spelled, values))
             raise OracleError(

@@ -242,8 +242,8 @@ BOTH = "if (x < w && y < h) { float c = a[y * w + x]; %s }"
 @pytest.mark.parametrize(
     ("ways", "whole"),
     [
-        ("if (c > 0.5f) out[y * w + x] = c; else if (c > 0.0f) out[y * w + x] = 1.0f; "
-         "else out[y * w + x] = 0.0f;", True),
+        (("if (c > 0.5f) out[y * w + x] = c; else if (c > 0.0f) out[y * w + x] = 1.0f; "
+          "else out[y * w + x] = 0.0f;"), True),
         ("if (c > 0.5f) { out[y * w + x] = c; } else { c *= 2.0f; out[y * w + x] = c; }", True),
         ("if (c > 0.5f) out[y * w + x] = c; else if (c > 0.0f) out[y * w + x] = 1.0f;", False),
     ],

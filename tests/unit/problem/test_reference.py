@@ -62,7 +62,7 @@ def test_a_reference_that_is_none_is_refused(reference: object, message: str) ->
 
 
 def test_a_reference_that_asks_for_an_output_is_told_how_to_have_it() -> None:
-    with pytest.raises(OracleError, match="`out`, which is an output alone") as refused:
+    with pytest.raises(OracleError, match="`out`, which has no content before") as refused:
         ask(lambda x, out: x + out, {"x": X}, ["out"])
     assert 'inout=("out",)' in str(refused.value.fix)
 

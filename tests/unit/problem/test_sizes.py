@@ -175,7 +175,9 @@ def test_a_program_for_one_small_size_is_verified_at_it() -> None:
         sizes={"n": 5000, "d": 8}, verify_sizes={"n": 70, "d": 3}, outputs={"out": "f4[n]"},
     )  # fmt: skip
     notes = prepare(task, seeds=1).notes
-    assert any("verified at n = 70, d = 8 and below" in note for note in notes)
+    assert any(
+        "so at n = 70, d = 8 (d as measured, being small) and below" in note for note in notes
+    )
 
 
 GROUPS = HEAD + (
@@ -215,7 +217,7 @@ def test_sizes_that_the_task_does_not_know_are_verified_as_given(task: Task, rea
     assert [i.values["g"] for i in found.instances] == [32, 4, 4]
     (note,) = (note for note in found.notes if note.startswith("not verified at n = 12, g = 32"))
     assert reason in note
-    assert any(note.startswith("verified at n = 12, g = 4 and below") for note in found.notes)
+    assert any("is so at n = 12, g = 4 and below" in note for note in found.notes)
 
 
 def test_given_sizes_that_fail_are_told() -> None:
