@@ -20,12 +20,16 @@ Values = Mapping[str, Any]
 _FLOAT = 4  # bytes
 
 
-def at_border(task: Task) -> tuple[Task, dict[str, Home]]:
-    """The task with the arrays of other libraries as NumPy's, and where each of them came from."""
+def at_border(task: Task) -> tuple[Task, dict[str, Home], dict[str, Any]]:
+    """The task with the arrays of other libraries as NumPy's, and where each of them came from.
+
+    And the inputs of seed 0, as ``draw`` gives them: to draw large ones again takes seconds.
+    """
     given = _called(task, 0) if callable(task.inputs) else task.inputs
+    values = in_numpy(given)
     if not callable(task.inputs):
-        task = replace(task, inputs=in_numpy(given))
-    return task, homes(given)
+        task = replace(task, inputs=values)
+    return task, homes(given), {**values}
 
 
 def with_values(task: Task, values: Values) -> Task:

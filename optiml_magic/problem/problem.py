@@ -106,9 +106,10 @@ def prepare(
                 line=tune.line,
             )
     _demand_sizes(task)
-    task, homes = inputs.at_border(task)
-    task, notes = _with_literals(task, prepared.notes)
-    values = sizes.with_sizes(program, inputs.draw(task, 0))
+    task, homes, drawn = inputs.at_border(task)
+    literals, notes = _literals(task, drawn, prepared.notes)
+    task = inputs.with_values(task, literals) if literals else task
+    values = sizes.with_sizes(program, {**literals, **drawn})
     with explained(prepared.notes):
         found = binding.interface(program, task, values)
         binding.check_values(found, values)
@@ -130,8 +131,8 @@ def prepare(
     wanted = range(len(instances), len(instances) + seeds)
     unread = [buffer.name for buffer in found.named("output")]
     try:
-        drawn = partial(_drawn, task, program, sizing, values, smaller, unread)
-        verified = _verified(maker, drawn, wanted, seconds, made)
+        each = partial(_drawn, task, program, sizing, values, smaller, unread)
+        verified = _verified(maker, each, wanted, seconds, made)
     except UsageError as failed:
         if not task.verify_sizes or smaller == task.verify_sizes:
             raise
@@ -140,8 +141,8 @@ def prepare(
         )
         smaller = task.verify_sizes
         sizing = sizes.sizing(task, program, found.scalars, values, smaller)
-        drawn = partial(_drawn, task, program, sizing, values, smaller, unread)
-        verified = _verified(maker, drawn, wanted, seconds, made)
+        each = partial(_drawn, task, program, sizing, values, smaller, unread)
+        verified = _verified(maker, each, wanted, seconds, made)
     if smaller:
         stay = sorted(n for n, size in task.verify_sizes.items() if smaller.get(n) != size)
         as_measured = f" ({', '.join(stay)} as measured, being small)" if stay else ""
@@ -236,16 +237,17 @@ def _demand_sizes(task: Task) -> None:
         )
 
 
-def _with_literals(task: Task, told: Sequence[Note]) -> tuple[Task, list[str]]:
-    """The task with the numbers that launches of the text pass, where it gives no others.
+def _literals(
+    task: Task, drawn: Mapping[str, Any], told: Sequence[Note]
+) -> tuple[dict[str, Any], list[str]]:
+    """The numbers that launches of the text pass, where the task gives no others.
 
     With what is told to the user.
     """
     found = {note.name: note.value for note in told if note.kind == "literal"}
-    given = inputs.draw(task, 0) if found else {}
-    found = {n: v for n, v in found.items() if n not in given and n not in task.constants}
+    found = {n: v for n, v in found.items() if n not in drawn and n not in task.constants}
     notes = [note.text for note in told if note.kind != "literal" or note.name in found]
-    return inputs.with_values(task, found) if found else task, notes
+    return found, notes
 
 
 def _with_arguments(program: Program, task: Task) -> Program:
