@@ -21,6 +21,7 @@ from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.meetings import first_base
 from optiml_magic.kernels.primitives.paired import NAMES, Pair, paired, touching
 from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.sunk import sunk
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import (
@@ -36,7 +37,7 @@ from optiml_magic.kernels.tree import (
     walk,
 )
 
-_SHAPE = (unstrided, linear, flat)
+_SHAPE = (unstrided, linear, flat, sunk)
 
 
 @primitive

@@ -9,7 +9,7 @@ from __future__ import annotations
 from optiml_magic.kernels.editing import Node, text
 from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.cutting import uses
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.grids import needed_form, room
@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.inlined import Inlining
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.paired import paired
 from optiml_magic.kernels.primitives.sizes import rounds
+from optiml_magic.kernels.primitives.sunk import sunk
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.spelling import Unspelled
@@ -30,7 +31,8 @@ _ALL = 128  # of them in the text of all who ask: ours
 @primitive
 def inlined_planes(kernel: Kernel) -> Kernel:
     """The kernel behind this one, which computes the elements of a plane that this one stores."""
-    return _Planes(paired(kernel)).kernel()
+    pair = paired(kernel)
+    return _Planes(pair.with_first(where_legal(sunk, pair.first))).kernel()
 
 
 class _Planes(Inlining):

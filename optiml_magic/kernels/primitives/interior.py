@@ -90,11 +90,11 @@ class Interior:
     @contextmanager
     def attempt(self) -> Iterator[None]:
         """What is needed for a decision that is not made after all is not compared."""
-        before = dict(self.needs), dict(self.whole)
+        before = dict(self.needs), dict(self.whole), [*self.known]
         try:
             yield
         except (Undecided, Unspelled) as reason:
-            self.needs, self.whole = before
+            self.needs, self.whole, self.known = before
             raise Undecided(str(reason)) from reason
 
     def exist(self) -> None:
@@ -133,7 +133,9 @@ class Interior:
         with self.attempt():
             for part in (condition if ways[0] else ~condition).conjuncts():
                 assert isinstance(part, Compare)
-                self._need(part.form if part.op == ">=" else self._side(part.form))
+                form = part.form if part.op == ">=" else self._side(part.form)
+                self._need(form)
+                self.known.append(Compare(">=", form, frozenset()))
         return ways[0]
 
     def element(self, access: Access) -> Element:

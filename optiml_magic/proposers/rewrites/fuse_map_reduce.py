@@ -70,12 +70,12 @@ def _joined(kernel: Kernel) -> tuple[Kernel | Refused, str]:
     made = fused(kernel)
     if isinstance(made, Kernel):
         return made, "items"
-    made = inlined(kernel)
-    if isinstance(made, Kernel):
-        return made, "inline"
     planes = inlined_planes(kernel)
     if isinstance(planes, Kernel):
         return planes, "planes"
+    made = inlined(kernel)
+    if isinstance(made, Kernel):
+        return made, "inline"
     by_rows = fused_rows(kernel)
     return (by_rows, "rows") if isinstance(by_rows, Kernel) else (made, "")
 

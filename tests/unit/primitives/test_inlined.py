@@ -39,6 +39,7 @@ def _first(text: str) -> Kernel:
     [
         ("t[i] = a[i] + 1.0f;", SUM),
         ("{ float s = a[i]; if (s < 0.0f) s = -s; t[i] = s; }", SUM),
+        ("{ if (a[i] > 0.0f) t[i] = a[i]; else t[i] = 0.0f; }", SUM),
         ("t[i] = a[i] + a[i / w * w];", SUM.replace("t[r * w + j]", "t[r * w + j] * t[r * w + j]")),
         ("t[i] = a[i];", "float a = b[r];\nout[r] = a + t[r];"),
         ("t[i] = a[i];", "float r0 = t[r * w] + t[r * w + w - 1];\nout[r] = r0;"),
@@ -65,7 +66,11 @@ def test_an_element_is_computed_where_it_is_asked_for(one: str, two: str) -> Non
         ("t[i] = a[i];", "const float* p = t; out[r] = p[r];", "not only read"),
         ("t[i] = a[i] * w;", "w = 1; out[r] = w + t[r];", "call something `w`"),
         ("t[h * w - 1 - i] = a[i];", SUM, "of its item's index"),
-        ("{ if (a[i] > 0.0f) t[i] = a[i]; else t[i] = 0.0f; }", SUM, "more than one"),
+        (
+            "{ if (a[i] > 0.0f) t[i] = a[i]; else { t[i] = 0.0f; t[i] += a[i]; } }",
+            SUM,
+            "more than one",
+        ),
         ("t[i] = a[i] + b[i / w];", SUM, "written before it is read again"),
     ],
 )

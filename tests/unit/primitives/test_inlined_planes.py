@@ -36,6 +36,7 @@ PLAIN = "t[y * w + x] = a[y * w + x] * 2;"
 COLUMN = """float s = 0;
     for (int i = -2; i <= 2; i++) { int v = min(max(y + i, 0), h - 1); s += t[v * w + x]; }
     out[y * w + x] = s;"""
+BORDER = "if (x == 0 || x == w - 1) { t[y * w + x] = a[y * w + x]; return; } t[y * w + x] = a[y * w + x - 1];"
 INNER = "if (x == 0 || y == 0 || x == w - 1 || y == h - 1) {{ out[y * w + x] = 0; return; }} out[y * w + x] = {};"
 
 
@@ -44,7 +45,8 @@ def _first(text: str) -> Kernel:
 
 
 @pytest.mark.parametrize(
-    "one", [ROW, PLAIN, "int at = y * w + x; float s = a[at]; if (x == y) s = -s; t[at] = s;"]
+    "one",
+    [ROW, PLAIN, BORDER, "int at = y * w + x; float s = a[at]; if (x == y) s = -s; t[at] = s;"],
 )
 @pytest.mark.parametrize(
     "two",
