@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from tests.rewriting.writing import LONG_EXTENTS, Array, Made, axes, program, sizes_of
@@ -55,15 +56,47 @@ def halves(rng: Random) -> Made:
     return _made(rng, "halves", f"{head} {{\n{inner}\n}}")
 
 
-def _made(rng: Random, family: str, inner: str) -> Made:
+def grouped(rng: Random) -> Made:
+    """A row by groups: a scale for each, and a loop over its elements inside of the one over them."""
+    of = rng.choice(["g", "8"])
+    count = f"cols / {of}"
+    first = rng.choice(["", "float q = x[i];\n", "int at = row * cols + i * {of};\n"])
+    at = (
+        "at + k"
+        if "at =" in first
+        else rng.choice(["row * cols + i * {of} + k", "k + i * {of} + row * cols"])
+    )
+    here = rng.choice(["x[i * {of} + k]", "x[k]", "x[i * {of} + k] - x[i]"])
+    scale = rng.choice([f"a[row * ({count}) + i]", "x[i]", "0.5f", "(float)(i + 1)"])
+    step = rng.choice(["k++", "k++", "++k", "k += 2"])
+    term = f"c[{at}] * ({here})" if rng.choice([0, 1]) else f"a[{at}] * ({here})"
+    if "q" in first:
+        term = f"({term} - q)"
+    last = rng.choice(["s += p * {0};", "s += {0} * p;", "s -= p * {0} * 0.25f;", "s += p / 4.0f;"])
+    lines = rng.choice([
+        ["float p = 0.0f;", "p += " + term + ";", last.format(scale)],
+        [f"float z = {scale};", f"s += {term} * z;", ""], ["", f"s += {term} * {scale};", ""],
+    ])  # fmt: skip
+    inner = (
+        f"for (int i = 0; i < {count}; i++) {{\n{first}{lines[0]}\n"
+        f"for (int k = 0; k < {{of}}; {step}) {{\n{lines[1]}\n}}\n{lines[2]}\n}}"
+    )
+    made = _made(rng, "grouped", inner.replace("{of}", of), ", int g")
+    sizes, others = (
+        {**own, "g": rng.choice([1, 2, 4, 8, 16])} for own in (made.sizes, made.others)
+    )
+    return replace(made, sizes=sizes, others=others)
+
+
+def _made(rng: Random, family: str, inner: str, more: str = "") -> Made:
     arrays = {
         "a": Array("f4", ("5 * rows * cols + rows + 8",)), "c": Array("u1", ("5 * rows * cols + rows + 8",)),
         "x": Array("f4", ("2 * cols + 8",)), "out": Array("f4", ("rows",), "zeros"),
     }  # fmt: skip
     body = f"float s = 0.0f;\n{inner}\nout[row] = s;"
     first, second = sizes_of(rng, ["rows", "cols"], LONG_EXTENTS)
-    text = program(rng, family, _PARAMETERS, axes(rng, ("row", "rows")), body)
+    text = program(rng, family, _PARAMETERS + more, axes(rng, ("row", "rows")), body)
     return Made(family, text, arrays, first, second)
 
 
-FAMILY = (numbers, halves)
+FAMILY = (numbers, halves, grouped)
