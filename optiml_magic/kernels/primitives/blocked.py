@@ -37,7 +37,8 @@ from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
 _ONE = Polynomial.constant(1)
-_TILES, _DEEP, _OWN = (16, 32, 64, 128, 256), (8, 16, 32), (2, 4, 8, 16)
+DEEP = (8, 16, 32)  # rounds that a tile may have
+_TILES, _OWN = (16, 32, 64, 128, 256), (2, 4, 8, 16)
 BLOCKS = (1, 2, 3, 4, 6, 8)
 TALL = 32  # rows of a block from which no tile needs to have fewer
 _OF_THREAD, REGISTERS = 255, 65536  # CUDA C++ Programming Guide, "Compute Capabilities"
@@ -250,7 +251,7 @@ __syncthreads();
         return [
             TuneDirective(m.whole, at_least(_TILES, min(least, TALL)), tile.rows),
             TuneDirective(n.whole, _TILES, tile.columns),
-            TuneDirective(layout.deep, _DEEP, tile.deep),
+            TuneDirective(layout.deep, DEEP, tile.deep),
             TuneDirective(m.own, _OWN, tile.own_rows),
             TuneDirective(
                 n.own, _OWN, tile.own_columns, parse_expression(" && ".join(fits))

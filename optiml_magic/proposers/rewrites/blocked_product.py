@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.base import (
 )
 from optiml_magic.kernels.primitives.blocked import (
     BLOCKS,
+    DEEP,
     REGISTERS,
     TALL,
     Blocking,
@@ -333,9 +334,16 @@ def _first(product: Blocking) -> Tile:
     raise NotLegal("a multiprocessor has no room for its tiles")
 
 
+def _shallow(product: Blocking, tile: Tile) -> Tile:
+    """A tile with no more rounds than there are, where that is possible: others are for nothing."""
+    count = rounds(product.parts.kernel, product.parts.axis) or tile.deep
+    fewer = replace(tile, deep=min(n for n in (*DEEP, tile.deep) if n >= min(count, tile.deep)))
+    return fewer if product.fits(fewer) else tile
+
+
 def _point(product: Blocking, tile: Tile, most: int) -> Point:
     """The tile with as many blocks at once as registers hold, ``most`` if so many; or nothing."""
-    layout = product.layout
+    layout, tile = product.layout, _shallow(product, tile)
     needed = parse_expression(layout.registers).evaluate(layout.values(tile)) + _BESIDE
     each = -(-needed // _ROUNDED) * _ROUNDED * tile.threads
     fitting = [n for n in BLOCKS if n * each <= REGISTERS and n <= max(1, most)]
