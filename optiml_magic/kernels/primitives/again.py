@@ -49,17 +49,19 @@ class Again:
         return max(one.size for one in self.kept)
 
 
-def again(kernel: Kernel) -> tuple[Again, ...]:
+def again(kernel: Kernel, own: frozenset[str] = frozenset()) -> tuple[Again, ...]:
     """The groups of loops that touch the same elements.
 
-    Raises NotLegal where there are some that nothing may be moved across.
+    Of the arrays that are a round's ``own`` each element was touched by one round of each loop,
+    before rounds were taken as vectors: what these left over touches others. Raises NotLegal where
+    there are some that nothing may be moved across.
     """
     effects, axes, found = Effects(kernel), kernel.axes(), list[Again]()
     loops = loops_in(kernel.function.body)
     for block in (s for s in walk(kernel.function.body) if isinstance(s, Block)):
-        own = [axes[s] for s in block.body if isinstance(s, Loop) and s in axes]
-        for same in _alike(own, _extents(kernel)):
-            kept = tuple(_kept(kernel, same, effects))
+        side = [axes[s] for s in block.body if isinstance(s, Loop) and s in axes]
+        for same in _alike(side, _extents(kernel)):
+            kept = tuple(_kept(kernel, same, effects, own))
             if kept:
                 touched = {a.own for one in kept for a in one.accesses}
                 used = [x for x in same if touched & effects.inside(x.node)]
@@ -112,7 +114,9 @@ def _by_round(form: Polynomial, axis: Axis) -> Polynomial | None:
     return None if by is None else form.without([axis.name]) + by * _ROUND
 
 
-def _kept(kernel: Kernel, axes: Sequence[Axis], effects: Effects) -> Iterator[Kept]:
+def _kept(
+    kernel: Kernel, axes: Sequence[Axis], effects: Effects, own: frozenset[str]
+) -> Iterator[Kept]:
     """The elements that at least two of these loops touch, and may have for themselves."""
     found: dict[tuple[str, str, Polynomial], list[Access]] = {}
     for axis in axes:
@@ -127,7 +131,7 @@ def _kept(kernel: Kernel, axes: Sequence[Axis], effects: Effects) -> Iterator[Ke
         loaded = any(a.mode == "load" for a in accesses)
         if len(touching) < 2 or sure is None or not loaded or array in effects.moved:
             continue
-        if not _alone(kernel, axes, accesses, effects):
+        if not _alone(kernel, axes, accesses, effects, own):
             continue
         begins = first[0]
         fills = begins.mode == "store" and begins is sure and _plain_store(begins)
@@ -164,8 +168,9 @@ def _plain_store(access: Access) -> bool:
 
 
 def _alone(
-    kernel: Kernel, axes: Sequence[Axis], accesses: Sequence[Access], effects: Effects
-) -> bool:
+    kernel: Kernel, axes: Sequence[Axis], accesses: Sequence[Access], effects: Effects,
+    own: frozenset[str],
+) -> bool:  # fmt: skip
     """Whether nobody else changes the elements from the first of the loops to the last.
 
     Those of an array that is written are a thread's own where nothing else touches it, and all
@@ -174,7 +179,9 @@ def _alone(
     same = [a for a in kernel.reading.accesses if effects.same(a.array, accesses[0].array)]
     if all(a.mode == "load" for a in same):
         return True
-    if any(a not in accesses for a in same):
+    others = [a for a in same if a not in accesses]
+    left = accesses[0].array in own and all(_is_left(kernel, axes[0], a) for a in others)
+    if others and not left:
         return False
     by_name = {axis.name: axis for axis in axes}
     for access in accesses:
@@ -187,6 +194,13 @@ def _alone(
         ):  # fmt: skip
             return False
     return True
+
+
+def _is_left(kernel: Kernel, axis: Axis, access: Access) -> bool:
+    """Whether a loop makes it that goes on where the vectors of another one end."""
+    begins = [a.start for a in kernel.reading.loops(access) if a.start is not None]
+    ends = axis.stop.symbols if axis.stop is not None else frozenset()
+    return bool(ends) and any(ends <= start.symbols for start in begins)
 
 
 def _stands(source: Expr, axis: Axis, effects: Effects) -> bool:

@@ -35,13 +35,15 @@ _WIDE = 4  # bytes of a counter to which several steps may be added
 
 
 @primitive
-def keep(kernel: Kernel, at: Sequence[int], counts: Sequence[int]) -> Kernel:
+def keep(
+    kernel: Kernel, at: Sequence[int], counts: Sequence[int], own: frozenset[str] = frozenset()
+) -> Kernel:
     """The loops with these numbers keep what they touch in their first ``counts[0]`` rounds.
 
     The tuner may choose another of the ``counts``. Without numbers they are the loops that take
-    the most at once.
+    the most at once. Of arrays that are a round's ``own`` see ``again``.
     """
-    known = again(kernel)
+    known = again(kernel, own)
     widest = max(known, key=lambda one: one.widest, default=None)
     found = next((one for one in known if one.numbers == tuple(at)), None) if at else widest
     if found is None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from optiml_magic.kernels.expressions import Binary, Literal, Name
+from optiml_magic.kernels.expressions import Assign, Binary, Literal, Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.covering import cover, ways
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, loops_in, parted
 from optiml_magic.kernels.primitives.extents import existing
 from optiml_magic.kernels.primitives.items import Items, element, is_plain
 from optiml_magic.kernels.primitives.sizes import FIRST, value
 from optiml_magic.kernels.reading import Access, Axis
-from optiml_magic.kernels.tree import Loop, Variable
+from optiml_magic.kernels.tree import Evaluate, Leave, Loop, Variable, walk
 
 _ONE = Polynomial.constant(1)
 _PARTS = (2, 3, 4)  # elements of an array that a round may take side by side: ours
@@ -36,6 +36,22 @@ class Groups:
         self.asked = self._existing()
         self.groups += self.asked
         self.beside = self._beside()
+
+    def asks(self, group: Items) -> bool:
+        """Whether a round may ask for an element as it was, before it stores it anew."""
+        if not group.does("store") or group.apart > 1:
+            return group.does("load")
+        stays = any(isinstance(s, Leave) for s in walk(self.loop.body))
+        if stays or any(group is one for one, _ in self.beside.values()):
+            return group.does("load")
+        for statement in parted(self.loop.body):
+            inside = self.effects.inside(statement)
+            own = [access for access in group.accesses if access.own in inside]
+            if own:
+                stored = statement.expression if isinstance(statement, Evaluate) else None
+                plain = isinstance(stored, Assign) and stored.op == "="
+                return not plain or any(a.mode == "load" or a.node is not stored for a in own)
+        return True
 
     def way(self, group: Items) -> int:
         """1 where a group goes up through memory as the rounds go on, -1 where it goes down.

@@ -290,7 +290,7 @@ class _Vectorising:
                 here, there = f"&{own}[{piece}]", f"&{group.array}[{at} + {piece}]"
                 each = (f"#pragma unroll\nfor (int {piece} = 0; {piece} < {whole}; "
                         f"{piece} += {width}) ")  # fmt: skip
-            if group.does("load"):
+            if self.found.asks(group):
                 before.append(each + group.loaded(width, here, there))
             if group.does("store"):
                 after.append(each + group.stored(width, here, there))

@@ -9,7 +9,7 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.again import Again, again
-from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn, where_legal
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn, where_legal
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.combine import Group
 from optiml_magic.kernels.primitives.counted import all_counted
@@ -160,7 +160,7 @@ def _in_rows(kernel: Kernel, walked: Sequence[Axis]) -> Iterator[Site]:
         starts = points(kernel.fresh(name), kernel.fresh("KEEP"), length, lanes.counts, width, each)
         if not starts or (lanes.group == "block" and 0 < length < SHORT):
             continue
-        steps = _sharing(at, lanes, counts(each, THREADS[0]), vectors=width > 1)
+        steps = _sharing(at, lanes, counts(each, THREADS[0]), _own(kernel), vectors=width > 1)
         easily = starts[0][kernel.fresh("KEEP")] * each <= EASY
         yield Site(
             f"{lanes.group} {at} {width}", f"{words} {what}", partial(in_turn, kernel, steps),
@@ -168,11 +168,22 @@ def _in_rows(kernel: Kernel, walked: Sequence[Axis]) -> Iterator[Site]:
         )  # fmt: skip
 
 
+def _own(kernel: Kernel) -> frozenset[str]:
+    """The arrays that are written, each element by the rounds that touch it in a row's loops."""
+    try:
+        known = again(kernel)
+    except NotLegal:
+        return frozenset()
+    return frozenset(k.array for one in known for k in one.kept) & kernel.reading.written
+
+
 def _sharing(
-    at: tuple[int, ...], lanes: Lanes, fit: tuple[int, ...], *, vectors: bool
-) -> tuple[Callable[[Kernel], Kernel | Refused], ...]:
+    at: tuple[int, ...], lanes: Lanes, fit: tuple[int, ...], own: frozenset[str] = frozenset(),
+    *, vectors: bool,
+) -> tuple[Callable[[Kernel], Kernel | Refused], ...]:  # fmt: skip
     """Lanes share the loops with these numbers, and keep what they touch."""
-    return partial(shared_by, at=at, lanes=lanes, vectors=vectors), partial(keep, at=(), counts=fit)
+    share = partial(shared_by, at=at, lanes=lanes, vectors=vectors)
+    return share, partial(keep, at=(), counts=fit, own=own)
 
 
 def _rounds(kernel: Kernel, one: Again) -> int:

@@ -146,3 +146,15 @@ def test_a_plane_of_threads_with_one_test_for_both_axes_keeps_its_columns() -> N
         small = {"l": 3, "m": 65, "n": 32}
         ends.add(end_of(PLANE, after, arrays, {"l": 2, "m": 5, "n": 64}, small, rounds=True))
     assert ends == {"same"}
+
+
+def test_lanes_keep_what_they_store_until_it_is_final() -> None:
+    """What a later loop stores again is stored once, and nothing is loaded that is stored first."""
+    (site, *_) = sites(ROWS, 4096, 512)
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    text = made.program.text
+    assert "out_kept[turn] = *reinterpret_cast<const float4*>(out_items);" in text
+    kept = text[: text.index("i_first_2 = lane * 4 + KEEP * LANES * 4")]
+    assert "float4*>(&out[" not in kept
+    assert end(ROWS, site, 37, 512) == "same"
