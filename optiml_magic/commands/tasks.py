@@ -24,6 +24,7 @@ from optiml_magic.model.task import Task
 from optiml_magic.source.program import parse_program
 
 _KERNELS = (".cu", ".cuh")
+_LAUNCH = "#pragma optiml launch "
 
 
 def from_file(path: Path) -> list[Task]:
@@ -63,7 +64,13 @@ def from_file(path: Path) -> list[Task]:
             f"{path.name} defines neither `task` nor `tasks`",
             fix="write task = optiml_magic.Task(kernel=..., reference=..., inputs=...)",
         )
-    return [replace(task, kernel=_beside(path, task.kernel)) for task in tasks]
+    whole = [replace(task, kernel=_beside(path, task.kernel)) for task in tasks]
+    return [_named(path, task) for task in whole] if len(whole) == 1 else whole
+
+
+def _named(path: Path, task: Task) -> Task:
+    """A task of several launches by the name of its file: none of its kernels is all of it."""
+    return task if task.name or task.text.count(_LAUNCH) < 2 else replace(task, name=path.stem)
 
 
 def _beside(path: Path, kernel: str | Path) -> str | Path:

@@ -9,7 +9,9 @@ from optiml_magic.model.evaluation import EXHAUSTED, Step
 from optiml_magic.model.finding import RooflineClass
 from optiml_magic.reports.quantities import number_of, ratio, seconds
 from optiml_magic.reports.standing import above_floor
-from optiml_magic.reports.summary import Summary
+from optiml_magic.reports.summary import Summary, step_speedup
+
+_TOLD = 1.05  # times as fast, from which a candidate that is not claimed is told: ours
 
 _LIMITS: dict[RooflineClass, str] = {
     "memory": "device memory",
@@ -42,11 +44,22 @@ def claim(summary: Summary) -> str:
             rules = {refusal.rule for refusal in summary.root.refused}
             why = f"; {number_of(len(rules), 'rule')} came close and refused" if rules else ""
             return f"no rule found a place to change{why}"
-        return f"no significant change found in {number_of(tried, 'candidate')}"
+        return f"no significant change found in {number_of(tried, 'candidate')}{_within(summary)}"
     saved, least, _ = summary.saving or (1.0, 1.0, 1.0)
     if least > 1.0:
         return f"{ratio(saved)} fewer joules at {ratio(summary.speedup)} the speed"
     return f"{ratio(summary.speedup)} faster"
+
+
+def _within(summary: Summary) -> str:
+    """The fastest candidate, where it is faster by less than its time is uncertain by."""
+    steps = (step for step in summary.trajectory.steps if step.evaluation.verdict.passed)
+    fastest = max((step_speedup(summary, step) or 1.0 for step in steps), default=1.0)
+    return (
+        f"; the fastest, {ratio(fastest)}, is within what its time may be off by"
+        if fastest >= _TOLD
+        else ""
+    )
 
 
 def bounds(summary: Summary) -> str:

@@ -143,6 +143,17 @@ def test_a_file_without_a_task_says_what_to_write(
         tasks.from_file(path)
 
 
+@pytest.mark.parametrize(("launches", "name"), [(1, ""), (2, "chain")])
+def test_a_task_of_several_launches_is_called_by_its_file(
+    tmp_path: Path, launches: int, name: str
+) -> None:
+    text = "#pragma optiml launch k grid(1) block(32)\n" * launches + "__global__ void k() {}"
+    path = tmp_path / "chain.py"
+    path.write_text(f"from optiml_magic import Task\ntask = Task({text!r}, None, {{}})")
+    (task,) = tasks.from_file(path)
+    assert task.name == name
+
+
 def test_settings_come_from_the_flag_then_the_environment_then_the_default(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -99,18 +99,29 @@ class RowToLanes(KernelRule):
                 partial(several_by, apply, at) if several else apply,
                 0.87, hypothesis, _several(length) if several else _few(length), arithmetic,
             )  # fmt: skip
+        vectors = not _adds_along(kernel, found)
         if not length or length <= _LONG:
             yield Site(
-                f"warp {at}", title, partial(shared_by, kernel, at, lanes),
+                f"warp {at}", title, partial(shared_by, kernel, at, lanes, vectors=vectors),
                 0.4 if late else 0.85, hypothesis, _lanes(kernel, at, length), arithmetic,
             )  # fmt: skip
         if not length or length >= SHORT:
             yield Site(
                 f"block {at}", f"a block shares the loop over {counters}",
-                partial(shared_by, kernel, at, Lanes("block", 256, 256, THREADS, THREADS)),
+                partial(shared_by, kernel, at, Lanes("block", 256, 256, THREADS, THREADS),
+                        vectors=vectors),
                 0.4 if late else 0.86 if length > _LONG // 4 else 0.78, hypothesis,
                 _threads(kernel, length), arithmetic,
             )  # fmt: skip
+
+
+def _adds_along(kernel: Kernel, axes: Sequence[Axis]) -> bool:
+    """Whether atomic operations go along the rounds: of neighbours in one request L2 does many."""
+    return any(
+        access.mode == "atomic" and access.space == "global" and axis.name in access.loops
+        and (access.offset is None or axis.name in access.offset.symbols)
+        for axis in axes for access in kernel.reading.accesses
+    )  # fmt: skip
 
 
 def _walked(kernel: Kernel) -> tuple[Axis, ...]:

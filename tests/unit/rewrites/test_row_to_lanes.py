@@ -132,3 +132,22 @@ def test_few_threads_of_a_block_have_no_neighbours_to_load_beside() -> None:
     assert found.sound, f"{found.end}: {found.detail}"
     wider = TAPS.replace("block(3, 3)", "block(3, 9)").replace("3 + i) * 3", "9 + i) * 3")
     assert not [*rule.sites(rule.shaped(kernels(parse_program(wider), None)[0]))]
+
+
+def test_lanes_add_to_neighbours_one_by_one() -> None:
+    """By vectors each lane would add four elements away from the next."""
+    text = """\
+#pragma optiml launch add grid(cdiv(n, 64)) block(64)
+__global__ void add(const int* ids, const float* g, float* w, int n, int m) {
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t >= n) return;
+    for (int d = 0; d < m; d++) atomicAdd(&w[ids[t] * m + d], g[t * m + d]);
+}
+"""
+    (kernel,) = kernels(parse_program(text), None)
+    sites = [site for site in RowToLanes().sites(kernel) if isinstance(site, Site)]
+    assert len(sites) == 2
+    for site in sites:
+        made = site.apply()
+        assert isinstance(made, Kernel)
+        assert "float4" not in made.program.text
