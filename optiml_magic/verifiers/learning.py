@@ -22,7 +22,7 @@ _SMALL = 1 << 28  # thread instructions of a launch at a small size
 _WILD = 1 << 24  # where an integer may make a loop of any length
 _PATIENCE, _SLOWER = 4.0, 10.0  # seconds, and times the slowest answer so far; ours
 _NEAR = 0.25  # of what is allowed, which rounding alone may turn into all of it; ours
-_REFERENCE = "the reference "  # how a message about it begins
+_ASKED = ("the reference ", "inputs(")  # how a message about what the task gives begins
 FINAL = "final"  # what the keys of large cases begin with
 
 
@@ -43,7 +43,7 @@ class Learner:
         self._instructions = instructions
         self._hung = False  # the input kernel did not come back: no more is asked of it
         self.root: Compiled | None = None
-        self.unanswered: dict[str, str] = {}  # by condition: what the reference did wrong there
+        self.unanswered: dict[str, str] = {}  # by condition: why there is no answer
 
     def learned(self, condition: Condition, key: str) -> Instance | None:
         """The set of inputs with its answer, if the input kernel has that answer as well."""
@@ -58,18 +58,18 @@ class Learner:
             return None
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # of a reference outside of its domain
+            asked = "the inputs take"
             try:
                 with limited(self._patience):
-                    instance = self._problem.instance(
-                        condition.draw(), condition.name, key, condition.maps
-                    )
+                    values, asked = condition.draw(), "the reference takes"
+                    instance = self._problem.instance(values, condition.name, key, condition.maps)
                 return Drawn(instance, root.plan(instance))
             except OutOfTime:
-                self.unanswered[condition.name] = f"takes longer than {self._patience:.2g} s"
+                self.unanswered[condition.name] = f"{asked} longer than {self._patience:.2g} s"
                 return None
             except UsageError as error:
-                if error.message.startswith(_REFERENCE):
-                    self.unanswered[condition.name] = error.message.removeprefix(_REFERENCE)
+                if error.message.startswith(_ASKED):
+                    self.unanswered[condition.name] = error.message
                 return None
             except Exception:  # noqa: BLE001  # the task's own code: it does not know such inputs
                 return None

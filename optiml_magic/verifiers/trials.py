@@ -90,7 +90,7 @@ class Trials:
             f"{len(self._sized)} checked, {_few(self._sized)}" if self._sized else "not checked"
         ]
         if failed:
-            found.append(f"at {failed[0]} the reference {unanswered[failed[0]]}")
+            found.append(f"at {failed[0]} {unanswered[failed[0]]}")
         if differing:
             beside = "fails or differs from the reference" if self._problem.references else "fails"
             found.append(f"the input kernel {beside} at {_few(differing)}")
