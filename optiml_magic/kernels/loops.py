@@ -154,17 +154,20 @@ class LoopReader(InductionReader):
                 scaled = inductions[driving].step is None
                 break
         reason = ""
-        if ends.breaks or ends.returned:
-            reason = "it is left early" if ends.breaks else "the kernel may be left in it"
+        if ends.returned:
+            reason = "the kernel may be left in it"
         elif any(isinstance(part, Untold) for part in parts) or len(parts) > 1:
             reason = "its test has more in it than a bound" if stop is not None else (
                 "its test is not a comparison of whole numbers that are followed")  # fmt: skip
         elif stop is None:
             reason = "its bound is not followed" if parts else "it has no test"
+        broken = bool(ends.breaks) and not reason
+        if ends.breaks:
+            reason = "it is left early"
         return Axis(
             name=counter, node=statement, line=statement.line, variable=driving, start=start,
             step=step, stop=stop, test=test, exact=not reason, reason=reason, guard=entry.path,
-            scaled=scaled,
+            scaled=scaled, broken=broken,
         )  # fmt: skip
 
     def _bound(

@@ -27,8 +27,8 @@ class Axis:
 
     ``variable`` begins at ``start`` and grows by ``step`` a round, or where it is ``scaled`` is
     multiplied or divided by it; a round runs where ``test`` holds, in a ``do`` loop the first one
-    anyway. Where ``exact`` is false there are other ways out,
-    and ``reason`` says which.
+    anyway. Where ``exact`` is false there are other ways out, and ``reason`` says which; one that
+    is ``broken`` has none but a ``break`` in its rounds.
     """
 
     name: str
@@ -43,6 +43,7 @@ class Axis:
     reason: str
     guard: tuple[Condition, ...]
     scaled: bool = False
+    broken: bool = False
 
     @property
     def bounded(self) -> bool:

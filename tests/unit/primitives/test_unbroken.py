@@ -51,6 +51,7 @@ LOOPS = {
     "in the head": "int j = 1; for (; j < w - 1 && b[j] < a[i]; ++j); at = j;",
     "a flag in the test": "bool met = false; for (int j = 0; j < w && !met; ++j) { if (b[j] > a[i]) { at = j; met = true; } } if (met) at += 2;",
     "a flag before the end": "int met = 0; for (int j = 0; !met && j < w; ++j) if (a[i * w + j] > 1.0f) met = 1; at = met;",
+    "rows of another loop": "for (int r = 0; r < i; ++r) for (int j = 0; j < w; ++j) { if (a[r * w + j] > 1.0f) { at = j; break; } }",
     "hinted": "\n    #pragma unroll 4\n    " + FIRST,
 }  # fmt: skip
 
@@ -74,8 +75,8 @@ WRONG = {
     "two ends": "for (int j = 0; j < w; ++j) { if (b[j] > 9.0f) break; if (b[j] > a[i]) { at = j; break; } }",
     "what is stored": "for (int j = 0; j < w; ++j) { if (o[j % h] > a[i]) { at = j; break; } }",
     "a place by the data": "for (int j = 0; j < w; ++j) { if (b[(int)(a[j] * a[j])] > a[i]) { at = j; break; } }",
+    "rows of another loop and more": "for (int r = 0; r <= i; ++r) for (int j = 0; j < w; ++j) { if (a[r * w + j + 1] > 1.0f) { at = j; break; } }",
     "rows by the data": "int r = (int)a[i]; for (int j = 0; j < w; ++j) { if (a[r * w + j] > 1.0f) { at = j; break; } }",
-    "rows of another loop": "for (int r = 0; r < i; ++r) for (int j = 0; j < w; ++j) { if (a[r * w + j] > 1.0f) { at = j; break; } }",
     "a size that moves": "w -= i % 2; for (int j = 0; j < w; ++j) { if (b[j] > a[i]) { at = j; break; } }",
     "a function that waits": "for (int j = 0; j < w; ++j) { if (settled(b[j]) > a[i]) { at = j; break; } }",
     "two counters": "int j = 0, k = 0; while (j < w && b[k] < a[i]) { j++; k++; } at = k;",
