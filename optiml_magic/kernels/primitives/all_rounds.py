@@ -28,6 +28,7 @@ from optiml_magic.kernels.tree import Statement
 from optiml_magic.source.expressions import parse_expression
 
 _ONE = Polynomial.constant(1)
+_End = tuple[int, Polynomial]  # by what the second is divided, and rounded down
 _STEADY = ("scalar", "builtin", "counter", "operation")
 
 
@@ -111,27 +112,28 @@ class _Reach:
             raise self._unknown()
         return found
 
-    def _ends(self, form: Polynomial) -> dict[str, Polynomial]:
+    def _ends(self, form: Polynomial) -> dict[str, _End]:
         """The last rounds of the loops around, the innermost first, and the last threads."""
         kernel, symbols = self.kernel, self.kernel.reading.symbols
-        ends = dict[str, Polynomial]()
+        ends = dict[str, _End]()
         around = {axis.name: axis for axis in kernel.axes().values()}
         for name in reversed(self.access.loops):
-            if {name} & (form.symbols | {n for end in ends.values() for n in end.symbols}):
+            if name in form.symbols.union(*(end.symbols for _, end in ends.values())):
                 if name not in around:
                     raise self._unknown()
-                ends[name] = self._whole(_last(around[name]))
-        named = form.symbols | {n for end in ends.values() for n in end.symbols}
+                step, last = _last(around[name])
+                ends[name] = step, self._whole(last)
+        named = form.symbols.union(*(end.symbols for _, end in ends.values()))
         for way in "xyz":
             if {f"@{way}", f"threadIdx.{way}", f"blockIdx.{way}"} & named:
                 threads = needed(kernel, way, loads=True)
                 count = form_of(threads.tree, symbols) if threads is not None else None
                 if count is None:
                     raise NotLegal("how many threads work is not known", self.access.line)
-                ends[f"@{way}"] = count - _ONE
+                ends[f"@{way}"] = 1, count - _ONE
         return ends
 
-    def _extreme(self, form: Polynomial, ends: Mapping[str, Polynomial], *, up: bool) -> Polynomial:
+    def _extreme(self, form: Polynomial, ends: Mapping[str, _End], *, up: bool) -> Polynomial:
         """The most that a form is between the first and the last of each, or the least."""
         symbols, moved = self.kernel.reading.symbols, self.effects.moved
         ranges = Ranges((), symbols, sizes=True)
@@ -142,19 +144,26 @@ class _Reach:
             grows = ranges.nonnegative(by)
             if not grows and not ranges.nonnegative(-by):
                 raise self._unknown()
-            form = form.without([name]) + (by * end if grows == up else Polynomial())
+            if grows == up:
+                step, rest = end
+                whole = by.divided(step)
+                if whole is None:
+                    raise self._unknown()
+                form = form.without([name]) + whole * rest
+            else:
+                form = form.without([name])
         scalars = {n for n in form.symbols if (s := symbols.table.get(n)) and s.kind == "scalar"}
         if scalars != form.symbols or scalars & moved:
             raise self._unknown()
         return form
 
 
-def _last(axis: Axis) -> Polynomial:
+def _last(axis: Axis) -> _End:
     """The counter of the last round."""
     parts = [*axis.test.conjuncts()]
     test = parts[0] if len(parts) == 1 else None
     form = test.form if isinstance(test, Compare) and test.op == ">=" else None
     by = form.coefficient(axis.name) if form is not None else None
-    if form is None or by is None or by.value != -1:
+    if form is None or by is None or by.value is None or by.value >= 0:
         raise NotLegal("the number of rounds is not known", axis.line)
-    return form.without([axis.name])
+    return -by.value, form.without([axis.name])

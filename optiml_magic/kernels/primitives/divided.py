@@ -164,6 +164,8 @@ class _Heads(Heads):
 
 
 class _Dividing(SharedRounds):
+    leaves = False
+
     def __init__(self, kernel: Kernel, found: Divided, lanes: Lanes) -> None:
         self.found = found
         super().__init__(kernel, sorted((*found.at, *found.beside)), lanes, far=False)

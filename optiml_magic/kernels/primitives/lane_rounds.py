@@ -14,6 +14,8 @@ from optiml_magic.kernels.expressions import Literal, Name, every
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.ahead import ahead
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.broken import broken
+from optiml_magic.kernels.primitives.broken import helpers as ways_out
 from optiml_magic.kernels.primitives.combine import Group
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.heads import Heads
@@ -34,6 +36,7 @@ class LaneRounds:
     """
 
     spaces: Collection[str] = ("global",)  # of arrays in which lanes meet
+    leaves = False  # whether loops may be left early
 
     def __init__(
         self,
@@ -56,9 +59,12 @@ class LaneRounds:
         looked = {loop: ahead(kernel, loop, effects) for loop in self.loops if far}
         self.ahead = {loop: one for loop, one in looked.items() if one is not None}
         rest = [loop for loop in self.loops if loop not in self.ahead]
+        ended = {loop: broken(kernel, loop, effects, group) for loop in rest if self.leaves}
+        self.broken = {loop: one for loop, one in ended.items() if one is not None}
         self.reductions: dict[Loop, tuple[Reduction, ...]] = dict.fromkeys(self.ahead, ())
         self.reductions |= {loop: self.combined(loop) for loop in rest}
-        found = {loop: scanned(kernel, loop, effects) for loop in rest}
+        whole = [loop for loop in rest if loop not in self.broken]
+        found = {loop: scanned(kernel, loop, effects) for loop in whole}
         self.scans = {loop: scans for loop, scans in found.items() if scans is not None}
         if self.ahead and group != "warp":
             raise NotLegal("only lanes of a warp look ahead")
@@ -86,7 +92,7 @@ class LaneRounds:
 
     def combined(self, loop: Loop) -> tuple[Reduction, ...]:
         """What the rounds of a loop combine. Raises NotLegal where lanes may not share them."""
-        return shareable(self.old, loop, self.effects, scanning=True)
+        return shareable(self.old, loop, self.effects, scanning=True, broken=self.leaves)
 
     def share(self) -> None:
         """What becomes of the statements of the scope, into ``changes``."""
@@ -111,7 +117,8 @@ class LaneRounds:
         found += [o.reduction for sums in self.outward.values() for o in sums]
         if self.selections or self.ahead:
             plain[combine.MASK] = None
-        plain |= dict.fromkeys(combine.helpers(found, group, mask=bool(self.waits)))
+        plain |= dict.fromkeys(combine.helpers(found, group, mask=bool(self.waits or self.broken)))
+        plain |= dict.fromkeys(ways_out(group, self.broken.values()))
         plain |= {s.helper(group): None for s in self.selections.values()}
         return [*plain | {h: None for s in self.scans.values() for h in helpers(s, group)}]
 
@@ -171,7 +178,7 @@ class LaneRounds:
             before, after = [], []
         for at, loop in enumerate(region):
             assert isinstance(loop, Loop)
-            made: list[Statement] = [self._shared(loop, private)]
+            made = self._shared(loop, private)
             if at == 0:
                 made = [*map(lines, before), *made]
             if at == len(region) - 1:
@@ -244,17 +251,21 @@ class LaneRounds:
         after.append(selection.combined(self.group, self.count, name))
         return f"{kind} {name} = {before};"
 
-    def _shared(self, loop: Loop, private: dict[str, str]) -> Statement:
+    def _shared(self, loop: Loop, private: dict[str, str]) -> list[Statement]:
         swaps = {**self.swaps, **self._renamed(loop, private)}
         told: dict[Node, tuple[Statement, ...]] = {
             last: (lines(self.old.show(last, swaps)), also) for last, also in self.told.items()
         }
         if loop in self.ahead:
-            return lines(self.ahead[loop].text(self.lane, self.count, swaps, self.fresh))
+            return [lines(self.ahead[loop].text(self.lane, self.count, swaps, self.fresh))]
+        if loop in self.broken:
+            one = self.broken[loop]
+            parts = one.made(self.group, self.lane, self.count, swaps, told, self.fresh)
+            return [lines(part) for part in parts if part]
         if loop in self.scans:
             made = Scanning(self.old, self.heads, self.axes[loop], self.scans[loop], self.taken)
-            return lines(made.text(self.group, self.lane, self.count, swaps, told))
-        return self.heads.shared(loop, self.lane, self.count, swaps, told)
+            return [lines(made.text(self.group, self.lane, self.count, swaps, told))]
+        return [self.heads.shared(loop, self.lane, self.count, swaps, told)]
 
     def _renamed(self, loop: Loop, private: dict[str, str]) -> dict[Node, Node]:
         own = {v.name: v for v in self._places(loop)}

@@ -55,6 +55,8 @@ def share(kernel: Kernel, at: Sequence[int], lanes: Lanes, *, far: bool = False)
 class SharedRounds(LaneRounds):
     """The whole kernel is the scope: what a thread did, a group of lanes does."""
 
+    leaves = True
+
     def __init__(self, kernel: Kernel, at: Sequence[int], lanes: Lanes, far: bool) -> None:
         loops = loops_in(kernel.function.body)
         self.lanes = lanes
@@ -140,7 +142,7 @@ class SharedRounds(LaneRounds):
         return self.old.rewritten(
             replace(inside, body=(first, *inside.body)),
             launch=launch,
-            directives=self._tunes(),
+            directives=[*self._tunes(), *self._sizes()],
             helpers=self.helpers(),
         )
 
@@ -164,6 +166,11 @@ class SharedRounds(LaneRounds):
             self.asked.append(filled(self.old, found, f"{self.block} / {self.count}"))
         grid = (parse_expression(first), *launch.grid[1:])
         return replace(launch, grid=grid, block=(parse_expression(self.block),))
+
+    def _sizes(self) -> list[RequireDirective]:
+        """What the launch asks for, so that rounds behind a loop's end may ask as well."""
+        words = dict.fromkeys(size for one in self.broken.values() for size in one.sizes)
+        return [RequireDirective(parse_expression(size)) for size in words]
 
     def _tunes(self) -> list[Directive]:
         lanes = self.lanes

@@ -35,13 +35,15 @@ def shareable(
     *,
     scanning: bool = False,
     divided: Collection[str] = (),
+    broken: bool = False,
 ) -> tuple[Reduction, ...]:
     """The reductions of a loop whose rounds lanes may share; raises NotLegal for any other.
 
     Who is ``scanning`` looks by itself at what goes from round to round, and waits around the loop
     for what is done in it. Of local arrays that are ``divided`` each round has its own element.
+    Who takes loops that are ``broken`` looks by itself at what ends these.
     """
-    axis = counting(kernel, loop, effects)
+    axis = counting(kernel, loop, effects, broken=broken)
     kept = effects.kept(loop.body, divided)
     if kept:
         raise NotLegal(f"`{kept}` goes from round to round", loop.line)
@@ -55,12 +57,12 @@ def shareable(
     return reductions
 
 
-def counting(kernel: Kernel, loop: Loop, effects: Effects) -> Axis:
+def counting(kernel: Kernel, loop: Loop, effects: Effects, *, broken: bool = False) -> Axis:
     """A loop whose counter several may step over together; raises NotLegal for any other."""
     axis = kernel.axes().get(loop)
     if axis is None:
         raise NotLegal("a loop is not read", loop.line)
-    if not axis.exact:
+    if not axis.exact and not (broken and axis.broken):
         raise NotLegal(f"the loop has another way out: {axis.reason}", loop.line)
     if loop.kind != "for" or axis.variable is None or axis.scaled or axis.step is None:
         raise NotLegal("the loop does not count in steps", loop.line)

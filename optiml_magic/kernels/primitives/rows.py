@@ -17,10 +17,11 @@ _FEW = 16  # threads of a block, below which most lanes of its warp are idle any
 _AXES = [{f"threadIdx.{axis}", f"blockIdx.{axis}"} for axis in "xyz"]
 
 
-def rows(kernel: Kernel) -> tuple[Axis, ...]:
+def rows(kernel: Kernel, *, broken: bool = False) -> tuple[Axis, ...]:
     """The outermost loops that walk along rows, each thread along its own.
 
-    Raises NotLegal where there are some that nothing may be moved across.
+    Whoever takes ``broken`` ones looks at what ends these. Raises NotLegal where there are some
+    that nothing may be moved across.
     """
     axes, effects = kernel.axes(), Effects(kernel)
     found: list[Axis] = []
@@ -35,7 +36,7 @@ def rows(kernel: Kernel) -> tuple[Axis, ...]:
     if found:
         effects.straightforward()
     for axis in found:
-        if not axis.exact:
+        if not axis.exact and not (broken and axis.broken):
             raise NotLegal(f"the loop has another way out: {axis.reason}", axis.line)
     return tuple(found)
 

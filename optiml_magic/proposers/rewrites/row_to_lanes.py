@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives.abreast import abreast, check_abreast
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, once, where_legal
 from optiml_magic.kernels.primitives.branched import branched
+from optiml_magic.kernels.primitives.broken import broken
 from optiml_magic.kernels.primitives.carried import carried
 from optiml_magic.kernels.primitives.clipped import clipped, clips
 from optiml_magic.kernels.primitives.commuting import commuting
@@ -126,7 +127,7 @@ def _adds_along(kernel: Kernel, axes: Sequence[Axis]) -> bool:
 
 def _walked(kernel: Kernel) -> tuple[Axis, ...]:
     """Rows, or those inside of them where lanes may share these and combine as seldom."""
-    found = rows(kernel)
+    found = rows(kernel, broken=True)
     inner = finer(kernel, found)
     return inner if inner and _kept(kernel, _numbers(kernel, inner)) is None else found
 
@@ -174,8 +175,9 @@ def _unshared(kernel: Kernel, at: tuple[int, ...]) -> Refused | None:
     loops, effects = loops_in(kernel.function.body), Effects(kernel)
     try:
         for number in at:
-            shareable(kernel, loops[number], effects, scanning=True)
-            scanned(kernel, loops[number], effects)
+            if broken(kernel, loops[number], effects, "warp") is None:
+                scanned(kernel, loops[number], effects)
+            shareable(kernel, loops[number], effects, scanning=True, broken=True)
     except NotLegal as reason:
         return Refused(reason.reason, reason.line)
     return None
@@ -271,7 +273,7 @@ def _unguarded(kernel: Kernel, found: Sequence[Axis]) -> Kernel:
     if not counters & {*clips(kernel).names} or _by_vectors(kernel, _numbers(kernel, found)):
         return kernel
     made = where_legal(clipped, kernel)
-    return made if _by_vectors(made, _numbers(made, rows(made))) else kernel
+    return made if _by_vectors(made, _numbers(made, rows(made, broken=True))) else kernel
 
 
 @once

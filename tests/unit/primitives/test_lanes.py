@@ -107,7 +107,7 @@ def test_lanes_wait_where_they_meet_what_others_stored() -> None:
         (
             ("float s = 0; for (int c = 0; c < w; ++c) { s += a[r * w + c]; if (s > 9) break; }"
             " out[r] = s;"),
-            "the loop has another way out", 5,
+            "what ends the loop depends on rounds before", 5,
         ),
         (
             "float s = 0; for (int c = 0; c < w; ++c) s = s * s + a[r * w + c]; out[r] = s;",
