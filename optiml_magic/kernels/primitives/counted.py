@@ -62,13 +62,16 @@ class _Counting:
         self.loop = loop
         self.effects = Effects(kernel)
         axis = kernel.axes().get(loop)
-        if axis is None or not axis.exact:
+        if axis is None or not (axis.exact or axis.broken):
             reason = f": {axis.reason}" if axis is not None and axis.reason else ""
             raise NotLegal(f"the rounds of the loop are not known{reason}", loop.line)
         self.axis: Axis = axis
         self.name = kernel.fresh("k")
         self.ahead = self._tested_ahead()
         self.moving = self._moving()
+        own = {*loop.before.variables} if isinstance(loop.before, Declare) else set[Variable]()
+        if axis.broken and any(self._asked(v) for v in self.moving if v not in own):
+            raise NotLegal("how far a loop came that is left early is asked for", loop.line)
 
     def _tested_ahead(self) -> set[Variable]:
         """What the test moves, before each round and once more, `i-- > 0`; nobody asks then."""

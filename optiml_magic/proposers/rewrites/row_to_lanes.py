@@ -80,6 +80,11 @@ class RowToLanes(KernelRule):
                 if _kept(made, _numbers(made, again)) is None:
                     kernel, found, at = made, again, _numbers(made, again)
                     break
+        if any(axis.broken for axis in found):
+            kept = _kept(kernel, at)
+            if kept is not None:
+                yield kept
+                return
         apart = any(axis.start is None or axis.start.value is None for axis in found)
         counters = ", ".join(dict.fromkeys(a.variable.name for a in found if a.variable))
         hypothesis = Hypothesis(_SECTORS, "lower", "lanes read neighbouring elements", (1.5, 8.0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from tests.present import drawn, examples, sampled
 from tests.rewriting.trying import Stand
@@ -42,7 +43,9 @@ def made(
 ) -> tuple[str, Kernel | Refused]:
     text = ROWS.replace("BODY", body)
     stand = Stand(Made("one", text, dict(arrays), dict(SIZES), dict(OTHERS)))
-    return text, share(kernel_of(text, stand.facts(text)), (body.count("for (int r"),), lanes)
+    at = (body.count("for (int r"),)
+    plain = all_counted(kernel_of(text, stand.facts(text)), at)
+    return text, plain if isinstance(plain, Refused) else share(plain, at, lanes)
 
 
 #: Loops that end early, by how people write them.
@@ -75,6 +78,9 @@ BODIES = {
     "a loop in it": f"{LOOP} {{ float t = 0; for (int l = 0; l < 3; ++l) t += b[j] * l; if (t > 6.0f) {{ at = j; break; }} s += t; }}",
     "a local of outside": f"float v; {LOOP} {{ v = a[i * w + j]; if (v > 2.0f) break; s += v; }}",
     "a pointer": f"{LOOP} {{ const float* p = a + i * w + j; if (*p > 2.0f) break; s += *p; }}",
+    "while": "int j = 0; while (j < w) { if (c[i * w + j] == d) { at = j; break; } s += a[i * w + j]; j++; }",
+    "endless": "int j = 0; while (true) { if (j >= w) break; float v = a[i * w + j]; if (v > 2.0f) break; s += v; j += 1; }",
+    "a moving pointer": "const float* p = a + i * w; for (int j = 0; j < w; ++j, ++p) { if (*p > 2.0f) break; s += *p; }",
     "hinted": "\n#pragma unroll 4\n" + PADDED,
 }  # fmt: skip
 
@@ -111,6 +117,7 @@ STAY = {
     "work between two ways": (f"{LOOP} {{ if (b[j] > 2.0f) break; s += b[j]; if (b[j] < -2.0f) break; }}", "between"),
     "a quotient": (f"{LOOP} {{ if (d / c[i * w + j] > 2) break; s += b[j]; }}", "divide by 0"),
     "what goes on": (f"float t = 1; {LOOP} {{ if (b[j] > 2.0f) break; t = b[j] - t * t; s += t; }}", "from round to round"),
+    "how far it came": ("int j = 0; while (j < w) { if (b[j] > 2.0f) break; s += b[j]; ++j; } at = j;", "is asked for"),
     "an array of a round": (f"{LOOP} {{ float v[2] = {{b[j], 1}}; if (v[0] > 2.0f) break; s += v[0]; }}", "not a value"),
     "a reference": (f"{LOOP} {{ const float& v = b[j]; if (v > 2.0f) break; s += v; }}", ""),
     "one element": (f"{LOOP} {{ if (b[j] > 2.0f) break; o[i] = b[j]; }}", ""),
