@@ -16,6 +16,7 @@ from optiml_magic.kernels.loops import test_of
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
+from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.reading import Access, Axis
@@ -69,9 +70,7 @@ class _Counting:
         self.name = kernel.fresh("k")
         self.ahead = self._tested_ahead()
         self.moving = self._moving()
-        own = {*loop.before.variables} if isinstance(loop.before, Declare) else set[Variable]()
-        if axis.broken and any(self._asked(v) for v in self.moving if v not in own):
-            raise NotLegal("how far a loop came that is left early is asked for", loop.line)
+        self.left = self._left() if axis.broken else {}
 
     def _tested_ahead(self) -> set[Variable]:
         """What the test moves, before each round and once more, `i-- > 0`; nobody asks then."""
@@ -119,6 +118,21 @@ class _Counting:
             for e in every(value)
         ) and not any(a.own in set(every(value)) for a in self.old.reading.accesses)
 
+    def _left(self) -> dict[Variable, str]:
+        """Names for what moving locals are behind a loop that is left early."""
+        found = dict[Variable, str]()
+        for variable in filter(self._leads_out, self.moving):
+            if variable.type.depth or variable.type.reference:
+                raise NotLegal(f"where `{variable.name}` was left is asked for", self.loop.line)
+            found[variable] = self.old.fresh(f"{variable.name}_last", *found.values())
+        return found
+
+    def _leads_out(self, variable: Variable) -> bool:
+        """Whether somebody asks behind the loop for what moves in it."""
+        before = self.loop.before
+        own = isinstance(before, Declare) and variable in before.variables
+        return not own and self._asked(variable)
+
     def kernel(self) -> Kernel:
         loop = self.loop
         speller = speller_before(self.old, self.effects, loop)
@@ -135,13 +149,19 @@ class _Counting:
             if statement not in dropped:
                 self._replace(statement, swaps)
         body = Block(None, loop.line, tuple(s for s in last if s not in dropped))
-        shown = self.old.show(edited(body, swaps) if swaps else body)
+        noted = [lines(f"{name} = {self._value(v)};") for v, name in self.left.items()]
+        left = [way for s in rest for way in ends(s, "break") if noted]
+        ways: dict[Node, Node | tuple[Statement, ...] | None] = {
+            way: (*noted, lines("break;")) for way in left
+        }
+        shown = self.old.show(edited(body, {**swaps, **ways}) if swaps or ways else body)
         made: list[Statement] = []
         if isinstance(loop.before, Evaluate):  # in a head it has no semicolon of its own
             if not self._idle():
                 made.append(lines(self.old.show(loop.before).rstrip(";") + ";"))
         elif loop.before is not None:
             made.append(loop.before)
+        made += self._begun(rounds)
         hints = hints_of(self.old, loop)
         told = "".join(f"{self.old.show(hint).strip()}\n" for hint in hints)
         head = f"for (int {self.name} = 0; {self.name} < {rounds}; ++{self.name})"
@@ -309,15 +329,26 @@ class _Counting:
     def _after(self, rounds: str) -> list[Statement]:
         """What moved, where somebody asks for it after the loop."""
         found: list[Statement] = []
-        for variable, (step, down) in self.moving.items():
-            own = isinstance(self.loop.before, Declare) and variable in self.loop.before.variables
-            if own or not self._asked(variable):
-                continue
-            by = "" if step is None else f" * {self._shown(step)}"
-            sign = "-" if down else "+"
-            count = f"({rounds})" if self.axis.first else f"max({rounds}, 0)"
-            found.append(lines(f"{variable.name} {sign}= {count}{by};"))
+        for variable in filter(self._leads_out, self.moving):
+            sign, by = self._way(variable, rounds)
+            last = self.left.get(variable)
+            words = f"{sign}= {by};" if last is None else f"= {last};"
+            found.append(lines(f"{variable.name} {words}"))
         return found
+
+    def _begun(self, rounds: str) -> list[Statement]:
+        """What moves where the loop is left at its end, for those that note where else it is."""
+        return [
+            lines(f"{v.type.base} {name} = {v.name} {' '.join(self._way(v, rounds))};")
+            for v, name in self.left.items()
+        ]
+
+    def _way(self, variable: Variable, rounds: str) -> tuple[str, str]:
+        """How far something moves in all rounds, and in which direction."""
+        step, down = self.moving[variable]
+        by = "" if step is None else f" * {self._shown(step)}"
+        count = f"({rounds})" if self.axis.first else f"max({rounds}, 0)"
+        return "-" if down else "+", f"{count}{by}"
 
 
 def _statements(statement: Statement) -> list[Statement]:

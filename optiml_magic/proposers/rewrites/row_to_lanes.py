@@ -23,7 +23,7 @@ from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.primitives.rows import finer, others_load, rows
-from optiml_magic.kernels.primitives.scans import scanned
+from optiml_magic.kernels.primitives.scans import Scans, scanned
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
 from optiml_magic.kernels.primitives.unbroken import unbroken
@@ -33,6 +33,7 @@ from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.vectors import upward, vectorise, vectorised
 from optiml_magic.kernels.primitives.welford import welford
 from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -180,12 +181,18 @@ def _unshared(kernel: Kernel, at: tuple[int, ...]) -> Refused | None:
     loops, effects = loops_in(kernel.function.body), Effects(kernel)
     try:
         for number in at:
-            if broken(kernel, loops[number], effects, "warp") is None:
-                scanned(kernel, loops[number], effects)
+            _scans(kernel, loops[number], effects)
             shareable(kernel, loops[number], effects, scanning=True, broken=True)
     except NotLegal as reason:
         return Refused(reason.reason, reason.line)
     return None
+
+
+def _scans(kernel: Kernel, loop: Loop, effects: Effects) -> Scans | None:
+    """What goes from round to round of a loop; nothing in one that is left early."""
+    if broken(kernel, loop, effects, "warp") is not None:
+        return None
+    return scanned(kernel, loop, effects)
 
 
 def order(kernel: Kernel, axes: Sequence[Axis]) -> tuple[str, ...]:
@@ -204,7 +211,7 @@ def _handed_exactly(kernel: Kernel, at: tuple[int, ...]) -> bool:
         return False
     loops, effects = loops_in(plain.function.body), Effects(plain)
     try:
-        found = [scanned(plain, loops[number], effects) for number in at]
+        found = [_scans(plain, loops[number], effects) for number in at]
     except NotLegal:
         return False
     return all(scans is None or scans.exact for scans in found)

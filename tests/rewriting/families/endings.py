@@ -45,7 +45,9 @@ def ended(rng: Random) -> Made:
     inner = "\n".join(round_)
     loop = f"{head} {{\n{inner}\n}}\n"
     if head == "while":
-        loop = f"int j = 0;\nwhile (j < m) {{\n{inner}\n{rng.choice(['j++', '++j', 'j += 1'])};\n}}\n"
+        loop = (
+            f"int j = 0;\nwhile (j < m) {{\n{inner}\n{rng.choice(['j++', '++j', 'j += 1'])};\n}}\n"
+        )
     if rng.random() < 0.15:
         loop = f"for (int r = 0; r < 2; ++r) {{\n{loop}s += (float)at;\n}}\n"
     body = (
@@ -62,9 +64,7 @@ def ended(rng: Random) -> Made:
         "c": Array("i4", ("n0", "m"), "below m"),
         "out": Array("f4", ("n0",), "zeros"),
     }
-    return Made(
-        "ended", text, arrays, *sizes_of(rng, ["n0", "m"], (1, 2, 5, 31, 33, 65, 130, 300))
-    )
+    return Made("ended", text, arrays, *sizes_of(rng, ["n0", "m"], (1, 2, 5, 31, 33, 65, 130, 300)))
 
 
 FAMILY = (ended,)

@@ -89,7 +89,7 @@ def test_a_bound_made_of_places_is_a_signed_number() -> None:
     [
         ("int c = 0; do { s += a[r * w + c]; } while (++c < w);", "the test of the loop changes"),
         ("for (int c = 0; c < w; c += at[c]) s += a[c];", "the rounds of the loop are not known"),
-        ("for (int c = 0; c < w; ++c) { s += a[c]; if (s > 1) break; }", "the rounds of the loop"),
+        ("for (int c = 0; c < w; ++c) { s += a[c]; if (s > 1) return; }", "the rounds of the loop"),
     ],
 )
 def test_a_loop_whose_rounds_are_not_known_is_refused(body: str, reason: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optiml_magic.kernels.primitives.base import Kernel, kernels
+from optiml_magic.kernels.primitives.base import Kernel, Refused, kernels
 from optiml_magic.kernels.primitives.sizes import mean_rounds
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
@@ -151,3 +151,49 @@ __global__ void add(const int* ids, const float* g, float* w, int n, int m) {
         made = site.apply()
         assert isinstance(made, Kernel)
         assert "float4" not in made.program.text
+
+
+PADDED = """\
+#pragma optiml launch ell grid(cdiv(rows, 64)) block(64)
+__global__ void ell(const int* columns, const float* values, const float* x, float* y, int rows, int most) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= rows) return;
+    float dot = 0;
+    for (int n = 0; n < most; n++) {
+        int col = columns[row * most + n];
+        if (col < 0) break;
+        dot += values[row * most + n] * x[col];
+    }
+    y[row] = dot;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("update", "changes"),
+    [("dot += values[row * most + n] * x[col];", ("the order of additions",)),
+     ("dot = fmaxf(dot, values[row * most + n]);", ())],
+)  # fmt: skip
+def test_rows_that_end_with_padding_are_shared(update: str, changes: tuple[str, ...]) -> None:
+    text = PADDED.replace("dot += values[row * most + n] * x[col];", update)
+    arrays = {"columns": Array("i4", ("rows", "most")), "values": Array("f4", ("rows", "most")),
+              "x": Array("f4", ("17",)), "y": Array("f4", ("rows",), "zeros")}  # fmt: skip
+    stand = Stand(Made("ell", text, arrays, {"rows": 33, "most": 40}, {"rows": 2, "most": 3}))
+    rule = RowToLanes()
+    (kernel,) = kernels(parse_program(text), stand.facts(text))
+    sites = [site for site in rule.sites(rule.shaped(kernel)) if isinstance(site, Site)]
+    assert {site.arithmetic for site in sites} == {changes}
+    for site in sites:
+        made = site.apply()
+        assert isinstance(made, Kernel)
+        assert "require size(columns) >= most * rows" in made.program.text
+        found = stand.applied(Offer("row_to_lanes", "", made.program.text, bool(changes)), text)
+        assert found.sound, f"{found.end}: {found.detail}"
+
+
+def test_rows_whose_sum_ends_them_are_left_alone() -> None:
+    text = PADDED.replace("col < 0", "dot > 9.0f")
+    rule = RowToLanes()
+    (found,) = rule.sites(rule.shaped(kernels(parse_program(text), None)[0]))
+    assert isinstance(found, Refused)
+    assert found.reason == "what ends the loop depends on rounds before"
