@@ -87,6 +87,32 @@ def along(kernel: Kernel, axis: Axis, access: Access) -> bool:
     )
 
 
+def across(kernel: Kernel, found: tuple[Axis, ...]) -> bool:
+    """Whether rounds of these take elements, too, that lie beside those of neighbouring threads.
+
+    As of a matrix of which half is stored, or of one that is taken by rows and by columns: a warp
+    reads whole sectors of both where some of its lanes share rows and the others are neighbours.
+    """
+    effects, inside = Effects(kernel), kernel.reading.symbols.inside
+    loads = [(axis, a) for axis in found for a in effects.accesses(axis.node) if a.mode == "load"]
+    return any(
+        access.offset is not None
+        and (by := access.offset.coefficient(_THREAD)) is not None
+        and by.value in (access.element.size, -(access.element.size or 0))
+        and axis.name in inside(access.offset)
+        and not along(kernel, axis, access)
+        and not _near(axis, access)
+        for axis, access in loads
+    )
+
+
+def _near(axis: Axis, access: Access) -> bool:
+    """Whether the rounds of a thread take neighbouring elements."""
+    by = access.offset.coefficient(axis.name) if access.offset is not None else None
+    size = access.element.size or 0
+    return by is not None and by.value in (size, -size)
+
+
 def _threads(kernel: Kernel) -> int:
     """The threads of a block; as many as a warp where that is not known."""
     return math.prod(extent or _WARP for extent in kernel.block)

@@ -22,7 +22,7 @@ from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rounds import shareable
-from optiml_magic.kernels.primitives.rows import finer, others_load, rows
+from optiml_magic.kernels.primitives.rows import across, finer, others_load, rows
 from optiml_magic.kernels.primitives.scans import Scans, scanned
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
@@ -86,7 +86,7 @@ class RowToLanes(KernelRule):
             if kept is not None:
                 yield kept
                 return
-        apart = any(axis.start is None or axis.start.value is None for axis in found)
+        uneven = any(axis.start is None or axis.start.value is None for axis in found)
         counters = ", ".join(dict.fromkeys(a.variable.name for a in found if a.variable))
         hypothesis = Hypothesis(_SECTORS, "lower", "lanes read neighbouring elements", (1.5, 8.0))
         alone = _alone(kernel, at, length, counters)
@@ -97,7 +97,14 @@ class RowToLanes(KernelRule):
         lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
         late = 0 < length <= _A_VECTOR or others_load(kernel, found)
         title = f"lanes of a warp share the loop over {counters}"
-        if apart and (not length or length <= _UNEVEN):
+        if across(kernel, found):
+            beside = Lanes("apart", 8, 256, COUNTS, BLOCKS)
+            yield Site(
+                f"apart {at}", f"lanes beside neighbours share the loop over {counters}",
+                partial(shared_by, kernel, at, beside, vectors=False),
+                0.88, hypothesis, ({"LANES": 8}, {"LANES": 4}), arithmetic,
+            )  # fmt: skip
+        if uneven and (not length or length <= _UNEVEN):
             several = _abreast(kernel, at)
             apply = partial(shared_by, kernel, at, lanes, vectors=False)
             yield Site(

@@ -197,3 +197,46 @@ def test_rows_whose_sum_ends_them_are_left_alone() -> None:
     (found,) = rule.sites(rule.shaped(kernels(parse_program(text), None)[0]))
     assert isinstance(found, Refused)
     assert found.reason == "what ends the loop depends on rounds before"
+
+
+SYMMETRIC = """\
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* a, const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float s = 0;
+    for (int j = 0; j < n; ++j) s += (%s) * x[j];
+    y[i] = s;
+}
+"""
+HALVES = {
+    "a packed half": ("i >= j ? a[i * (i + 1) / 2 + j] : a[j * (j + 1) / 2 + i]", True),
+    "a half": ("i >= j ? a[i * n + j] : a[j * n + i]", True),
+    "rows and columns": ("a[i * n + j] - a[j * n + i]", True),
+    "rows": ("a[i * n + j]", False),
+    "rows and an element": ("a[i * n + j] - a[i]", False),
+    "rows and neighbours": ("a[i * n + j] - a[i + j]", False),
+}
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_lanes_lie_beside_neighbours_that_load_beside_each_other(name: str) -> None:
+    value, beside = HALVES[name]
+    text = SYMMETRIC % value
+    arrays = {
+        "a": Array("f4", ("n", "n")),
+        "x": Array("f4", ("n",)),
+        "y": Array("f4", ("n",), "zeros"),
+    }
+    stand = Stand(Made("k", text, arrays, {"n": 70}, {"n": 3}))
+    rule = RowToLanes()
+    (kernel,) = kernels(parse_program(text), stand.facts(text))
+    sites = [site for site in rule.sites(rule.shaped(kernel)) if isinstance(site, Site)]
+    assert any(site.key.startswith("apart") for site in sites) == beside
+    if not beside:
+        return
+    made = sites[0].apply()
+    assert isinstance(made, Kernel)
+    assert "apart_sum<LANES>" in made.program.text
+    found = stand.applied(Offer("row_to_lanes", "", made.program.text, rounds=True), text)
+    assert found.sound, f"{found.end}: {found.detail}"
