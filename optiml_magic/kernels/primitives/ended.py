@@ -6,13 +6,13 @@ searches as one with a ``break`` is, and are written as that.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.expressions import Assign, Binary, Expr, Literal, Name, Step, Unary, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.halving import flat
 from optiml_magic.kernels.primitives.mapped import joined_test, split_test
 from optiml_magic.kernels.tree import Blank, Block, Declare, Evaluate, If, Loop, Statement, Variable
@@ -33,6 +33,47 @@ def ended(kernel: Kernel) -> Kernel:
         if made is not None:
             return kernel.rewritten(edited(kernel.function.body, {loop: made}))
     raise NotLegal("no loop asks for more than the end of its counter")
+
+
+@primitive
+def asked_within(kernel: Kernel) -> Kernel:
+    """The kernel with its first loop that has work to do as one that asks the rest in its rounds.
+
+    ``while (k < n && x[k] >= 0) { s += x[k]; k++; }`` begins each round with the ``break``. A test
+    that comes before the bound is asked no longer where there is no round.
+    """
+    effects = Effects(kernel)
+    for loop in loops_in(kernel.function.body):
+        if loop.test is None or loop.kind == "do":
+            continue
+        parts = [*split_test(loop.test, "&&")]
+        asked = Evaluate(None, loop.line, loop.test)
+        stepped = [Evaluate(None, loop.line, loop.update)] if loop.update is not None else []
+        moving = {*effects.changed(loop.body, *stepped)}
+        bound = next((p for p in parts if _bounds(p, moving, first=p is parts[0])), None)
+        if len(parts) < 2 or bound is None or effects.changed(asked):
+            continue
+        rest = [kernel.show(Evaluate(None, 0, p)).strip("; \n") for p in parts if p is not bound]
+        leaves = lines(f"if (!({' && '.join(rest)})) break;")
+        own = loop.body.body if isinstance(loop.body, Block) else (loop.body,)
+        body = Block(None, loop.line, (leaves, *own))
+        made = replace(loop, span=None, head=None, test=bound, body=body)
+        return kernel.rewritten(edited(kernel.function.body, {loop: (made,)}))
+    raise NotLegal("no loop asks for more than the end of its counter")
+
+
+def _bounds(part: Expr, moving: Collection[Variable], *, first: bool) -> bool:
+    """Whether a part of a test compares what moves with numbers, as far as it shows.
+
+    One that is not asked ``first`` divides by nothing that others may have to be asked before.
+    """
+    while isinstance(part, Unary) and part.op == "!":
+        part = part.operand
+    if not isinstance(part, Binary) or part.op not in ("<", "<=", ">", ">=", "!="):
+        return False
+    plain = all(isinstance(e, Name | Literal | Binary) for e in every(part))
+    divides = any(isinstance(e, Binary) and e.op in ("/", "%") for e in every(part))
+    return plain and (first or not divides) and bool(names([part]) & {*moving})
 
 
 def _walked(

@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.commuting import commuting
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.ended import asked_within
 from optiml_magic.kernels.primitives.grouped import grouped
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
@@ -55,8 +56,8 @@ class RowToLanes(KernelRule):
 
     name = "row_to_lanes"
     before = (
-        *PLAIN, unbroken, once_a_row, linear, planar, in_full, direct, branched, unclamped,
-        in_register, carried, grouped, unnested,
+        *PLAIN, unbroken, asked_within, once_a_row, linear, planar, in_full, direct, branched,
+        unclamped, in_register, carried, grouped, unnested,
     )  # fmt: skip
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "

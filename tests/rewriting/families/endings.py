@@ -43,11 +43,12 @@ def ended(rng: Random) -> Made:
         where = min(where, len(round_))
     round_[where:where] = adds
     inner = "\n".join(round_)
+    more = f" && !({rng.choice(_ENDS)})" if rng.random() < 0.2 else ""
+    bound, _, step = head.rpartition("; ")
+    head = f"{bound}{more}; {step}" if bound else head
     loop = f"{head} {{\n{inner}\n}}\n"
     if head == "while":
-        loop = (
-            f"int j = 0;\nwhile (j < m) {{\n{inner}\n{rng.choice(['j++', '++j', 'j += 1'])};\n}}\n"
-        )
+        loop = f"int j = 0;\nwhile (j < m{more}) {{\n{inner}\n{rng.choice(['j++', '++j', 'j += 1'])};\n}}\n"
     if rng.random() < 0.15:
         loop = f"for (int r = 0; r < 2; ++r) {{\n{loop}s += (float)at;\n}}\n"
     body = (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.counted import all_counted
+from optiml_magic.kernels.primitives.ended import asked_within
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from tests.present import drawn, examples, sampled
 from tests.rewriting.trying import Stand
@@ -44,7 +45,7 @@ def made(
     text = ROWS.replace("BODY", body)
     stand = Stand(Made("one", text, dict(arrays), dict(SIZES), dict(OTHERS)))
     at = (body.count("for (int r"),)
-    plain = all_counted(kernel_of(text, stand.facts(text)), at)
+    plain = all_counted(where_legal(asked_within, kernel_of(text, stand.facts(text))), at)
     return text, plain if isinstance(plain, Refused) else share(plain, at, lanes)
 
 
@@ -83,6 +84,10 @@ BODIES = {
     "how far it came": "int j = 0; while (j < w) { if (a[i * w + j] > 1.0f) break; s += a[i * w + j]; ++j; } at = j;",
     "how far it came in the head": "int j; for (j = 0; j < w; j += 1) { if (c[i * w + j] == d) break; s += b[j]; } at = j;",
     "how far it came by two ways": "int j = 1; while (j <= w) { float v = a[i * w + j - 1]; if (v > 1.5f) { at = 3; break; } if (v < -1.5f) break; s += v; j++; } s += j;",
+    "in the test": "for (int j = 0; j < w && c[i * w + j] != d; j++) s += a[i * w + j];",
+    "in the test before the end": "int j = 0; while (a[i * w] < 1.5f && j < w && b[j] < 1.9f) { s += b[j]; ++j; } at = j;",
+    "in the test and in a round": "for (int j = 0; j < w && b[j] < 1.9f; ++j) { if (c[i * w + j] == d) { at = j; break; } if (b[j] < 0) continue; s += b[j]; }",
+    "not in the test": "for (int j = 0; !(j >= w || c[i * w + j] == d); j++) s += a[i * w + j];",
     "endless": "int j = 0; while (true) { if (j >= w) break; float v = a[i * w + j]; if (v > 2.0f) break; s += v; j += 1; }",
     "a moving pointer": "const float* p = a + i * w; for (int j = 0; j < w; ++j, ++p) { if (*p > 2.0f) break; s += *p; }",
     "hinted": "\n#pragma unroll 4\n" + PADDED,
@@ -123,6 +128,10 @@ STAY = {
     "what goes on": (f"float t = 1; {LOOP} {{ if (b[j] > 2.0f) break; t = b[j] - t * t; s += t; }}", "from round to round"),
     "where a pointer came": ("const float* p = b; while (p < b + w) { if (*p > 2.0f) break; s += *p; ++p; } at = (int)(p - b);", ""),
     "a function that waits": (f"{LOOP} {{ if (b[j] > __int_as_float(clock())) break; s += b[j]; }}", "may do something"),
+    "the sum in the test": ("for (int j = 0; j < w && s < 9.0f; ++j) s += b[j];", "depends on rounds before"),
+    "a test that moves": ("int j = 0; while (j < w && b[j++] < 1.0f) s += b[j];", ""),
+    "a test at the end": ("int j = 0; do { s += b[j]; ++j; } while (j < w && b[j] < 1.0f);", ""),
+    "a quotient in the test": ("for (int j = 0; d != 0 && j < w / d; ++j) s += b[j];", ""),
     "an array of a round": (f"{LOOP} {{ float v[2] = {{b[j], 1}}; if (v[0] > 2.0f) break; s += v[0]; }}", "not a value"),
     "a reference": (f"{LOOP} {{ const float& v = b[j]; if (v > 2.0f) break; s += v; }}", ""),
     "one element": (f"{LOOP} {{ if (b[j] > 2.0f) break; o[i] = b[j]; }}", ""),
