@@ -43,6 +43,7 @@ class Operations:
     def __init__(self, symbols: Symbols) -> None:
         self.symbols = symbols
         self._serial = 0
+        self._far: dict[str, bool] = {}
 
     def unknown(self, depends: frozenset[str], kind: CType | None = None) -> Polynomial:
         """A value that is not followed; no two are the same."""
@@ -96,9 +97,12 @@ class Operations:
         return part.op == "wrap"
 
     def _is_far_inside(self, name: str) -> bool:
-        part = self.symbols[name]
-        own = (n for argument in part.arguments for n in argument.symbols)
-        return self._is_far(part) or any(map(self._is_far_inside, own))
+        # A choice among choices asks for the same parts again, twice as often at each of them.
+        if name not in self._far:
+            part = self.symbols[name]
+            own = (n for argument in part.arguments for n in argument.symbols)
+            self._far[name] = self._is_far(part) or any(map(self._is_far_inside, own))
+        return self._far[name]
 
     def converted(
         self, form: Polynomial, old: CType, new: CType, path: Sequence[Condition]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -12,11 +12,9 @@ from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
-from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.costs import long_calls
-from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
-from optiml_magic.kernels.primitives.effects import is_simple, loops_in
+from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.floored import floored
 from optiml_magic.kernels.primitives.grids import needed_form
 from optiml_magic.kernels.primitives.hoisted import hoisted
@@ -37,15 +35,13 @@ from optiml_magic.kernels.primitives.jammed import (
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.saved import Saved
 from optiml_magic.kernels.primitives.sizes import rounds, threads, value
-from optiml_magic.kernels.primitives.slides import may_slide
-from optiml_magic.kernels.primitives.strips import strip_mined
 from optiml_magic.kernels.primitives.triples import by_numbers
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unravelled import unravelled
-from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.long_windows import ITEMS, in_strips
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 _WARP = 32
@@ -54,10 +50,7 @@ _SEVERAL = (4, 8, 2)  # where there are items along another axis as well
 _SAVED = 0.05  # of a thread's loads, below which no items are worth their registers: ours
 _UNROLLED = 256  # rounds of one item that are worth a number in the text: ours
 _VECTORS = 2  # what items along x come in, fewer accesses than elements at least: ours
-_LONG = 64  # rounds from which on a loop is in strips: ours
 _STRIP_PRIOR = 0.7  # where blocks share the rounds, so that threads are enough
-_PARTS, _EACH = (1, 2, 4, 8, 16, 32, 64), 128  # of them that share rounds, with so many each: ours
-_STRIPS, _ITEMS_OF_STRIPS, _VECTOR = (32, 16, 8), (8, 4, 16), 4  # rounds, items, a vector's floats
 _NEAR = 4  # elements that windows lie apart, for which there is a number in the text: ours
 _THREADS = {f"threadIdx.{axis}" for axis in "xyz"}
 _WORK, _LEAST = 256, 4  # rounds of all items along x, and items whatever they are: ours
@@ -142,81 +135,26 @@ def _along_rows(
 
 def _in_strips(kernel: Kernel, fixed: Mapping[str, int]) -> Iterator[Site | Refused]:
     """Neighbours along x whose windows are long, or as long as a size says."""
-    axes, symbols = kernel.axes(), kernel.reading.symbols
-    found = _windows(kernel)
-    if not found:
-        return
-    number, length = min(found.items())
-    count = _strip(length) if length is not None else _STRIPS[0]
-    own = [axis for loop, axis in axes.items() if loop in {*_loops(kernel, found)}]
-    ends = [form for axis in own for form in (axis.start, axis.stop) if form is not None]
-    bounds = {name for form in ends for name in symbols.made_of(form)}
-    free = {name: size for name, size in fixed.items() if name not in bounds}
-    title, made, shares = f"{count} rounds at a time", kernel, False
-    if len(found) == 1:
-        made = where_legal(as_counted, kernel, number, is_simple)
-        parts = _parts(made, length)
-        shared_out = chunk(made, number, parts, _PARTS, count) if parts > 1 else None
-        if isinstance(shared_out, Kernel):
-            made, title = front(shared_out), f"{title}, and share the rounds among blocks"
-            shares = True
-    steps = [_mined(made, at, count) for at in found]
-    refused = [step for step in steps if isinstance(step, Refused)]
-    yield from refused
-    if len(refused) == len(steps):
-        return
-    for at in reversed(found):  # what stands before a loop keeps its number
-        made = where_legal(_mined, made, at, count)
-    for site in _along_rows(made, free, {}, _ITEMS_OF_STRIPS):
-        if isinstance(site, Refused):
-            yield site
+    for ready in in_strips(kernel):
+        if isinstance(ready, Refused):
+            yield ready
             continue
-        prior = max(site.prior, _STRIP_PRIOR if shares else 0)
-        whole = f"{site.title}, {title}"
-        # Loads are waited for in each strip: more threads come before more registers.
-        points = tuple(sorted(site.points, key=partial(_fewest, blocks_name(made))))
-        yield replace(site, key=f"strips {number}", title=whole, prior=prior, points=points)
-
-
-def _windows(kernel: Kernel) -> dict[int, int | None]:
-    """The numbers of loops in a row that go along long windows, and their rounds where known."""
-    axes, found, inside = kernel.axes(), dict[int, int | None](), set[Loop]()
-    for number, loop in enumerate(loops_in(kernel.function.body)):
-        length = rounds(kernel, axes[loop]) if loop in axes else 0
-        if (length is None or length >= _LONG) and loop not in inside and may_slide(kernel, loop):
-            found[number] = length
-            inside |= {*loops_in(loop)}
-    return found
-
-
-def _loops(kernel: Kernel, numbers: Collection[int]) -> Iterator[Loop]:
-    return (loop for at, loop in enumerate(loops_in(kernel.function.body)) if at in numbers)
-
-
-def _mined(kernel: Kernel, at: int, count: int) -> Kernel | Refused:
-    ready = as_counted(kernel, at, is_simple)
-    return ready if isinstance(ready, Refused) else strip_mined(ready, at, count)
-
-
-def _parts(kernel: Kernel, length: int | None) -> int:
-    """Blocks that share the rounds, where threads with several items each do not fill the chip."""
-    count, chip = threads(kernel), CHIPS.get(kernel.chip)
-    if count is None or chip is None or length is None:
-        return 1
-    wanted = _ENOUGH * chip.sms * _ITEMS_OF_STRIPS[0] / count
-    return max(n for n in _PARTS if n == 1 or (n < 2 * wanted and n * _EACH <= length))
+        free = {name: size for name, size in fixed.items() if name not in ready.bounds}
+        for site in _along_rows(ready.kernel, free, {}, ITEMS):
+            if isinstance(site, Refused):
+                yield site
+                continue
+            prior = max(site.prior, _STRIP_PRIOR if ready.shared_out else 0)
+            # Loads are waited for in each strip: more threads come before more registers.
+            fewest = partial(_fewest, blocks_name(ready.kernel))
+            yield replace(
+                site, key=f"strips {ready.number}", title=f"{site.title}, {ready.title}",
+                prior=prior, points=tuple(sorted(site.points, key=fewest)),
+            )  # fmt: skip
 
 
 def _fewest(blocks: str, point: Point) -> int:
     return -point.get(blocks, 1)
-
-
-def _strip(length: int) -> int:
-    """The rounds of a strip with the fewest loads, where what is left over loads one by one."""
-    items = _ITEMS_OF_STRIPS[0]
-    return min(
-        _STRIPS, key=lambda n: length // n * (2 * n + items) / _VECTOR + length % n * (1 + items)
-    )
 
 
 def _padded(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from math import prod
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.polynomial import Polynomial
@@ -18,11 +19,12 @@ from optiml_magic.kernels.primitives.items import WIDEST
 from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.neighbours import Neighbours
 from optiml_magic.kernels.primitives.shaped import linear
-from optiml_magic.kernels.primitives.sizes import threads
+from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.spaced import spaced
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.written import written
+from optiml_magic.kernels.reading import Access
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -68,7 +70,7 @@ class VectoriseMap(KernelRule):
             )
             yield Site(
                 f"map {width}", title, partial(coarsen, kernel, Coarse(width)),
-                round((0.7 if _enough(kernel, width) else 0.2) * _brought(groups), 2),
+                round((0.7 if _enough(kernel, width) else 0.2) * _brought(kernel, groups), 2),
                 Hypothesis(
                     _REQUESTS.format("ld" if loads else "st"), "lower",
                     "one request brings several elements of a thread", (2.0, 16.0),
@@ -106,11 +108,17 @@ def _enough(kernel: Kernel, width: int) -> bool:
     return count is None or chip is None or count // width >= 2 * _BLOCK * chip.sms
 
 
-def _brought(groups: Neighbours) -> float:
+def _brought(kernel: Kernel, groups: Neighbours) -> float:
     """The share of an item's loads that come by vectors, where many do not; no less than some."""
-    loads = [access for access in groups.accesses if access.mode == "load"]
-    alone = len(loads) - sum(access in group.accesses for group in groups.found for access in loads)
-    return max(_RARELY, 1 - alone / len(loads)) if alone >= _ALONE else 1.0
+    grouped = {access for group in groups.found for access in group.accesses}
+    loads = {a: _times(kernel, a) for a in groups.accesses if a.mode == "load"}
+    alone, total = sum(n for a, n in loads.items() if a not in grouped), sum(loads.values())
+    return max(_RARELY, 1 - alone / total) if alone >= _ALONE else 1.0
+
+
+def _times(kernel: Kernel, access: Access) -> int:
+    """How often an item loads, where that is known."""
+    return prod(rounds(kernel, axis) or 1 for axis in kernel.reading.loops(access))
 
 
 def _points(kernel: Kernel, loaded: int) -> tuple[Point, ...]:

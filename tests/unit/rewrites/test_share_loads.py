@@ -152,7 +152,7 @@ __global__ void k(const float* a, const float* f, float* o, int n, int t) {
         facts = LaunchFacts("k", 1, (n // 128, 1, 1), (128, 1, 1), {}, {"n": n, "t": 1000})
         sites = ShareLoads().sites(replace(kernel, facts=facts, chip="h200"))
         titles[name] = [s.title for s in sites if isinstance(s, Site)]
-    whole = "take several items along x together, 32 rounds at a time"
+    whole = "take several items along x together, 16 rounds at a time"
     assert titles == {"n": [whole], "few": [f"{whole}, and share the rounds among blocks"]}
 
 
