@@ -79,7 +79,7 @@ def test_what_stands_in_the_way_is_told_with_its_line() -> None:
         "sum += a[row * cols + i];", "{ sum += a[row * cols + i]; if (sum) break; }"
     )
     refused = RuleProposer().propose(view_of(left), 16).refused
-    wanted = "row_to_lanes: the loop has another way out: it is left early, line 6"
+    wanted = "row_to_lanes: what ends the loop depends on rounds before, line 6"
     assert wanted in [str(refusal) for refusal in refused]
     double = SCALE.replace("* 1.5;", "* (double)by;").replace("int n", "double by, int n")
     (found,) = [
