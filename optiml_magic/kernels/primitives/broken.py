@@ -9,7 +9,7 @@ rounds that were made anyway. What is given on the way out is handed on by the l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node
@@ -280,23 +280,40 @@ def _parted(
     own = anew | {v for s in body if isinstance(s, Declare) for v in s.variables}
     stored = {a.own for a in kernel.reading.accesses if a.mode != "load"}
     for statement in body:
+        before = [*first, *(s for s in asks if s in ways)]
         if statement in ways:
             _check_way(statement)
+        if isinstance(statement, If) and (statement in ways or _skips(statement)):
+            if effects.changed(_asking(statement)):
+                raise NotLegal("what ends the loop changes something", statement.line)
             asks.append(statement)
             continue
-        if isinstance(statement, Blank | Declare) or _skips(statement):
+        changed = effects.changed(statement).keys()
+        if isinstance(statement, Blank | Declare):
+            _check_order(effects, before, changed)
             asks.append(statement)
             continue
         if any(True for _ in ends(statement)):
             raise NotLegal("a round ends in a branch that does more", statement.line)
-        changed = effects.changed(statement).keys()
         if changed and changed <= own and not stored & effects.inside(statement):
+            _check_order(effects, before, changed)
             asks.append(statement)
             continue
+        if changed & own:
+            raise NotLegal("a round changes what it asks by", statement.line)
         if any(isinstance(s, If) and (s in ways or _skips(s)) for s in asks):
             raise NotLegal("a round does something between two ways out", statement.line)
         first.append(statement)
     return tuple(first), tuple(asks)
+
+
+def _check_order(
+    effects: Effects, before: Sequence[Statement], changed: Collection[Variable]
+) -> None:
+    """Raise NotLegal where what is done or asked again behind it would see a later value."""
+    for statement in before:
+        if effects.mentions(statement) & {*changed}:
+            raise NotLegal("a round changes what it asks by", statement.line)
 
 
 def _check_way(way: Statement) -> None:
