@@ -45,6 +45,7 @@ from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
 from optiml_magic.proposers.rewrites.unroll_static import UnrollStatic
 from optiml_magic.proposers.rewrites.unstage import Unstage
 from optiml_magic.proposers.rewrites.vectorise_map import VectoriseMap
+from optiml_magic.proposers.rewrites.weighted_rows import WeightedRows
 from optiml_magic.proposers.rewrites.word_parallel import WordParallel
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ REWRITES: tuple[Rewrite, ...] = (
     GreatestFirst(),
     ComputeOnce(),
     SeparateSums(),
+    WeightedRows(),
     ProductBefore(),
     CoalesceMapping(),
     TransposeTile(),

@@ -1,0 +1,119 @@
+"""Rows that weigh other rows by a recurrence: attention, tiles of rows and keys in one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+
+from optiml_magic.chips import CHIPS
+from optiml_magic.errors import SourceError
+from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
+from optiml_magic.kernels.primitives.clipped import clipped
+from optiml_magic.kernels.primitives.cutting import cut
+from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.opened import opened
+from optiml_magic.kernels.primitives.passed_over import passed_over
+from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.sized import sized
+from optiml_magic.kernels.primitives.sizes import working
+from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.weighted import nests
+from optiml_magic.kernels.primitives.weighted_tiles import by_tiles
+from optiml_magic.kernels.tree import Loop
+from optiml_magic.model.hypothesis import TIME, Hypothesis
+from optiml_magic.model.space import Point
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_MOST = 4  # points
+_LONGEST = 256  # elements of a row that is held whole: ours
+_WARPS = 8  # of a multiprocessor, from which more of them gain little: ours
+#: ``BM``, ``BN``, ``TM`` and ``LANES``, and what each reaches of the best where there are many
+#: rows, by what a thread loads from shared memory for what it computes: ours, by arithmetic.
+_SHAPES = (
+    ((64, 64, 8, 16), 1.0),
+    ((32, 64, 4, 16), 0.85),
+    ((64, 32, 4, 16), 0.8),
+    ((32, 32, 4, 16), 0.75),
+    ((32, 64, 2, 16), 0.65),
+    ((32, 32, 4, 8), 0.65),
+    ((32, 32, 2, 16), 0.6),
+    ((16, 32, 2, 16), 0.5),
+)
+
+
+class WeightedRows(KernelRule):
+    """Attention by one thread a query; sums weighted by kernels of distances."""
+
+    name = "weighted_rows"
+    before = (*PLAIN, linear, in_full, direct, opened, unravelled)
+    teaches = (
+        "Each thread went through all keys by itself, and read a row of each for one number and "
+        "another for one step of its array. A block takes tiles of rows and keys: what these are "
+        "combined to is a product of tiles in shared memory and registers, a thread a row follows "
+        "the scalars that go from key to key, and since the array takes a factor and a weighted "
+        "row for each key, what a tile adds to it is another such product."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        if not any(_takes_more(kernel, loop) for loop in nests(kernel)):
+            return
+        known = _numbers(kernel)
+        kernel = where_legal(sized, kernel, known) if known else kernel
+        kernel = where_legal(clipped, where_legal(passed_over, kernel))
+        if kernel.block[1] != 1:
+            kernel = where_legal(cut, kernel, {"y": 1})
+        made = by_tiles(kernel)
+        if isinstance(made, Refused):
+            yield made
+            return
+        yield Site(
+            "rows", "tiles of rows and of the keys that they weigh",
+            lambda: by_tiles(kernel), 0.97,
+            Hypothesis(TIME, "lower", "tiles are loaded once for many rows", (2.0, 64.0)),
+            tuple(islice(_points(kernel, made), _MOST)), ("the order of additions",),
+        )  # fmt: skip
+
+
+def _takes_more(kernel: Kernel, loop: Loop) -> bool:
+    """Whether a loop combines rows in an inner one, and changes an array of its thread's."""
+    inner = [axis for o in loops_in(loop.body) if (axis := kernel.axes().get(o)) is not None]
+    names = {axis.name for axis in inner}
+    sums = any(r.axes[:1] and r.axes[0] in names for r in kernel.reading.reductions)
+    return sums and bool(Effects(kernel).kept(loop.body))
+
+
+def _numbers(kernel: Kernel) -> dict[str, int]:
+    """Sizes that say how many rounds inner loops make, with their values."""
+    given = kernel.facts.scalars if kernel.facts is not None else {}
+    found = set[str]()
+    for loop in nests(kernel):
+        for inner in loops_in(loop.body):
+            axis = kernel.axes().get(inner)
+            if axis is not None and axis.stop is not None and axis.trips is None:
+                found |= kernel.reading.symbols.made_of(axis.stop)
+    found -= kernel.program.values.keys()
+    few = all(0 < int(given[n]) <= _LONGEST for n in found if n in given)
+    return (
+        {name: int(given[name]) for name in sorted(found)} if few and found <= given.keys() else {}
+    )
+
+
+def _points(kernel: Kernel, made: Kernel) -> Iterator[Point]:
+    """The shapes that a block has room for, those that keep most of the chip busy first."""
+    rows, chip = working(kernel), CHIPS.get(kernel.chip)
+
+    def rate(shape: tuple[tuple[int, int, int, int], float]) -> float:
+        (most, _, own, lanes), share = shape
+        if rows is None or chip is None:
+            return share
+        warps = -(-rows // most) * most // own * lanes // 32
+        return share * min(1.0, warps / (_WARPS * chip.sms))
+
+    for shape, _ in sorted(_SHAPES, key=rate, reverse=True):
+        point = dict(zip(("BM", "BN", "TM", "LANES"), shape, strict=True))
+        with suppress(SourceError):
+            made.program.with_values(point)
+            yield point
