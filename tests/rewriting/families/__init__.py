@@ -52,11 +52,13 @@ from . import (
     triangles,
     waits,
     walks,
+    weighed,
     weights,
     windows,
 )
 
 FAMILIES = {
+    "weighed": weighed.FAMILY,
     "maps": (*maps.FAMILY, *neighbours.FAMILY, *mirrored.FAMILY),
     "rows": (*rows.FAMILY, *again.FAMILY, *carried.FAMILY, *elements.FAMILY, *walks.FAMILY),
     "parts": parts.FAMILY,
