@@ -21,7 +21,7 @@ from optiml_magic.proposers.bounded import Bounded
 from optiml_magic.proposers.doubted import doubted
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rewrites.base import answering
-from optiml_magic.proposers.together import together, weighed
+from optiml_magic.proposers.together import behind, together, weighed
 from optiml_magic.source.program import parse_program
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ class RuleProposer:
                 else:
                     ideas.append(answering(found, view.step.evaluation.findings))
         ideas = doubted(ideas, view.evaluated)
-        ideas = [*weighed(ideas, program, view), *together(ideas, view, self._again)]
+        more = [*together(ideas, view, self._again)]
+        ideas = [*behind(weighed(ideas, program, view), more), *more]
         return Ideas(tuple(sorted(ideas, key=lambda idea: -idea.prior)), tuple(refused))
 
     def _again(self, rule: str, program: Program, view: View) -> Iterator[Idea | Refusal]:

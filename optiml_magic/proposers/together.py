@@ -29,6 +29,7 @@ _LEAST = 0.4  # chance of an edit from which on it is made without being tried a
 SPELLED = ("float_literals", "fast_functions")  # rules that leave the shape of a kernel alone
 _SHAPES = 2  # that are tried along with expressions: ours
 _BEFORE = 0.01  # of a chance, by which one idea comes before another
+_ALONE = 0.8  # of the chance of a shape, beside the same with fast expressions: ours
 _RATIONALE = (
     "A program of several launches takes as long as all of them. Each gets what looks best for it "
     "at once, so that none hides what the others gain."
@@ -95,6 +96,20 @@ def together(ideas: Sequence[Idea], view: View, again: Again) -> Iterator[Idea]:
     if len(alone) > 1:
         one = _as_one(alone, view, again)
         yield replace(one, prior=round(min(one.prior, most - _BEFORE), 3)) if several else one
+
+
+def behind(ideas: Sequence[Idea], more: Sequence[Idea]) -> list[Idea]:
+    """The ideas, shapes that come with their expressions as well after the next best ones.
+
+    Where those are wrong, none comes with them any more (``doubted``).
+    """
+    along = [idea for idea in more if idea.proposer == ALONG]
+    return [
+        replace(idea, prior=round(_ALONE * idea.prior, 3))
+        if any(a.title.startswith(f"{idea.title}; ") and a.launches == idea.launches for a in along)
+        else idea
+        for idea in ideas
+    ]  # fmt: skip
 
 
 def _along(likely: Sequence[Idea], view: View, again: Again) -> Iterator[Idea]:
