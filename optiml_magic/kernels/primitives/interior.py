@@ -84,7 +84,7 @@ class Interior:
             words for form, words in self.needs.items()
             if not any(other != form and ((form - other).value or -1) > 0 for other in self.needs)
         ]  # fmt: skip
-        same = [f"{name} == {value}" for name, value in self.fixed.items()]
+        same = (f"{name} == {value}" for name, value in self.fixed.items())
         return [*same, *self.whole.values(), *found]
 
     @contextmanager
@@ -99,10 +99,9 @@ class Interior:
 
     def exist(self) -> None:
         """All items exist: compared where the kernel itself does not ask."""
-        for along in self.along:
-            left = self._left(along)
-            if along.guard and left is not None:
-                self._need(left)
+        lefts = (self._left(along) for along in self.along if along.guard)
+        for left in (left for left in lefts if left is not None):
+            self._need(left)
 
     def begun(self) -> list[str]:
         """That a thread's first index along each axis is one of those that do something."""
@@ -115,8 +114,7 @@ class Interior:
         """How many indices are behind a thread's."""
         if along.bound is None:
             return None
-        left = room(along.axis, along.width, along.bound)
-        thread = f"threadIdx.{along.axis}"
+        left, thread = room(along.axis, along.width, along.bound), f"threadIdx.{along.axis}"
         return left if thread in self.symbols.table else put(left, thread, _ZERO)
 
     def decide(self, condition: Condition, prefer: bool | None, sizes: bool = False) -> bool:

@@ -79,7 +79,7 @@ class _Nest:
             if not (kind == whole == types.get(assign.target) == types.get(assign.value)):
                 raise NotLegal("its numbers are of several types", self.outer.line)
             if kind is None or not kind.floating:
-                raise NotLegal("it is no sum of floats", self.outer.line)
+                raise NotLegal("it is not a sum of floats", self.outer.line)
             value = Unary(None, "-", assign.value) if assign.op == "-=" else assign.value
             once: dict[Node, Node] = {e: value for e in every(last.value) if _is(e, part)}
             self.swaps[assign] = Assign(None, last.op, last.target, edited(last.value, once))
