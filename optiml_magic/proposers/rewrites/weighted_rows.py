@@ -28,6 +28,7 @@ from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _MOST = 4  # points
+_ARITHMETIC = ("the order of additions", "the rounding of products")
 _LONGEST = 256  # elements of a row that is held whole: ours
 _WARPS = 8  # of a multiprocessor, from which more of them gain little: ours
 #: ``BM``, ``BN``, ``TM`` and ``LANES``, and what each reaches of the best where there are many
@@ -73,7 +74,7 @@ class WeightedRows(KernelRule):
             "rows", "tiles of rows and of the keys that they weigh",
             lambda: by_tiles(kernel), 0.97,
             Hypothesis(TIME, "lower", "tiles are loaded once for many rows", (2.0, 64.0)),
-            tuple(islice(_points(kernel, made), _MOST)), ("the order of additions",),
+            tuple(islice(_points(kernel, made), _MOST)), _ARITHMETIC,
         )  # fmt: skip
 
 
