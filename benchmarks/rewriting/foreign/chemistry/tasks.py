@@ -1,10 +1,11 @@
-"""Molecules: their fingerprints."""
+"""Molecules: their fingerprints, what is known of their like."""
 
 from pathlib import Path
 
 import numpy as np
 
 from optiml_magic import Task
+from optiml_magic.bench.entry import uniform
 
 HERE = Path(__file__).parent
 
@@ -20,5 +21,19 @@ tasks = [
         sizes={"molecules": 1 << 17, "nbits": 1024},
         verify_sizes={"molecules": 270, "nbits": 160},
         outputs={"similarity": "f4[molecules]"},
+    ),
+    Task(
+        HERE / "analogues.cu",
+        inputs=lambda rng, molecules, library: {
+            "wanted": uniform(rng, molecules, 32),
+            "known": uniform(rng, library, 32),
+            "measured": uniform(rng, library, 12, low=1, high=5),
+            "cutoff": 22.0,
+            "molecules": molecules,
+            "library": library,
+        },
+        sizes={"molecules": 16384, "library": 3000},
+        verify_sizes={"molecules": 70, "library": 45},
+        outputs={"predicted": "f4[molecules, 12]"},
     ),
 ]

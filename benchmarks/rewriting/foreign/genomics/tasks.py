@@ -176,4 +176,16 @@ tasks = [
         verify_sizes={"seeds": 150, "length": 75},
         outputs={"extent": "i4[seeds]"},
     ),
+    Task(
+        HERE / "smooth_expression.cu",
+        inputs=lambda rng, cells: {
+            "pcs": uniform(rng, cells, 20),
+            "expression": uniform(rng, cells, 32, low=0, high=6),
+            "width": uniform(rng, cells, low=1, high=2),
+            "cells": cells,
+        },
+        sizes={"cells": 8192},
+        verify_sizes={"cells": 70},
+        outputs={"smoothed": "f4[cells, 32]"},
+    ),
 ]

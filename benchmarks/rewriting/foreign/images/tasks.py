@@ -231,4 +231,26 @@ tasks = [
         verify_sizes={"width": 70, "height": 43},
         outputs={"out": "u1[height, width]"},
     ),
+    Task(
+        HERE / "window_attention.cu",
+        inputs=lambda rng, windows: {
+            **{name: uniform(rng, windows, 64, 32) for name in "qkv"},
+            "bias": uniform(rng, 64, 64),
+            "windows": windows,
+        },
+        sizes={"windows": 4096},
+        verify_sizes={"windows": 3},
+        outputs={"out": "f4[windows, 64, 32]"},
+    ),
+    Task(
+        HERE / "patch_means.cu",
+        inputs=lambda rng, count: {
+            "patches": uniform(rng, count, 49, low=0),
+            "count": count,
+            "h": 1.5,
+        },
+        sizes={"count": 8192},
+        verify_sizes={"count": 70},
+        outputs={"denoised": "f4[count, 49]"},
+    ),
 ]

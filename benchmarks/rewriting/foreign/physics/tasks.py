@@ -130,4 +130,17 @@ tasks = [
         verify_sizes={"replicas": 37, "sites": 192},
         outputs={"q": "f4[replicas, replicas]"},
     ),
+    Task(
+        HERE / "recall.cu",
+        inputs=lambda rng, states, patterns: {
+            "state": uniform(rng, states, 64),
+            "pattern": rng.choice(np.array([-1, 1], np.float32), (patterns, 64)),
+            "beta": 0.5,
+            "states": states,
+            "patterns": patterns,
+        },
+        sizes={"states": 8192, "patterns": 1000},
+        verify_sizes={"states": 70, "patterns": 41},
+        outputs={"next": "f4[states, 64]"},
+    ),
 ]

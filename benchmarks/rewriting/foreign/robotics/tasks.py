@@ -173,4 +173,18 @@ tasks = [
         verify_sizes={"robots": 150, "rows": 9, "width": 320},
         outputs={"ahead": "i4[robots]"},
     ),
+    Task(
+        HERE / "imitate.cu",
+        inputs=lambda rng, states, demos: {
+            "state": uniform(rng, states, 24),
+            "shown": uniform(rng, demos, 24),
+            "alpha": uniform(rng, demos, 16),
+            "states": states,
+            "demos": demos,
+            "scale": 0.1,
+        },
+        sizes={"states": 16384, "demos": 2000},
+        verify_sizes={"states": 70, "demos": 45},
+        outputs={"action": "f4[states, 16]"},
+    ),
 ]

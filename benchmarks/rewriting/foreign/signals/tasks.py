@@ -192,4 +192,17 @@ tasks = [
         verify_sizes={"packets": 150, "bits": 203},
         outputs={"errors": "i4[packets]"},
     ),
+    Task(
+        HERE / "soft_codebook.cu",
+        inputs=lambda rng, frames, codes: {
+            "frame": uniform(rng, frames, 40),
+            "code": uniform(rng, codes, 40),
+            "frames": frames,
+            "codes": codes,
+            "temperature": 2.0,
+        },
+        sizes={"frames": 32768, "codes": 512},
+        verify_sizes={"frames": 70, "codes": 37},
+        outputs={"rebuilt": "f4[frames, 40]", "energy": "f4[frames]"},
+    ),
 ]

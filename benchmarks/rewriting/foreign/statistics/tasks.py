@@ -176,4 +176,17 @@ tasks = [
         verify_sizes={"samples": 270, "support": 37, "features": 21},
         outputs={"decision": "f4[samples]"},
     ),
+    Task(
+        HERE / "mean_shift.cu",
+        inputs=lambda rng, modes, samples: {
+            "mode": uniform(rng, modes, 16),
+            "sample": uniform(rng, samples, 16),
+            "bandwidth": 1.2,
+            "modes": modes,
+            "samples": samples,
+        },
+        sizes={"modes": 16384, "samples": 4096},
+        verify_sizes={"modes": 70, "samples": 43},
+        outputs={"moved": "f4[modes, 16]"},
+    ),
 ]
