@@ -157,18 +157,10 @@ def speller_before(kernel: Kernel, effects: Effects, place: Statement) -> LocalS
 def _by_counter(form: Polynomial, axis: Axis) -> Polynomial:
     """A form over ``@k``, the counter of a loop, in place of its rounds where it has them whole."""
     by, step, start, variable = form.coefficient(axis.name), axis.step, axis.start, axis.variable
-    if (
-        by is None
-        or step is None
-        or not by.terms
-        or not step.terms
-        or start is None
-        or variable is None
-    ):
+    if by is None or not by.terms or step is None or start is None or variable is None:
         return form
-    times, rest = divmod(by.terms[0][1], step.terms[0][1])
-    factor = Polynomial.constant(times)
-    if rest or step * factor != by:
+    factor = by.over(step)
+    if factor is None:
         return form
     rounds, counter = Polynomial.symbol(axis.name), Polynomial.symbol(f"@{variable.name}")
     return form - by * rounds + factor * (counter - start)

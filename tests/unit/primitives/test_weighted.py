@@ -89,6 +89,17 @@ def test_rows_of_other_recurrences_leave_the_same(old: str, new: str) -> None:
     assert unchanged(text, made, ARRAYS, SIZES, OTHERS, rounds=True) == "same"
 
 
+@pytest.mark.parametrize("apart", ["w", "(w / 4 * 4)"])
+def test_keys_may_lie_apart_by_what_sizes_say(apart: str) -> None:
+    text = ATTENTION.replace("int m)", "int m, int w)")
+    text = text.replace("keys[j * 8", f"keys[j * {apart}").replace("v[j * 12", f"v[j * {apart}")
+    assert text.count(apart) > 1
+    arrays = {**ARRAYS, "keys": Array("f4", ("m", "w")), "v": Array("f4", ("m", "w"))}
+    made = written(by_tiles(kernel_of(text)))
+    sizes = {**SIZES, "w": 15}, {**OTHERS, "w": 12}
+    assert unchanged(text, made, arrays, *sizes, rounds=True) == "same"
+
+
 def test_scores_may_be_found_twice() -> None:
     first = f"for ({_LOOP}) {{ float s = 0.0f; {_DOT} top = fmaxf(top, s); }}\n    for ({_LOOP})"
     text = ATTENTION.replace(f"for ({_LOOP})", first).replace("fmaxf(top, s);\n", "top;\n")
