@@ -39,11 +39,12 @@ class Groups:
 
     def asks(self, group: Items) -> bool:
         """Whether a round may ask for an element as it was, before it stores it anew."""
-        if not group.does("store") or group.apart > 1:
-            return group.does("load")
+        if not group.does("load"):
+            return False
         stays = any(isinstance(s, Leave) for s in walk(self.loop.body))
-        if stays or any(group is one for one, _ in self.beside.values()):
-            return group.does("load")
+        near = any(group is one for one, _ in self.beside.values())
+        if not group.does("store") or group.apart > 1 or stays or near:
+            return True
         for statement in parted(self.loop.body):
             inside = self.effects.inside(statement)
             own = [access for access in group.accesses if access.own in inside]

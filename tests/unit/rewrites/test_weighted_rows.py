@@ -48,7 +48,7 @@ def test_queries_take_keys_by_tiles(old: str, new: str) -> None:
     made = idea.make()
     assert isinstance(made, str)
     assert "key_tile" in made
-    assert idea.arithmetic == ("the order of additions",)
+    assert idea.arithmetic == ("the order of additions", "the rounding of products")
     assert not refused
 
 
