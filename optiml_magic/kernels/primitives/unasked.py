@@ -44,7 +44,8 @@ def _declared(kernel: Kernel, left: list[Statement], *, records: bool) -> list[V
     """The locals that are declared alone: structures, or numbers that these may have been given."""
     structs, aliases = kernel.unit.structs, kernel.unit.aliases
     found = [s.variables[0] for s in left if isinstance(s, Declare) and len(s.variables) == 1]
-    alone = [v for v in found if v.storage == "local" and not v.type.depth and not v.extents]
+    plain = [v for v in found if not (v.type.depth or v.type.reference or v.extents)]
+    alone = [v for v in plain if v.storage == "local"]
     kinds = {v: structs.type(v.type.base, aliases) for v in alone}
     return [v for v in alone if kinds[v].kind == "record" or not records]
 

@@ -39,3 +39,16 @@ def test_they_go_with_what_sets_them_and_numbers_for_these() -> None:
 )  # fmt: skip
 def test_what_is_asked_for_stays(use: str) -> None:
     assert refused(unasked(kernel_of(TEXT % use)))
+
+
+def test_what_a_reference_sets_is_somebody_elses() -> None:
+    text = """\
+struct Part { int width; float at; };
+#pragma optiml launch k grid(1) block(64)
+__global__ void k(Part* parts, int n) {
+    Part& one = parts[threadIdx.x];
+    one.width = n;
+    one.at = 2.0f;
+}
+"""
+    assert refused(unasked(kernel_of(text)))
