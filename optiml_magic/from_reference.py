@@ -66,7 +66,7 @@ def made(task: Task, words: str = "") -> Made:
             "there is neither a kernel nor a reference",
             fix="give a reference: a NumPy function of the inputs by name",
         )
-    inputs, *_ = at_border(task)
+    inputs = at_border(task).task
     name = task.name or getattr(reference, "__name__", "").strip("<>") or "kernel"
     given = _sized(inputs, reference) if _has_sizes(inputs) else _measured(inputs, reference)
     graph = _traced(reference, given)

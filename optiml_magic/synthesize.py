@@ -98,7 +98,7 @@ def _written(
     chosen = choose_model(settings.llm, settings.llm_url)
     if not chosen.name or not settings.thoughts:
         raise why
-    task, *_ = at_border(task)
+    task = at_border(task).task
     assert task.reference is not None
     name = task.name or getattr(task.reference, "__name__", "kernel")
     task = replace(task, name=name)

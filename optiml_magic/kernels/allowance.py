@@ -1,7 +1,7 @@
-"""How much text one request of a rule may have read, so that none holds up the search that asks.
+"""How much text a rule may read for one request, so that no rule holds up a search.
 
-A reading takes as long as its text is, and a rule may read again what each of its steps makes.
-What is counted is text and not time: who asks for the same again is refused again.
+The time of a reading grows with the length of its text, and a rule may read what each of its steps
+makes. Text is counted and not time, so that the same request is always refused alike.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ LONGEST = 64_000  # characters of a program: four times the longest of the best 
 MOST = 2_000_000  # of all different texts: three times what a request there needs at most; ours
 
 
-class TooMuch(Exception):  # noqa: N818  # an expected end, which whoever allows so much refuses with
-    """Nothing more is read; the message is the reason of a refusal."""
+class TooMuch(Exception):  # noqa: N818  # an expected end, which becomes a refusal
+    """The allowance is spent; the message is the reason of the refusal."""
 
 
 class Allowance:
@@ -42,13 +42,15 @@ class Allowance:
             self._texts.add(text)
             self._read += len(text)
         if self._read > self._most:
-            raise TooMuch(f"more than {self._most} characters of programs in between would be read")
+            raise TooMuch(
+                f"it would read more than {self._most} characters of intermediate programs"
+            )
 
 
 def check_length(text: str) -> None:
     """Raises TooMuch for a text that is too long for rules."""
     if len(text) > LONGEST:
-        raise TooMuch(f"a text of {len(text)} characters, and rules go on from {LONGEST} at most")
+        raise TooMuch(f"the program has {len(text)} characters, and rules take at most {LONGEST}")
 
 
 _PRESENT: ContextVar[Allowance | None] = ContextVar("_PRESENT", default=None)

@@ -244,7 +244,12 @@ def expressions(statement: Statement) -> Iterator[Expr]:
             yield from every(expression)
 
 
+def body_of(statement: Statement) -> tuple[Statement, ...]:
+    """The statements of a body, in braces or not."""
+    return statement.body if isinstance(statement, Block) else (statement,)
+
+
 def only_leaves(statement: Statement, kind: str) -> bool:
     """Whether a statement, in braces or not, leaves in this way and does nothing else."""
-    inside = statement.body if isinstance(statement, Block) else (statement,)
+    inside = body_of(statement)
     return len(inside) == 1 and isinstance(inside[0], Leave) and inside[0].kind == kind

@@ -20,16 +20,26 @@ Values = Mapping[str, Any]
 _FLOAT = 4  # bytes
 
 
-def at_border(task: Task) -> tuple[Task, dict[str, Home], dict[str, Any]]:
-    """The task with the arrays of other libraries as NumPy's, and where each of them came from.
+@dataclass(frozen=True)
+class Border:
+    """A task whose arrays are NumPy's, and the ``homes`` of those that came from other libraries.
 
-    And the inputs of seed 0, as ``draw`` gives them: to draw large ones again takes seconds.
+    ``values`` are its inputs of seed 0, as ``draw`` gives them: drawing large ones again takes
+    seconds.
     """
+
+    task: Task
+    homes: dict[str, Home]
+    values: dict[str, Any]
+
+
+def at_border(task: Task) -> Border:
+    """The task with the arrays of other libraries as NumPy's."""
     given = _called(task, 0) if callable(task.inputs) else task.inputs
     values = in_numpy(given)
     if not callable(task.inputs):
         task = replace(task, inputs=values)
-    return task, homes(given), {**values}
+    return Border(task, homes(given), {**values})
 
 
 def with_values(task: Task, values: Values) -> Task:

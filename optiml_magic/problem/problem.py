@@ -106,10 +106,10 @@ def prepare(
                 line=tune.line,
             )
     _demand_sizes(task)
-    task, homes, drawn = inputs.at_border(task)
-    literals, notes = _literals(task, drawn, prepared.notes)
-    task = inputs.with_values(task, literals) if literals else task
-    values = sizes.with_sizes(program, {**literals, **drawn})
+    border = inputs.at_border(task)
+    literals, notes = _literals(border, prepared.notes)
+    task = inputs.with_values(border.task, literals) if literals else border.task
+    values = sizes.with_sizes(program, {**literals, **border.values})
     with explained(prepared.notes):
         found = binding.interface(program, task, values)
         binding.check_values(found, values)
@@ -117,7 +117,7 @@ def prepare(
     references, why = None, ""
     if task.reference is not None:
         written = [buffer.name for buffer in found.named("output", "inout")]
-        references = References(task.reference, written, homes, cupy_on(device))
+        references = References(task.reference, written, border.homes, cupy_on(device))
         sizing = sizes.sizing(task, program, found.scalars, values, smaller)
         chosen, why = affordable(references, sizing, values, seconds)
         smaller = smaller or chosen
@@ -144,10 +144,10 @@ def prepare(
         each = partial(_drawn, task, program, sizing, values, smaller, unread)
         verified = _verified(maker, each, wanted, seconds, made)
     if smaller:
-        stay = sorted(n for n, size in task.verify_sizes.items() if smaller.get(n) != size)
-        as_measured = f" ({', '.join(stay)} as measured, being small)" if stay else ""
-        at = f"what is verified is so at {sizes.spelled(smaller)}{as_measured} and below"
-        notes.append(f"{at}; at the sizes of the task it is only measured{why}")
+        kept = sorted(n for n, size in task.verify_sizes.items() if smaller.get(n) != size)
+        small = f" ({', '.join(kept)} as measured, which is small)" if kept else ""
+        at = f"programs are verified at {sizes.spelled(smaller)}{small} and below"
+        notes.append(f"{at}; at the sizes of the task they are only measured{why}")
     if len(verified) < seeds and references is not None:
         takes = f"the reference takes {references.seconds:.2g} s"
         notes.append(f"seeds: {len(verified)} of {seeds}, {takes}")
@@ -168,7 +168,7 @@ def prepare(
         tuple(instances),
         oracle,
         tuple(notes),
-        homes,
+        border.homes,
         dropped,
         references,
         smaller,
@@ -238,15 +238,12 @@ def _demand_sizes(task: Task) -> None:
 
 
 def _literals(
-    task: Task, drawn: Mapping[str, Any], told: Sequence[Note]
+    border: inputs.Border, found_notes: Sequence[Note]
 ) -> tuple[dict[str, Any], list[str]]:
-    """The numbers that launches of the text pass, where the task gives no others.
-
-    With what is told to the user.
-    """
-    found = {note.name: note.value for note in told if note.kind == "literal"}
-    found = {n: v for n, v in found.items() if n not in drawn and n not in task.constants}
-    notes = [note.text for note in told if note.kind != "literal" or note.name in found]
+    """The numbers that launches of the text pass, where the task gives no others, and the notes."""
+    given = border.values.keys() | border.task.constants.keys()
+    found = {n.name: n.value for n in found_notes if n.kind == "literal" and n.name not in given}
+    notes = [n.text for n in found_notes if n.kind != "literal" or n.name in found]
     return found, notes
 
 

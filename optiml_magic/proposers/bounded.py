@@ -1,4 +1,4 @@
-"""Rules that refuse what would hold up a search, rather than to read text without end."""
+"""Rules that refuse what would hold up a search, instead of reading text without end."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 class Bounded:
-    """A rule with an allowance of text to look for its ideas, and one for each that it makes.
+    """A rule with one allowance of text to find its ideas, and one for each program it makes.
 
-    What it makes is to be short enough that rules may go on from there.
+    What it makes has to be short enough for rules to go on from there.
     """
 
     def __init__(self, rule: Rewrite) -> None:

@@ -22,7 +22,7 @@ def inputs_of(task: Task) -> str:
         f"- `{name}`: {value.dtype}, shape {value.shape}"
         if isinstance(value, np.ndarray)
         else f"- `{name}` = {value!r}"
-        for name, value in at_border(task)[2].items()
+        for name, value in at_border(task).values.items()
     ]
     sizes = [f"- {name} = {value}" for name, value in task.sizes.items()]
     return "\n".join([*sizes, *arrays])

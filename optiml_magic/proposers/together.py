@@ -99,11 +99,12 @@ def together(ideas: Sequence[Idea], view: View, again: Again) -> Iterator[Idea]:
 
 
 def behind(ideas: Sequence[Idea], more: Sequence[Idea]) -> list[Idea]:
-    """The ideas, shapes that come with their expressions as well after the next best ones.
+    """The ideas; a shape that is also offered with fast expressions is less likely by itself.
 
-    Where those are wrong, none comes with them any more (``doubted``).
+    It is nearly always slower. Once such expressions were wrong, no shape is offered with them
+    (``doubted``).
     """
-    along = [idea for idea in more if idea.proposer == ALONG]
+    along = [idea for idea in more if idea.proposer == ALONG]  # by the title of their shape first
     return [
         replace(idea, prior=round(_ALONE * idea.prior, 3))
         if any(a.title.startswith(f"{idea.title}; ") and a.launches == idea.launches for a in along)

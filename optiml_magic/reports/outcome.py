@@ -11,7 +11,7 @@ from optiml_magic.reports.quantities import number_of, ratio, seconds
 from optiml_magic.reports.standing import above_floor
 from optiml_magic.reports.summary import Summary, step_speedup
 
-_TOLD = 1.05  # times as fast, from which a candidate that is not claimed is told: ours
+_MENTIONED = 1.05  # speed-up from which a candidate that is not claimed is mentioned: ours
 
 _LIMITS: dict[RooflineClass, str] = {
     "memory": "device memory",
@@ -52,14 +52,12 @@ def claim(summary: Summary) -> str:
 
 
 def _within(summary: Summary) -> str:
-    """The fastest candidate, where it is faster by less than its time is uncertain by."""
+    """The fastest candidate, where its gain is within the error of its time."""
     steps = (step for step in summary.trajectory.steps if step.evaluation.verdict.passed)
     fastest = max((step_speedup(summary, step) or 1.0 for step in steps), default=1.0)
-    return (
-        f"; the fastest, {ratio(fastest)}, is within what its time may be off by"
-        if fastest >= _TOLD
-        else ""
-    )
+    if fastest < _MENTIONED:
+        return ""
+    return f"; the fastest, {ratio(fastest)}, is within the error of its time"
 
 
 def bounds(summary: Summary) -> str:

@@ -73,7 +73,7 @@ def test_the_claim_the_bars_and_the_limit_stand_first_in_both() -> None:
 
 def test_nothing_found_and_a_failure_are_claimed_as_they_are() -> None:
     assert outcome.claim(run(10, 9.9)) == "no significant change found in 1 candidate"
-    near = "no significant change found in 1 candidate; the fastest, 1.18x, is within what"
+    near = "no significant change found in 1 candidate; the fastest, 1.18x, is within the error"
     assert outcome.claim(run(10, 8.5)).startswith(near)
     alone = run(10)
     refused = (Refusal("tile", "one"), Refusal("tile", "two"), Refusal("swap", "three"))

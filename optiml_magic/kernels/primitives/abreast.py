@@ -15,7 +15,7 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Assign, Binary, Expr, Name, Step
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
-from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement, Variable
+from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Statement, Variable, body_of
 from optiml_magic.source.directives import TuneDirective
 
 COUNTS = (1, 2, 4, 8)
@@ -54,7 +54,7 @@ def check_abreast(kernel: Kernel, loop: Loop, effects: Effects) -> None:
     for access in kernel.reading.accesses:
         if axis.name in access.loops and (access.mode != "load" or access.space == "shared"):
             raise NotLegal("its rounds do more than to load", access.line)
-    own = _statements(loop)
+    own = body_of(loop.body)
     inside = _declared(loop)
     combined = [s for s in own if _combines(s, effects)]
     for statement in own:
@@ -70,7 +70,7 @@ def check_abreast(kernel: Kernel, loop: Loop, effects: Effects) -> None:
 
 def _check_places(kernel: Kernel, loop: Loop, effects: Effects) -> None:
     """Raise NotLegal where a round loads from where those before it say, which ends with them."""
-    own, inside = _statements(loop), _declared(loop)
+    own, inside = body_of(loop.body), _declared(loop)
     carried = {v for s in own for v in effects.changed(s)} - inside
     for statement in (*own, *own):  # a local may be asked for in front of what gives it its value
         if effects.mentions(statement) & carried:
@@ -83,11 +83,7 @@ def _check_places(kernel: Kernel, loop: Loop, effects: Effects) -> None:
 
 def _declared(loop: Loop) -> set[Variable]:
     """The locals that each round has of its own."""
-    return {v for s in _statements(loop) if isinstance(s, Declare) for v in s.variables}
-
-
-def _statements(loop: Loop) -> tuple[Statement, ...]:
-    return loop.body.body if isinstance(loop.body, Block) else (loop.body,)
+    return {v for s in body_of(loop.body) if isinstance(s, Declare) for v in s.variables}
 
 
 def _step(update: Expr | None) -> str | Expr | None:
@@ -130,7 +126,7 @@ class _Abreast:
         by = step if isinstance(step, str) else self._shown(step) if step is not None else "1"
         by = by if by.isalnum() else f"({by})"
         words, k = declared.words.strip(), counter.name
-        inside = "\n".join(self._made(s, k) for s in _statements(loop))
+        inside = "\n".join(self._made(s, k) for s in body_of(loop.body))
         return (
             f"for ({words} {self.first} = {self._shown(counter.value)}; {self._test(self.first)}; "
             f"{self.first} += {self.rounds} * {by}) {{\n"

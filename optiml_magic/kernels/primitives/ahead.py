@@ -24,13 +24,13 @@ from optiml_magic.kernels.primitives.rounds import counting, shareable
 from optiml_magic.kernels.primitives.scans import scanned
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import (
-    Block,
     Declare,
     Evaluate,
     If,
     Loop,
     Statement,
     Variable,
+    body_of,
     only_leaves,
     walk,
 )
@@ -79,7 +79,7 @@ class Ahead:
             f"bool {is_open} = {heads.test(loop, axis, swaps)};",
             *(self._declared(variable, swaps) for variable in self.own),
             f"if ({is_open}) {{",
-            *self._looked(_list(loop.body), is_open, swaps),
+            *self._looked(body_of(loop.body), is_open, swaps),
             "}",
             "// All lanes make the first round that changes something, and look again.",
             "for (;;) {",
@@ -112,7 +112,7 @@ class Ahead:
                     return made
                 case If(test=test, then=then) if _leads(statement, self.branch):
                     shown = self._shown(test, swaps)
-                    inner = self._looked(_list(then), is_open, swaps)
+                    inner = self._looked(body_of(then), is_open, swaps)
                     return [*made, f"{is_open} = {shown};", f"if ({is_open}) {{", *inner, "}"]
                 case If(test=test) if _skips(statement):
                     shown = self._shown(test, swaps)
@@ -157,14 +157,14 @@ def _found(kernel: Kernel, loop: Loop, effects: Effects) -> Ahead:
     for access in effects.accesses(loop):
         if access.mode != "load":
             raise NotLegal("it stores in the loop", access.line)
-    branch, own = _parted(_list(loop.body))
+    branch, own = _parted(body_of(loop.body))
     lasting = _lasting(kernel, effects, branch)
     before = {*effects.changed(loop.body)} - {*effects.changed(branch.then)}
     if before - {*own} or _stored(kernel, effects, loop, own) - {v.name for v in lasting}:
         raise NotLegal("a round changes what lasts before it asks", loop.line)
     if not effects.mentions(_asking(branch)) & lasting:
         raise NotLegal("it does not ask for what it changes", branch.line)
-    _check_found(kernel, effects, _list(loop.body), branch, {*own}, lasting)
+    _check_found(kernel, effects, body_of(loop.body), branch, {*own}, lasting)
     handed = effects.mentions(branch.then) & {*own}
     if any(v.array for v in handed) or handed & {*effects.changed(branch.then)}:
         raise NotLegal("a lane's own array is asked for by all", branch.line)
@@ -195,7 +195,7 @@ def _parted(body: Sequence[Statement]) -> tuple[If, tuple[Variable, ...]]:
     last = body[-1] if body else None
     if not isinstance(last, If) or last.other or last.before or last.constant:
         raise NotLegal("its round does not end with a branch")
-    inner = _list(last.then)
+    inner = body_of(last.then)
     if len(inner) > 1 and isinstance(inner[0], Declare) and isinstance(inner[-1], If):
         try:
             branch, more = _parted(inner)
@@ -256,7 +256,7 @@ def _check_found(
             if not plain or variable.storage != "local" or variable.opening != "=":
                 raise NotLegal(f"`{variable.name}` is not a number of its round", variable.line)
         if leads and isinstance(statement, If):
-            _check_found(kernel, effects, _list(statement.then), branch, own, lasting)
+            _check_found(kernel, effects, body_of(statement.then), branch, own, lasting)
             return
 
 
@@ -268,7 +268,3 @@ def _skips(branch: If) -> bool:
 
 def _leads(statement: Statement, branch: If) -> bool:
     return statement is not branch and any(s is branch for s in walk(statement))
-
-
-def _list(statement: Statement) -> tuple[Statement, ...]:
-    return statement.body if isinstance(statement, Block) else (statement,)

@@ -26,6 +26,7 @@ from optiml_magic.kernels.tree import (
     Loop,
     Statement,
     Variable,
+    body_of,
     walk,
 )
 
@@ -49,7 +50,7 @@ class Beside:
     def leaves(self) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
         """What each does in its innermost rounds."""
         one, other = (nest[-1].node.body for nest in (self.first, self.second))
-        return _flat(one), _flat(other)
+        return body_of(one), body_of(other)
 
     @cached_property
     def counters(self) -> Mapping[Variable | None, str]:
@@ -163,7 +164,3 @@ def _read(nest: Sequence[Axis | None], effects: Effects) -> tuple[Axis, ...]:
 
 def _same(one: Sequence[Axis], other: Sequence[Axis]) -> bool:
     return [a.stop for a in one] == [b.stop for b in other] and one[0].guard == other[0].guard
-
-
-def _flat(body: Statement) -> tuple[Statement, ...]:
-    return body.body if isinstance(body, Block) else (body,)

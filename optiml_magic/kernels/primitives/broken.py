@@ -45,6 +45,7 @@ from optiml_magic.kernels.tree import (
     Loop,
     Statement,
     Variable,
+    body_of,
     only_leaves,
     walk,
 )
@@ -258,14 +259,14 @@ def broken(kernel: Kernel, loop: Loop, effects: Effects, group: Group) -> Broken
 def _unfolded(loop: Loop) -> tuple[Statement, ...]:
     """The statements of a round; ``if (c) work(); else break;`` as one that first asks ``!c``."""
     found = list[Statement]()
-    for statement in _list(loop.body):
+    for statement in body_of(loop.body):
         match statement:
             case If(test=test, then=then, other=Statement() as other, before=None) if only_leaves(
                 other, "break"
             ) and not any(True for _ in ends(then)):
-                leaves = Block(None, statement.line, _list(other))
+                leaves = Block(None, statement.line, body_of(other))
                 found.append(If(None, statement.line, Unary(None, "!", test), leaves))
-                found += _list(then)
+                found += body_of(then)
             case _:
                 found.append(statement)
     return tuple(found)
@@ -317,7 +318,7 @@ def _check_order(
 
 
 def _check_way(way: Statement) -> None:
-    """Raise NotLegal for what is no branch that ends with the way out."""
+    """Raise NotLegal for anything but a branch that ends with the way out."""
     plain = isinstance(way, If) and way.other is None and way.before is None and not way.constant
     then = flat(way.then) if isinstance(way, If) else ()
     if not plain or not then or [*ends(way)] != [then[-1]]:
@@ -325,7 +326,7 @@ def _check_way(way: Statement) -> None:
 
 
 def _check_own(effects: Effects, loop: Loop, own: Sequence[Variable]) -> None:
-    """Raise NotLegal for what may be another name of a local, or is no single value."""
+    """Raise NotLegal for what may be another name of a local, or is not a single value."""
     named = {v.name for v in own}
     for variable in own:
         made = variable.value is None and variable.initial
@@ -371,10 +372,6 @@ def _check_asks(
 def _steady(expr: Expr) -> bool:
     """Whether an expression is made of names and numbers alone."""
     return all(isinstance(e, Name | Literal) for e in every(expr))
-
-
-def _list(statement: Statement) -> tuple[Statement, ...]:
-    return statement.body if isinstance(statement, Block) else (statement,)
 
 
 def _asking(branch: If) -> Statement:

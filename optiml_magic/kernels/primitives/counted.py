@@ -14,7 +14,7 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Assign, Expr, Index, Literal, Member, Name, Step, every
 from optiml_magic.kernels.loops import test_of
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.naming import speller_before
@@ -55,6 +55,18 @@ def as_counted(
     if axis is None:
         return Refused("a loop is not read")
     return kernel if ready(axis, Effects(kernel)) else counted(kernel, at)
+
+
+def upward(kernel: Kernel, at: int) -> Kernel:
+    """The kernel with the loop of this number counted from 0, where it goes on in another way.
+
+    It counts by another number than one, or pointers move as its rounds go on.
+    """
+    loop = loops_in(kernel.function.body)[at]
+    axis = kernel.axes().get(loop)
+    far = axis is not None and axis.step is not None and axis.step.value not in (None, 1)
+    moved = any(v.type.depth for v in Effects(kernel).changed(loop.body))
+    return where_legal(counted, kernel, at) if far or moved else kernel
 
 
 class _Counting:

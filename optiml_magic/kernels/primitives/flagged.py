@@ -26,6 +26,7 @@ from optiml_magic.kernels.tree import (
     Statement,
     TypeName,
     Variable,
+    body_of,
     walk,
 )
 
@@ -104,7 +105,7 @@ class _Flagging:
                 self.flow.together(statement)
                 if flag and self._loads(*statement.expressions):
                     raise NotLegal("what a loop around it loads may not be there", statement.line)
-                inner = _block(self.block(_list(body), flag, False, True))
+                inner = _block(self.block(body_of(body), flag, False, True))
                 return [*hint, replace(statement, body=inner, span=None)]
             case If():
                 return self._branch(statement, flag, returns, rounds)
@@ -114,14 +115,14 @@ class _Flagging:
         test, other = branch.test, branch.other
         alike = branch.constant or self.flow.uniform(branch)
         if alike and not (flag and self._loads(test)):
-            then = _block(self.block(_list(branch.then), flag, returns, rounds))
+            then = _block(self.block(body_of(branch.then), flag, returns, rounds))
             if other is not None:
-                other = _block(self.block(_list(other), flag, returns, rounds))
+                other = _block(self.block(body_of(other), flag, returns, rounds))
             return [replace(branch, then=then, other=other, span=None)]
         if branch.before is not None or (other is not None and self._leads(other)):
             raise NotLegal("both branches of a condition come to a loop", branch.line)
         declared, inside = self._flag(self._shown(test), flag, branch)
-        made = [declared, *self.block(_list(branch.then), inside, returns, rounds)]
+        made = [declared, *self.block(body_of(branch.then), inside, returns, rounds)]
         if other is not None:
             self._no_way_out(other, returns, rounds)
             made.append(_when(f"{flag} && !{inside}" if flag else f"!{inside}", [other]))
@@ -129,14 +130,14 @@ class _Flagging:
 
     def _leaves(self, branch: If) -> bool:
         """Whether a branch is there for some to leave the kernel or the round."""
-        last = _list(branch.then)[-1:]
+        last = body_of(branch.then)[-1:]
         return branch.other is None and bool(last) and isinstance(last[0], Leave)
 
     def _left(self, branch: If, flag: str) -> tuple[list[Statement], str]:
         """A branch by which threads leave: after it their flag is down."""
         if not flag and self.flow.uniform(branch):
             return [branch], ""
-        *before, last = _list(branch.then)
+        *before, last = body_of(branch.then)
         assert isinstance(last, Leave)
         if last.kind == "break" or branch.before is not None:
             raise NotLegal("the loop is left early", branch.line)
@@ -253,10 +254,6 @@ class _Flagging:
 
 def _next(statements: Sequence[Statement], at: int) -> Statement | None:
     return statements[at + 1] if at + 1 < len(statements) else None
-
-
-def _list(statement: Statement) -> tuple[Statement, ...]:
-    return statement.body if isinstance(statement, Block) else (statement,)
 
 
 def _block(statements: Sequence[Statement]) -> Block:

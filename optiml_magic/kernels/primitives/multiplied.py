@@ -17,7 +17,7 @@ from optiml_magic.kernels.expressions import Assign, Binary, Cast, Expr, Name, S
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.reading import Reduction
-from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement, Variable
+from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement, Variable, body_of
 
 _LEAST = 16  # times more than what is left the squares may be; four of their bits cancel: ours
 
@@ -28,7 +28,7 @@ def multiplied(kernel: Kernel, at: int) -> Kernel:
     loop = loops_in(kernel.function.body)[at]
     effects = Effects(kernel)
     reduction = _sum(kernel, loop)
-    *given, last = _flat(loop.body)
+    *given, last = body_of(loop.body)
     meant = _meant(given, loop)
     if not isinstance(last, Evaluate) or {v.name for v in effects.changed(loop.body)} != {
         reduction.place
@@ -75,10 +75,6 @@ def _sum(kernel: Kernel, loop: Loop) -> Reduction:
     if not found[0].type.floating or found[0].type.depth:
         raise NotLegal("it sums up whole numbers", loop.line)
     return found[0]
-
-
-def _flat(body: Statement) -> Sequence[Statement]:
-    return body.body if isinstance(body, Block) else (body,)
 
 
 def _meant(given: Sequence[Statement], loop: Loop) -> dict[Variable, Expr]:

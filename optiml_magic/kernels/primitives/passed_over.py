@@ -7,11 +7,21 @@ counter is beyond, it stays so. Steps that take rounds away by a comparison know
 from __future__ import annotations
 
 from optiml_magic.kernels.editing import Node, edited
-from optiml_magic.kernels.expressions import Assign, Binary, Call, Expr, Name, Step, every
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Expr,
+    Index,
+    Member,
+    Name,
+    Step,
+    every,
+)
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in, names
-from optiml_magic.kernels.tree import Blank, Block, If, Leave, Loop, Statement, only_leaves
+from optiml_magic.kernels.tree import Blank, If, Leave, Loop, body_of, only_leaves
 
 
 @primitive
@@ -33,14 +43,13 @@ def passed_over(kernel: Kernel) -> Kernel:
             if isinstance(leave, Leave):
                 swaps[leave] = Leave(None, leave.line, "continue")
     if not swaps:
-        raise NotLegal("no loop ends where its counter is beyond")
+        raise NotLegal("no loop breaks where its counter passes a bound")
     return kernel.rewritten(edited(kernel.function.body, swaps))
 
 
 def _first(loop: Loop) -> If | None:
     """The branch that a round begins with, where it does nothing but to end the loop."""
-    own: tuple[Statement, ...] = loop.body.body if isinstance(loop.body, Block) else (loop.body,)
-    for statement in own:
+    for statement in body_of(loop.body):
         if isinstance(statement, If):
             alone = statement.other is None and statement.before is None
             return statement if alone and only_leaves(statement.then, "break") else None
@@ -60,4 +69,5 @@ def _beyond(test: Expr, counter: str) -> Expr | None:
 
 
 def _is_plain(bound: Expr) -> bool:
-    return not any(isinstance(e, Assign | Step | Call) or hasattr(e, "base") for e in every(bound))
+    loads_or_acts = Assign | Step | Call | Index | Member
+    return not any(isinstance(e, loads_or_acts) for e in every(bound))

@@ -35,7 +35,7 @@ class _Nest:
         own = [*parted(outer.body)]
         loops = [s for s in own if isinstance(s, Loop)]
         if len(loops) != 1 or len(own) == 1:
-            raise NotLegal("it is not one loop with something around it", outer.line)
+            raise NotLegal("the loop does not hold one loop and something around it", outer.line)
         self.inner = loops[0]
         place = own.index(self.inner)
         self.before, after = own[:place], own[place + 1 :]
@@ -61,7 +61,9 @@ class _Nest:
         (part,) = self.changed if len(self.changed) == 1 else (None,)
         last = after[0].expression if isinstance(after[0], Evaluate) else None
         if part is None or len(after) > 1 or not isinstance(last, Assign) or last.op not in _ADDED:
-            raise NotLegal("more follows than that one sum is added to another", self.outer.line)
+            raise NotLegal(
+                "more follows the inner loop than one sum added to another", self.outer.line
+            )
         total = last.target.variable if isinstance(last.target, Name) else None
         begun = [s for s in self.before if isinstance(s, Declare) and part in s.variables]
         nothing = isinstance(part.value, Literal) and part.value.value == 0
@@ -69,7 +71,7 @@ class _Nest:
         if total is None or len(begun) != 1 or not nothing or types.get(last.target) is None:
             raise NotLegal(f"`{part.name}` is not begun anew by each round", self.outer.line)
         if not _is_linear(last.value, part) or total in names([last.value]):
-            raise NotLegal(f"`{total.name}` is not added a multiple of it", after[0].line)
+            raise NotLegal(f"`{total.name}` is not increased by a multiple of it", after[0].line)
         self.before.remove(begun[0])
         added = [*self._added(part)]
         if len(added) != len([e for e in self.effects.inside(self.inner) if _is(e, part)]):
@@ -100,11 +102,13 @@ class _Nest:
         inside = {v.name for s in walk(self.inner) if isinstance(s, Declare) for v in s.variables}
         for statement in self.before:
             if not isinstance(statement, Declare) or not effects.computes(statement, written):
-                raise NotLegal("more comes before the loop in it than locals", statement.line)
+                raise NotLegal("more than locals comes before the inner loop", statement.line)
             for variable in statement.variables:
                 steady = variable in effects.lasting and not variable.array
                 if not steady or variable in heads or variable.name in inside:
-                    raise NotLegal(f"`{variable.name}` is not one of each round", statement.line)
+                    raise NotLegal(
+                        f"`{variable.name}` is not a local of each round", statement.line
+                    )
             if {*names(statement.expressions)} & self.changed:
                 raise NotLegal("it asks for what rounds change", statement.line)
 

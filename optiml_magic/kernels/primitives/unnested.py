@@ -30,11 +30,10 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.collapsed import nested
-from optiml_magic.kernels.primitives.counted import counted
+from optiml_magic.kernels.primitives.counted import upward
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, is_simple, loops_in, names
 from optiml_magic.kernels.primitives.heads import Heads
 from optiml_magic.kernels.primitives.naming import speller_before
-from optiml_magic.kernels.primitives.paired import done
 from optiml_magic.kernels.primitives.perfect import perfect
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import Block, Evaluate, Leave, Loop, Variable, walk
@@ -60,7 +59,7 @@ def _once(kernel: Kernel) -> Kernel | None:
     for at in reversed(range(len(loops_in(kernel.function.body)))):
         ready = where_legal(perfect, kernel, at)
         if next(nested(loops_in(ready.function.body)[at]), None) is not None:
-            ready = where_legal(perfect, where_legal(_upward, ready, at + 1), at)
+            ready = where_legal(perfect, upward(ready, at + 1), at)
         outer, known = loops_in(ready.function.body)[at], ready.axes()
         inner = next(nested(outer), None)
         axes = known.get(outer), known.get(inner) if inner is not None else None
@@ -70,15 +69,6 @@ def _once(kernel: Kernel) -> Kernel | None:
         if found is not None:
             return found.made()
     return None
-
-
-@primitive
-def _upward(kernel: Kernel, at: int) -> Kernel:
-    """A loop that goes on by more than one, by ones."""
-    axis = kernel.axes().get(loops_in(kernel.function.body)[at])
-    if axis is None or axis.step is None or axis.step.value in (None, 0, 1):
-        raise NotLegal("it goes on by ones, or another way")
-    return done(counted(kernel, at))
 
 
 @dataclass(frozen=True)

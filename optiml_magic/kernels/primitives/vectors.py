@@ -15,8 +15,8 @@ from math import gcd
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Expr, Name
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
-from optiml_magic.kernels.primitives.counted import counted
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
+from optiml_magic.kernels.primitives.counted import upward
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, moves_within
 from optiml_magic.kernels.primitives.items import WIDEST, Items, element
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
@@ -58,18 +58,6 @@ def vectorise(
     """
     loop = loops_in(kernel.function.body)[at]
     return _Vectorising(kernel, loop, whole, strips, strip).kernel()
-
-
-def upward(kernel: Kernel, at: int) -> Kernel:
-    """The kernel with the loop of this number counted from 0, where it goes on in another way.
-
-    It counts by another number than one, or pointers move as its rounds go on.
-    """
-    loop = loops_in(kernel.function.body)[at]
-    axis = kernel.axes().get(loop)
-    far = axis is not None and axis.step is not None and axis.step.value not in (None, 1)
-    moved = any(v.type.depth for v in Effects(kernel).changed(loop.body))
-    return where_legal(counted, kernel, at) if far or moved else kernel
 
 
 def vectorised(kernel: Kernel, at: Sequence[int]) -> tuple[Kernel, tuple[int, ...]]:

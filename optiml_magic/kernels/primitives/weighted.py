@@ -153,7 +153,7 @@ class _Finder:
                     raise NotLegal("a row leaves the kernel by itself", inner.line)
         for access in self.effects.hidden():
             if access.mode != "load":
-                raise NotLegal("a function stores for it", access.line)
+                raise NotLegal("a function that it calls stores", access.line)
         statements = [s for s in self.items.inside if not isinstance(s, Blank)]
         nests = [s for s in statements if isinstance(s, Loop) and _is_nest(self.kernel, s)]
         self.array = self._array(nests)
@@ -197,9 +197,9 @@ class _Finder:
                 or array.type.volatile
                 or array in self.effects.lent
             ):
-                raise NotLegal(f"`{array.name}` is no plain array", array.line)
+                raise NotLegal(f"`{array.name}` is not a plain array", array.line)
             if not type_of(self.kernel, array).floating:
-                raise NotLegal(f"`{array.name}` holds no floats", array.line)
+                raise NotLegal(f"`{array.name}` does not hold floats", array.line)
         return mine[0] if mine else None
 
     # -- a loop over keys
@@ -299,10 +299,10 @@ class _Finder:
         for last, _ in ends:
             kind = self.kernel.reading.types.get(last)
             if kind is None or not kind.integral or not kind.size:
-                raise NotLegal("where the loop ends is no int", loop.line)
+                raise NotLegal("the end of the loop is not an int", loop.line)
             small = kind.size < _WORD or (kind.size == _WORD and kind.signed)
             if not small and (kind.signed or not begun):
-                raise NotLegal("where the loop ends is no int", loop.line)
+                raise NotLegal("the end of the loop is not an int", loop.line)
         acts = (e for p in (first, loop.test) for e in every(p) if not self._computes(e))
         if asked & changed or any(acts):
             raise NotLegal("where the loop ends changes in it", loop.line)
@@ -345,18 +345,18 @@ class _Finder:
     def _updates(self, outer: Axis, axis: Axis) -> Iterator[Update]:
         loop = axis.node
         if not axis.trips or not is_simple(axis, self.effects):
-            raise NotLegal("how many elements are updated is no number", loop.line)
+            raise NotLegal("the number of elements updated is not a constant", loop.line)
         if self.effects.changed(loop):
             raise NotLegal("a loop over elements changes scalars", loop.line)
         sides = Sides(self.given, outer, axis, None)
         for statement in parted(loop.body):
             if not isinstance(statement, Evaluate) or not isinstance(statement.expression, Assign):
-                raise NotLegal("a loop over elements does more than to add", statement.line)
+                raise NotLegal("a loop over elements does more than add", statement.line)
             if not all(map(self._computes, every(statement.expression.value))):
-                raise NotLegal("a loop over elements does more than to add", statement.line)
+                raise NotLegal("a loop over elements does more than add", statement.line)
             found = Linear(sides, statement.line).assigned(statement.expression)
             if found.rest is not None:
-                raise NotLegal("what is added is not of a key", statement.line)
+                raise NotLegal("what is added does not come from a key", statement.line)
             value = sides.operand(found.key, KEY) if found.key is not None else None
             factor = found.of if found.of is not ONE else None
             if found.of is None:

@@ -171,7 +171,7 @@ class Sides:
                 found[side].append(self.operand(expr, side))
                 continue
             if isinstance(expr, Step | Lambda | Unread):
-                raise NotLegal("a loop over elements does more than to combine", self.axis.line)
+                raise NotLegal("a loop over elements does more than combine", self.axis.line)
             if isinstance(expr, Assign):
                 target = expr.target
                 if not isinstance(target, Name) or target.variable not in {
@@ -180,9 +180,11 @@ class Sides:
                     raise NotLegal("a loop over elements stores", self.axis.line)
                 todo.append(expr.value)
             elif sides and not expr.parts and not self._stays(expr):
-                raise NotLegal("a part of it is of no row and no key alone", self.axis.line)
+                raise NotLegal(
+                    "a part of it belongs to neither a row nor a key alone", self.axis.line
+                )
             elif sides and (expr in self.given.accesses or isinstance(expr, Index)):
-                raise NotLegal("a load is of no row and no key alone", self.axis.line)
+                raise NotLegal("a load belongs to neither a row nor a key alone", self.axis.line)
             else:
                 todo += expr.parts
         return found[ROW], found[KEY]
@@ -235,7 +237,7 @@ class Linear:
 
     def assigned(self, expr: Assign) -> Terms:
         if not self._is_element(expr.target):
-            raise NotLegal("a loop over elements changes another one", self.line)
+            raise NotLegal("a loop over elements changes another element", self.line)
         value, whole = self._terms(expr.value), Terms(of=ONE)
         match expr.op:
             case "=":

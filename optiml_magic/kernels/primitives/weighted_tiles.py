@@ -99,11 +99,11 @@ class _Weighing(WeightedProducts):
 
     def _declaration(self, statement: Declare, variable: Variable) -> str:
         if variable.type.reference or variable.type.volatile or variable.initial:
-            raise NotLegal(f"`{variable.name}` is no plain local", variable.line)
+            raise NotLegal(f"`{variable.name}` is not a plain local", variable.line)
         if not variable.array:
             return f"{declared_type(self.old, variable)} {variable.name};"
         if variable.value is not None:
-            raise NotLegal(f"`{variable.name}` begins with values", variable.line)
+            raise NotLegal(f"`{variable.name}` has initial values", variable.line)
         return self._shown(replace(statement, variables=(variable,), span=None))
 
     def _segment(self, statements: Sequence[Statement]) -> list[str]:

@@ -22,7 +22,7 @@ _LONG = 64  # rounds from which on a loop is in strips: ours
 _PARTS, _EACH = (1, 2, 4, 8, 16, 32, 64), 128  # of them that share rounds, with so many each: ours
 _STRIPS, ITEMS, _VECTOR = (32, 16, 8), (8, 4, 16), 4  # rounds, items, a vector's floats
 _OF_STRIP = 56  # registers of the 64 of a thread: ours
-_ENOUGH = 512  # threads of a multiprocessor that hide what loads take
+ENOUGH = 512  # threads of a multiprocessor that hide what loads take
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _parts(kernel: Kernel, length: int | None) -> int:
     count, chip = threads(kernel), CHIPS.get(kernel.chip)
     if count is None or chip is None or length is None:
         return 1
-    wanted = _ENOUGH * chip.sms * ITEMS[0] / count
+    wanted = ENOUGH * chip.sms * ITEMS[0] / count
     return max(n for n in _PARTS if n == 1 or (n < 2 * wanted and n * _EACH <= length))
 
 

@@ -14,7 +14,7 @@ from optiml_magic.kernels.primitives.broken import broken
 from optiml_magic.kernels.primitives.carried import carried
 from optiml_magic.kernels.primitives.clipped import clipped, clips
 from optiml_magic.kernels.primitives.commuting import commuting
-from optiml_magic.kernels.primitives.counted import all_counted
+from optiml_magic.kernels.primitives.counted import all_counted, upward
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.ended import asked_within
@@ -31,7 +31,7 @@ from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
-from optiml_magic.kernels.primitives.vectors import upward, vectorise, vectorised
+from optiml_magic.kernels.primitives.vectors import vectorise, vectorised
 from optiml_magic.kernels.primitives.welford import welford
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Loop

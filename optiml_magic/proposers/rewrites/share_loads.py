@@ -41,7 +41,7 @@ from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
-from optiml_magic.proposers.rewrites.long_windows import ITEMS, in_strips
+from optiml_magic.proposers.rewrites.long_windows import ENOUGH, ITEMS, in_strips
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 _WARP = 32
@@ -62,7 +62,6 @@ _BLOCKS: Mapping[str, tuple[int, ...]] = {
     "x": (16, 32, 64, 128, 256), "y": (1, 2, 4, 8, 16, 32), "z": (1, 2, 4, 8),
 }  # fmt: skip
 _RESIDENT = 1024  # threads whose registers a multiprocessor has, 64 each
-_ENOUGH = 512  # threads of a multiprocessor that hide what loads take
 
 
 class ShareLoads(KernelRule):
@@ -286,7 +285,7 @@ def _short(kernel: Kernel) -> dict[str, int]:
 def _enough(kernel: Kernel, items: int) -> bool:
     """Whether there are threads for every multiprocessor when each takes so many items."""
     count, chip = threads(kernel), CHIPS.get(kernel.chip)
-    return count is None or chip is None or count // items >= _ENOUGH * chip.sms
+    return count is None or chip is None or count // items >= ENOUGH * chip.sms
 
 
 def _across(kernel: Kernel, several: Several) -> int | None:

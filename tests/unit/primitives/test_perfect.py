@@ -51,15 +51,15 @@ def test_groups_become_one_row(body: str, rounding: bool) -> None:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (PART + "sum += p * p;", "not added a multiple"),
-        (PART + "sum += p + s[i];", "not added a multiple"),
-        (PART + "sum += p / s[i];", "not added a multiple"),  # of which each part may be infinite
+        (PART + "sum += p * p;", "not increased by a multiple"),
+        (PART + "sum += p + s[i];", "not increased by a multiple"),
+        (PART + "sum += p / s[i];", "not increased by a multiple"),  # of which each part may be infinite
         (PART + "sum += p * s[i]; sum *= 0.5f;", "more follows"),
         (PART.replace("p = 0.0f", "p = 1.0f") + "sum += p * s[i];", "not begun anew"),
         (PART.replace("{ ", "{ if (p > 9.0f) break; ") + "sum += p * s[i];", "a round asks for"),
         ("int p = 0; for (int j = 0; j < e; j++) p += (int)x[i * e + j]; sum += p * s[i];",
          "several types"),
-        ("sum *= 0.5f; for (int j = 0; j < e; j++) sum += " + ADDED, "more comes before"),
+        ("sum *= 0.5f; for (int j = 0; j < e; j++) sum += " + ADDED, "more than locals"),
         ("float c = sum; for (int j = 0; j < e; j++) sum += c * " + ADDED, "asks for what rounds"),
     ],
 )  # fmt: skip

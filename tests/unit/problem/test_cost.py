@@ -61,8 +61,8 @@ def test_one_that_would_take_too_long_is_never_asked_there(
     assert first.shapes == {"x": (N,), "out": (N,)}
     assert [instance.seed for instance in others] == [1, 2, 3]
     assert {instance.shapes["out"] for instance in others} == {(max(reference.asked),)}
-    (note,) = [note for note in problem.notes if note.startswith("what is verified is so at n = ")]
-    assert note.endswith("it is only measured: the reference would take about 170 s there")
+    (note,) = [note for note in problem.notes if note.startswith("programs are verified at n = ")]
+    assert note.endswith("they are only measured: the reference would take about 170 s there")
     assert problem.sizing is not None
     assert problem.sizing.given == {"n": N // 16}
     assert needed(problem).read <= N // 4

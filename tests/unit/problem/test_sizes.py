@@ -176,7 +176,8 @@ def test_a_program_for_one_small_size_is_verified_at_it() -> None:
     )  # fmt: skip
     notes = prepare(task, seeds=1).notes
     assert any(
-        "so at n = 70, d = 8 (d as measured, being small) and below" in note for note in notes
+        "verified at n = 70, d = 8 (d as measured, which is small) and below" in note
+        for note in notes
     )
 
 
@@ -217,7 +218,9 @@ def test_sizes_that_the_task_does_not_know_are_verified_as_given(task: Task, rea
     assert [i.values["g"] for i in found.instances] == [32, 4, 4]
     (note,) = (note for note in found.notes if note.startswith("not verified at n = 12, g = 32"))
     assert reason in note
-    assert any("is so at n = 12, g = 4 and below" in note for note in found.notes)
+    assert any(
+        note.startswith("programs are verified at n = 12, g = 4 and below") for note in found.notes
+    )
 
 
 def test_given_sizes_that_fail_are_told() -> None:

@@ -44,8 +44,8 @@ __global__ void box(const unsigned short* src, unsigned short* dst, int w, int h
 }
 """
 LONG = f"// {'x' * LONGEST}\n{SCALE}"
-TOO_LONG = f" characters, and rules go on from {LONGEST} at most"
-TOO_MUCH = f"more than {MOST} characters of programs in between would be read"
+TOO_LONG = f" characters, and rules take at most {LONGEST}"
+TOO_MUCH = f"it would read more than {MOST} characters of intermediate programs"
 
 
 class Rule:
@@ -87,7 +87,7 @@ def asked(rule: Rule, text: str = SCALE) -> tuple[list[str], list[str]]:
 
 def test_what_grows_without_end_is_refused() -> None:
     (made,), refused = asked(Rule(grown))
-    assert made.startswith("rule: a text of ")
+    assert made.startswith("rule: the program has ")
     assert made.endswith(TOO_LONG)
     assert refused == ["the end"]
     (made,), _ = asked(Rule(lambda kernel: grown(kernel, 3)))
@@ -96,7 +96,7 @@ def test_what_grows_without_end_is_refused() -> None:
 
 def test_a_text_that_nobody_reads_again_is_short_as_well() -> None:
     (made,), _ = asked(Rule(lambda _: LONG))
-    assert made == f"rule: a text of {len(LONG)}{TOO_LONG}"
+    assert made == f"rule: the program has {len(LONG)}{TOO_LONG}"
 
 
 def test_an_idea_whose_text_is_there_is_short_as_well() -> None:
@@ -105,7 +105,7 @@ def test_an_idea_whose_text_is_there_is_short_as_well() -> None:
             for text in (LONG, SCALE):
                 yield Idea.of(Proposal(text, "", self.name))
 
-    assert asked(Ready(grown)) == ([SCALE], [f"a text of {len(LONG)}{TOO_LONG}"])
+    assert asked(Ready(grown)) == ([SCALE], [f"the program has {len(LONG)}{TOO_LONG}"])
 
 
 def test_many_texts_are_too_much_for_one_request() -> None:
@@ -134,11 +134,11 @@ def test_what_is_read_again_counts_once() -> None:
 def test_rules_are_not_asked_about_a_long_program() -> None:
     found = RuleProposer().propose(view_of(LONG), 16)
     assert found.ideas == ()
-    assert [str(r) for r in found.refused] == [f"rules: a text of {len(LONG)}{TOO_LONG}"]
+    assert [str(r) for r in found.refused] == [f"rules: the program has {len(LONG)}{TOO_LONG}"]
 
 
 def test_a_window_of_hundreds_of_elements_is_not_written_out() -> None:
     found = RuleProposer([VectoriseMap()]).propose(view_of(BOX), 16)
     (late,) = {str(idea.make()) for idea in found.ideas}
-    assert late.startswith("vectorise_map: a text of ")
+    assert late.startswith("vectorise_map: the program has ")
     assert late.endswith(TOO_LONG)

@@ -32,7 +32,7 @@ def test_it_is_verified_small_and_counted_on_a_sample_of_the_large_one() -> None
     verdict, measured = checked.evaluation.verdict, checked.evaluation.measurement
     assert verdict.passed, verdict
     assert sum(check.elements for check in verdict.checks) < 384 * 384
-    assert any("verified is so at m = 40, n = 48, k = 33" in note for note in verdict.notes)
+    assert any("programs are verified at m = 40, n = 48, k = 33" in note for note in verdict.notes)
     assert measured is not None
     (kernel,) = measured.kernels
     assert kernel.sampled is not None
