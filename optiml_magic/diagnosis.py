@@ -47,7 +47,7 @@ class Diagnosis:
         self._finder = FactFinder(problem, chip)
         # What computes with arrays of CuPy or torch cannot be followed, and to follow what is slow
         # takes as long again.
-        slow = problem.references is not None and problem.references.by_numpy > SLOW
+        slow = problem.references is not None and problem.references.as_measured > SLOW
         traced = not (problem.homes or slow)
         task = problem.task if traced else replace(problem.task, reference=None)
         self._work = LeastWork(task, first.values, first.case.buffers)

@@ -116,13 +116,19 @@ class LoopReader(InductionReader):
         return every(tuple(parts)) if parts else test
 
     def _directed(self, part: Condition, counter: str) -> Condition:
-        """``k != n`` of a counter that steps by one as ``k < n``: it does not step over n."""
+        """``k != n`` of a counter that steps by one as ``k < n``: it does not step over n.
+
+        So of a pointer that steps by an element, ``p != end``, where all is in bytes.
+        """
         if not isinstance(part, Compare) or part.op != "!=":
             return part
         slope = part.form.coefficient(counter)
-        if slope is None or slope.value not in (1, -1):
+        if slope is None or not slope.value:
             return part
-        form = part.form if slope.value < 0 else -part.form
+        whole = part.form.divided(slope.value)
+        if whole is None:
+            return part
+        form = -whole
         return Compare(">=", tightened(form - _ONE), part.roots)
 
     def _meet(self, ends: _Round, entry: State) -> None:
@@ -257,11 +263,11 @@ class LoopReader(InductionReader):
         form = value.pointer.offset if value.pointer is not None else value.form
         if form is None:
             return value
-        trips = axis.trips
+        trips = self._rounds(axis)
         if trips is not None:
             begin = self._start(induction)
             assert begin is not None
-            end = begin + induction.step * Polynomial.constant(trips)
+            end = begin + induction.step * trips
         else:
             symbols = self.operations.symbols
             depends = (symbols.depends(form) | axis.test.depends) - {axis.name}
@@ -276,6 +282,16 @@ class LoopReader(InductionReader):
         if value.pointer is not None:
             return replace(value, pointer=Pointer(value.pointer.array, end))
         return self.number(end, value.type)
+
+    def _rounds(self, axis: Axis) -> Polynomial | None:
+        """How many rounds a loop makes, where sizes say it and it is certain to be none or more."""
+        if axis.trips is not None:
+            return Polynomial.constant(axis.trips)
+        one = axis.step == _ONE and not axis.scaled and axis.exact and not axis.first
+        if not one or axis.start is None or axis.stop is None:
+            return None
+        rounds = axis.stop - axis.start
+        return rounds if self.operations.nonnegative(rounds, axis.guard) else None
 
 
 def _never(test: Expr | None) -> bool:

@@ -36,12 +36,11 @@ def affordable(
 
     Nothing in the most cases. Decides as well whether the card answers.
     """
-    elements = sum(v.size for v in values.values() if isinstance(v, np.ndarray))
-    few = elements <= _FEW or (seconds == math.inf and not references.may_use_card)
-    if sizing is None or few:
+    few = seconds == math.inf and not references.may_use_card
+    if sizing is None or few or _is_small(sizing, values):
         return {}, ""
     whole = _foreseen(references, sizing, seconds)
-    references.by_numpy = whole.seconds
+    references.by_numpy = references.as_measured = whole.seconds
     if whole.seconds > _FASTER and whole.largest and references.may_use_card:
         references.try_card(whole.largest[1], spelled(whole.largest[0]))
         if references.is_on_card:
@@ -52,6 +51,21 @@ def affordable(
     likely = whole.likely
     about = f"about {likely:.0f} s" if likely < _HOURS else "hours"
     return whole.largest[0], f": the reference would take {about} there"
+
+
+def foresee_as_measured(references: References, sizing: Sizing, values: Mapping[str, Any]) -> None:
+    """Let ``references`` know what one call would take at the sizes of the task.
+
+    For a task that is verified at smaller ones: nobody needs an answer at its own.
+    """
+    if not _is_small(sizing, values):
+        references.as_measured = _foreseen(references, sizing, SLOW).likely
+
+
+def _is_small(sizing: Sizing, values: Mapping[str, Any]) -> bool:
+    """Whether nothing of such inputs, or sizes where there are none, is worth being foreseen."""
+    elements = sum(v.size for v in values.values() if isinstance(v, np.ndarray))
+    return max(elements, math.prod(sizing.given.values())) <= _FEW
 
 
 @dataclass(frozen=True)

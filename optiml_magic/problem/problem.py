@@ -16,7 +16,7 @@ from optiml_magic.kernels.prepared import explained, with_launches
 from optiml_magic.model.task import Task
 from optiml_magic.problem import inputs, sizes
 from optiml_magic.problem.card import cupy_on
-from optiml_magic.problem.cost import SLOW, affordable
+from optiml_magic.problem.cost import SLOW, affordable, foresee_as_measured
 from optiml_magic.problem.instances import Instance, Maker
 from optiml_magic.problem.libraries import Home
 from optiml_magic.problem.reference import Answer
@@ -120,6 +120,9 @@ def prepare(
         references = References(task.reference, written, border.homes, cupy_on(device))
         sizing = sizes.sizing(task, program, found.scalars, values, smaller)
         chosen, why = affordable(references, sizing, values, seconds)
+        whole = sizes.sizing(task, program, found.scalars, values, {}) if smaller else None
+        if whole is not None:
+            foresee_as_measured(references, whole, values)
         smaller = smaller or chosen
     maker = Maker(task, program, found, references)
     sizing = sizes.sizing(task, program, found.scalars, values, smaller)

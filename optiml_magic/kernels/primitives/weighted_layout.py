@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.naming import type_of
 from optiml_magic.kernels.primitives.room import SHARED
-from optiml_magic.kernels.primitives.weighted import Weighted
-from optiml_magic.kernels.types import CType
+from optiml_magic.kernels.primitives.weighted import Pass, Weighted
+from optiml_magic.kernels.primitives.weighted_scalars import AtOnce, at_once
+from optiml_magic.kernels.tree import Declare, Variable
+from optiml_magic.kernels.types import CType, named
 from optiml_magic.source.directives import TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
@@ -21,6 +24,7 @@ ROWS, KEYS, OWN, LANES = (16, 32, 64, 128), (16, 32, 64), (2, 4, 8), (8, 16, 32)
 _SPARE = 4  # elements behind each row of a tile, which keep rows off their banks
 _BESIDE = 64  # bytes of what is not in tiles
 _MOST = 512  # threads of a block
+INT = named("int", {})
 _REGISTERS = 160  # of a thread, for what it holds of tiles
 
 
@@ -42,7 +46,7 @@ class WeightedLayout:
         self.range, self.key = fresh("keys_range"), fresh("key_in_tile")
         self.begun, self.ended, self.count = map(fresh, ("own_begin", "own_end", "own_count"))
         self.ran, self.used, self.all = map(fresh, ("ran", "used", "all_ran"))
-        self.bits, self.whole = fresh("own_ran"), fresh("whole")
+        self.bits, self.whole, self.live_key = map(fresh, ("own_ran", "whole", "live_key"))
         self.row_tile, self.key_tile = fresh("row_tile"), fresh("key_tile")
         self.scores, self.weights = fresh("scores"), fresh("weights")
         self.factors, self.run, self.first = map(fresh, ("factors", "factor", "first_of_step"))
@@ -61,8 +65,46 @@ class WeightedLayout:
         self.most_rows, self.most_keys = (max(len(n) for n in of) for of in (
             [d.rows for d in dots], [d.keys for d in dots]))  # fmt: skip
         self.most_dots = max(len(p.dots) for p in found.passes)
+        self.at_once = {p: known for p in found.passes if (known := self._at_once(p)) is not None}
+        self.shared, self.carried = dict[Variable, str](), dict[Variable, str]()
+        for variable in (v for part in self.at_once for v in self.row_locals(part)):
+            self.shared.setdefault(variable, fresh(f"row_{variable.name}"))
+            self.carried.setdefault(variable, fresh(f"{variable.name}_now"))
+        self.row_ends = fresh("row_from"), fresh("row_to")
+        self.own_row, self.first_item = fresh("row_here"), fresh("first_item")
+        self.compared, self.now, self.apart = map(fresh, ("compared", "extreme", "apart"))
         if self._in_place():
             self.weights = f"{self.scores}[0]"
+
+    def _at_once(self, part: Pass) -> AtOnce | None:
+        """The scalars of a pass, where the order of its keys does not say what they become."""
+        try:
+            found = at_once(self.old, self.effects, part)
+            for variable in self._row_locals(part, found):
+                kind = type_of(self.old, variable)
+                if variable.array or kind.depth or kind.lanes != 1 or kind.size is None:
+                    return None
+        except NotLegal:
+            return None
+        return found
+
+    def row_locals(self, part: Pass) -> list[Variable]:
+        """The locals of a row that its keys ask for, and those that they change."""
+        return self._row_locals(part, self.at_once[part])
+
+    def _row_locals(self, part: Pass, known: AtOnce) -> list[Variable]:
+        inside = {e for s in known.head for e in self.effects.inside(s)}
+        for dot in part.dots:
+            inside -= self.effects.inside(dot.axis.node)
+        asked = names([*known.parts, *(e for e in inside if not e.parts)])
+        own = {v for s in self.items.inside if isinstance(s, Declare) for v in s.variables}
+        own -= {self.items.holding}
+        return sorted((asked & own) | {*known.states}, key=lambda v: (v.line, v.name))
+
+    @property
+    def _in_order(self) -> list[Pass]:
+        """The passes whose scalars follow one after the other."""
+        return [p for p in self.found.passes if p not in self.at_once]
 
     def fresh(self, name: str) -> str:
         self.taken.append(self.old.fresh(name, *self.taken))
@@ -114,7 +156,11 @@ class WeightedLayout:
         """Whether the weight of a key may lie where what it was combined to did."""
         kinds = {kind.name for kind in (self.sum_kind, self.found.type) if kind is not None}
         passes = [p for p in self.found.passes if p.updates]
-        return len(kinds) == 1 and all(p.sure and len(p.dots) <= 1 for p in passes)
+        return (
+            len(kinds) == 1
+            and not self.at_once
+            and all(p.sure and len(p.dots) <= 1 for p in passes)
+        )
 
     @property
     def together(self) -> bool:
@@ -133,11 +179,17 @@ class WeightedLayout:
         if not self.together:
             yield self.key_tile, self.key_kind, self._key_extents()
         row = f"[{self.keys}][{self.rows} + {_SPARE}]"
-        yield self.scores, self.sum_kind, f"[{max(1, self.most_dots)}]{row}"
+        if self._in_order or self.most_dots > 1:
+            yield self.scores, self.sum_kind, f"[{max(1, self.most_dots)}]{row}"
+        if self.at_once:
+            for name in self.row_ends:
+                yield name, INT, f"[{self.rows}]"
+        for variable, name in self.shared.items():
+            yield name, type_of(self.old, variable), f"[{self.rows}]"
         if (kind := self.found.type) is not None:
             if not self._in_place():
                 yield self.weights, kind, row
-            if any(p.scaled for p in self.found.passes):
+            if any(p.scaled for p in self._in_order):
                 yield self.factors, kind, row
             if not self.together:
                 yield self.held, kind, self._held_extents()
@@ -164,7 +216,7 @@ class WeightedLayout:
         if self.together:
             yield from self._pooled()
         yield f"__shared__ int {self.range}[{len(self.found.passes)}][2];"
-        if self.found.array is not None:
+        if any(p.updates for p in self._in_order):
             yield f"__shared__ unsigned long long {self.ran}[{self.rows}];"
         if any(not p.sure and p.updates for p in self.found.passes):
             yield f"__shared__ unsigned {self.used}[({self.keys} + 31) / 32];"

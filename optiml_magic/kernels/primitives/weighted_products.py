@@ -98,8 +98,11 @@ class WeightedProducts(WeightedLayout):
         ]
         yield from self._slots(one.columns, counter, made)
 
-    def dot(self, number: int, dot: Dot) -> Iterator[str]:
-        """What all pairs of a tile are combined to, several a thread."""
+    def dot(self, number: int, dot: Dot, behind: Iterator[str] | None = None) -> Iterator[str]:
+        """What all pairs of a tile are combined to, several a thread, and what is made of it.
+
+        Where nothing is made of it by the thread itself, others find it in shared memory.
+        """
         counter, u, i, j, first = name_of(dot.axis.variable), self.u, self.i, self.j, self.first
         kind, step = dot.reduction.type.name, next(n for n in (4, 2, 1) if dot.length % n == 0)
         place = f"{self.sums}[{i}][{j}]"
@@ -132,9 +135,12 @@ class WeightedProducts(WeightedLayout):
         yield self.each_of(self.each, f"{{\n{self.old.show_inside(body, swaps)}\n}}")
         yield "}"
         yield "}"
-        key = f"{self.lane} + {j} * {self.lanes}"
-        there = f"{self.scores}[{number}][{key}][{self.first_row} + {i}]"
-        yield self.each_of(self.each, f"{there} = {place};")
+        if behind is None:
+            key = f"{self.lane} + {j} * {self.lanes}"
+            there = f"{self.scores}[{number}][{key}][{self.first_row} + {i}]"
+            yield self.each_of(self.each, f"{there} = {place};")
+        else:
+            yield from behind
         yield "}"
 
     def _asks(self, dot: Dot, swaps: dict[Node, Node]) -> bool:
@@ -173,29 +179,32 @@ class WeightedProducts(WeightedLayout):
 
     def add(self, part: Pass) -> Iterator[str]:
         """The rows of a tile's keys, by their weights; where not all ran, those that did."""
-        i, j = self.i, self.j
-        if part.scaled:
-            yield f"#pragma unroll\nfor (int {i} = 0; {i} < {self.own}; ++{i}) {{"
-            yield f"const {self.kind} {self.run} = {self.factors}[0][{self.first_row} + {i}];"
-            yield "#pragma unroll"
-            yield (f"for (int {j} = 0; {j} < {self.across}; ++{j}) {self.mine}[{i}][{j}] *= "
-                   f"{self.run};")  # fmt: skip
-            yield "}"
-        yield f"unsigned long long {self.all}[{self.own}];"
+        i, j, known = self.i, self.j, self.at_once.get(part)
+        factor = f"{self.factors}[{i}]" if known else f"{self.factors}[0][{self.first_row} + {i}]"
+        if part.scaled if known is None else known.scales:
+            yield self.each_of(self.across, f"{self.mine}[{i}][{j}] *= {factor};")
+        each_row = f"#pragma unroll\nfor (int {i} = 0; {i} < {self.own}; ++{i})"
+        if known is None:
+            yield f"unsigned long long {self.all}[{self.own}];"
+            yield f"{each_row} {self.all}[{i}] = {self.ran}[{self.first_row} + {i}];"
+        full = self.full if known is None else f"~0u >> (32 - {self.each})"
         yield f"bool {self.whole} = true;"
-        yield f"#pragma unroll\nfor (int {i} = 0; {i} < {self.own}; ++{i}) {{"
-        yield f"{self.all}[{i}] = {self.ran}[{self.first_row} + {i}];"
-        yield f"{self.whole} = {self.whole} && {self.all}[{i}] == {self.full};"
-        yield "}"
-        yield f"if ({self.whole}) {{"
+        yield f"{each_row} {self.whole} = {self.whole} && {self.all}[{i}] == ({full});"
+        whole = self.whole if known is None else f"__all_sync(~0u, {self.whole})"
+        yield f"if ({whole}) {{"
         yield from self._products("")
         yield "} else {"
-        yield from self._products(f"if ({self.all}[{i}] >> {self.key} & 1) ")
+        ran = f"{self.all}[{i}] >> {self.key} & 1"
+        if known is not None:
+            ran = f"__shfl_sync(~0u, {self.all}[{i}], {self.key} % {self.lanes}, {self.lanes})"
+            ran += f" >> {self.key} / {self.lanes} & 1"
+        yield from self._products(ran)
         yield "}"
 
-    def _products(self, test: str) -> Iterator[str]:
+    def _products(self, ran: str) -> Iterator[str]:
+        """Each key's row by its weights; for the rows alone of which ``ran`` holds."""
         i, j, key = self.i, self.j, self.key
-        yield f"#pragma unroll {1 if test else 4}"
+        yield f"#pragma unroll {1 if ran else 4}"
         yield f"for (int {key} = 0; {key} < {self.keys}; ++{key}) {{"
         yield f"{self.kind} {self.row_now}[{self.own}];"
         yield (f"#pragma unroll\nfor (int {i} = 0; {i} < {self.own}; ++{i}) {self.row_now}[{i}] = "
@@ -203,10 +212,15 @@ class WeightedProducts(WeightedLayout):
         yield f"{self.key_word} {self.key_now}[{self.across}];"
         yield (f"#pragma unroll\nfor (int {j} = 0; {j} < {self.across}; ++{j}) {self.key_now}[{j}] "
                f"= {self.key_tile}[0][{key}][{self.column(j)}];")  # fmt: skip
-        yield self.each_of(
-            self.across,
-            f"{test}{self.mine}[{i}][{j}] += {self.row_now}[{i}] * {self.key_now}[{j}];",
-        )
+        product = f"{self.mine}[{i}][{j}] += {self.row_now}[{i}] * {self.key_now}[{j}];"
+        if not ran:
+            yield self.each_of(self.across, product)
+        else:
+            yield f"#pragma unroll\nfor (int {i} = 0; {i} < {self.own}; ++{i}) {{"
+            yield f"const bool {self.live_key} = {ran};"
+            yield f"#pragma unroll\nfor (int {j} = 0; {j} < {self.across}; ++{j})"
+            yield f"if ({self.live_key}) {product}"
+            yield "}"
         yield "}"
 
     def operand(self, operand: Operand) -> str:

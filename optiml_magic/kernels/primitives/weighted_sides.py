@@ -42,7 +42,7 @@ from optiml_magic.kernels.types import CType
 ROW, KEY = "row", "key"
 _PAIR = "pair"
 ONE = Literal(None, "1.0f", 1.0)
-_FUSED = ("fmaf", "fma", "__fmaf_rn", "__fma_rn")
+FUSED = ("fmaf", "fma", "__fmaf_rn", "__fma_rn")
 _SIZES = (2, 4, 8)
 _OURS = ("threadIdx.x", "blockIdx.x")
 
@@ -284,7 +284,7 @@ class Linear:
                     return self._scaled(self._terms(left), Binary(None, "/", ONE, by.rest))
             case Unary(op="-", operand=operand):
                 return self._negated(self._terms(operand))
-            case Call(function=name, arguments=(a, b, c)) if name.removeprefix("::") in _FUSED:
+            case Call(function=name, arguments=(a, b, c)) if name.removeprefix("::") in FUSED:
                 return self._sum(self._product(self._terms(a), self._terms(b)), self._terms(c))
             case Cast(operand=operand):
                 types = self.sides.kernel.reading.types

@@ -22,7 +22,8 @@ from optiml_magic.kernels.primitives.limits import limits
 from optiml_magic.kernels.primitives.naming import LocalSpeller, declared_type
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.weighted import Pass, Update, Weighted, weighted
-from optiml_magic.kernels.primitives.weighted_products import WeightedProducts, name_of
+from optiml_magic.kernels.primitives.weighted_at_once import WeightedAtOnce
+from optiml_magic.kernels.primitives.weighted_products import name_of
 from optiml_magic.kernels.tree import Declare, Evaluate, Statement, Variable, expressions
 from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.expressions import parse_expression
@@ -37,12 +38,11 @@ def by_tiles(kernel: Kernel) -> Kernel:
     return _Weighing(kernel, weighted(kernel)).kernel()
 
 
-class _Weighing(WeightedProducts):
+class _Weighing(WeightedAtOnce):
     def __init__(self, kernel: Kernel, found: Weighted) -> None:
         if kernel.function.launch_bounds:
             raise NotLegal("its launch bounds say how many threads a block has")
         super().__init__(kernel, found)
-        self.swaps: dict[Node, Node] = dict(self.items.swaps)
         for expr in expressions(kernel.function.body) if found.array is not None else ():
             if isinstance(expr, Name) and expr.variable is found.array:
                 self.swaps[expr] = text(f"{self.held}[{self.row}]")
@@ -79,7 +79,8 @@ class _Weighing(WeightedProducts):
         if self._grows():
             block = "(gridDim.x - 1 - blockIdx.x)"
             yield "// The blocks with most keys come first."
-        yield f"const {words} {name} = ({words}){block} * {self.rows} + {self.row};"
+        yield f"const {words} {self.first_item} = ({words}){block} * {self.rows};"
+        yield f"const {words} {name} = {self.first_item} + {self.row};"
         there = f"{self.row} < {self.rows} && {name} < {self.items.limit(limit)}"
         yield f"const bool {self.live} = {there};"
 
@@ -127,11 +128,13 @@ class _Weighing(WeightedProducts):
     # -- a loop over keys
 
     def _pass(self, part: Pass) -> Iterator[str]:
-        coming, tile = self.coming(part), self.tile
+        coming, tile, at_once = self.coming(part), self.tile, part in self.at_once
         yield "{"
         yield from self._range(part)
         yield from self._row_tiles(part)
         yield from self.take(part)
+        if at_once:
+            yield from self.open(part)
         yield from self.ahead(part)
         if not coming[0].test:
             yield f"if ({self.begin} < {self.end}) {{"
@@ -141,7 +144,7 @@ class _Weighing(WeightedProducts):
                f"{tile} += {self.keys}) {{")  # fmt: skip
         for number, one in enumerate(coming):
             adds = number == len(part.dots)
-            if adds:
+            if adds and not at_once:
                 yield from self._follow(part)
             yield "__syncthreads();"
             if one.test:
@@ -153,11 +156,17 @@ class _Weighing(WeightedProducts):
                 coming[number + 1], tile)  # fmt: skip
             if not following.test:
                 yield from self.fetch(part, following, first)
-            yield from self.add(part) if adds else self.dot(number, part.dots[number])
-        if len(coming) == len(part.dots):
+            if adds:
+                yield from self.add(part)
+                continue
+            ends = at_once and number + 1 == len(part.dots)
+            yield from self.dot(number, part.dots[number], self.follow(part) if ends else None)
+        if len(coming) == len(part.dots) and not at_once:
             yield from self._follow(part)
         yield "}"
         yield from self.leave(part)
+        if at_once:
+            yield from self.close(part)
         yield "}"
 
     def _range(self, part: Pass) -> Iterator[str]:
@@ -174,6 +183,8 @@ class _Weighing(WeightedProducts):
         yield f"{self.begun} = {self._expression(part.first)};"
         yield f"{self.ended} = {last};"
         yield "}"
+        if part in self.at_once:
+            yield from self.share(part)
         at = f"{self.range}[{self.found.passes.index(part)}]"
         first, end = (f"{at}[{side}] = {_NOBODY[side]};" for side in (0, 1))
         yield f"if (threadIdx.x == 0) {{ {first} {end} }}"

@@ -16,6 +16,10 @@ _ONLINE = (
     "float best = fmaxf(top, s);\nfloat c = expf(top - best);\nfloat p = expf(s - best);\n"
     "sum = sum * c + p;\ntop = best;\n"
 )
+_BRANCHED = (
+    "float c = 1.0f;\nif (s > top) {\nc = expf(top - s);\ntop = s;\n}\n"
+    "float p = expf(s - top);\nsum *= c;\nsum += p;\n"
+)
 
 
 def weighed(rng: Random) -> Made:
@@ -32,10 +36,19 @@ def weighed(rng: Random) -> Made:
         "a[e] = c * (a[e] - v[j * {0} + e] * p);", "a[e] -= p * (v[j * {0} + e] + 0.5f);",
     ]).format(columns)  # fmt: skip
     scalars = rng.choice([
-        _ONLINE, "float c = 0.5f;\nfloat p = s;\nsum += p;\n",
+        _ONLINE, _ONLINE, _BRANCHED, "float c = 0.5f;\nfloat p = s;\nsum += p;\n",
         "float c = s > 0.0f ? 1.0f : 0.25f;\nfloat p = 1.0f / (1.0f + s * s);\nsum = sum * c + p;\n",
     ])  # fmt: skip
-    skip = rng.choice(["", "", "", "if (few[j]) continue;\n", "if (few[j]) break;\n"])
+    skip = rng.choice(
+        [
+            "",
+            "",
+            "",
+            "if (few[j] & 1) s = -4.0f;\n",
+            "if (few[j]) continue;\n",
+            "if (few[j]) break;\n",
+        ]
+    )
     head, before = rng.choice([
         ("int j = 0; j < m; ++j", ""), ("int j = 0; j <= i && j < m; ++j", ""),
         ("int j = first; j < min(m, i + 3); ++j", "int first = max(0, i - 5);\n"),
@@ -44,7 +57,7 @@ def weighed(rng: Random) -> Made:
         ("int j = 0; j < m; j += 2", ""),
     ])  # fmt: skip
     opening, before = (before[1:], "") if before[:1] == "@" else ("", before)
-    start = rng.choice(["0.0f", "few[j]"])
+    start = rng.choice(["0.0f", "few[j] % 8"])
     body = (
         f"float own[{depth}];\nfor (int d = 0; d < {depth}; ++d) own[d] = x[i * {depth} + d];\n"
         f"float a[{columns}];\nfor (int e = 0; e < {columns}; ++e) a[e] = {rng.choice(['0.0f', '1.0f'])};\n"
