@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 
 from optiml_magic import rewards
 from optiml_magic.answered import answered
@@ -23,7 +24,6 @@ from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.objective import ENERGY, Objective, joules_of
 from optiml_magic.model.roofline import Roofs
 from optiml_magic.problem import Problem
-from optiml_magic.problem.cost import SLOW
 from optiml_magic.problem.facts import FactFinder
 from optiml_magic.profilers.roofline import stand
 from optiml_magic.profilers.work import LeastWork
@@ -42,15 +42,9 @@ class Diagnosis:
         hit_rates: HitRates,
         objective: Objective = "speed",
     ) -> None:
-        first = problem.instances[0]
         self.facts: dict[int, Facts | None] = {}  # of the programs so far, by candidate
         self._finder = FactFinder(problem, chip)
-        # What computes with arrays of CuPy or torch cannot be followed, and to follow what is slow
-        # takes as long again.
-        slow = problem.references is not None and problem.references.as_measured > SLOW
-        traced = not (problem.homes or slow)
-        task = problem.task if traced else replace(problem.task, reference=None)
-        self._work = LeastWork(task, first.values, first.case.buffers)
+        self._problem = problem
         self._roofs = roofs
         self._chip = chip
         self._tools = tools
@@ -58,6 +52,15 @@ class Diagnosis:
         self._objective: Objective = objective
         self._measured: dict[int, Measurement | None] = {}  # by candidate
         self._advised: dict[int, tuple[str, tuple[Finding, ...]]] = {}  # likewise, with its text
+
+    @cached_property
+    def _work(self) -> LeastWork:
+        problem, first = self._problem, self._problem.instances[0]
+        # What computes with arrays of CuPy or torch cannot be followed, and to follow what is slow
+        # takes as long again.
+        traced = not (problem.homes or problem.is_slow_as_measured)
+        task = problem.task if traced else replace(problem.task, reference=None)
+        return LeastWork(task, first.values, first.case.buffers)
 
     def __call__(
         self, candidate: Candidate, evaluation: Evaluation, run: tuple[Build, Job] | None = None

@@ -99,8 +99,7 @@ class LoopReader(InductionReader):
     def _count(self, axis: Axis) -> None:
         """What is known of the counter of a loop whose rounds are a number."""
         if axis.trips is not None:
-            table = self.operations.symbols.table
-            table[axis.name] = replace(table[axis.name], high=max(axis.trips - 1, 0))
+            self.operations.symbols.at_most(axis.name, max(axis.trips - 1, 0))
 
     def _tested(self, written: Expr, counter: str, outer: tuple[str, ...]) -> Condition:
         """The test of a round. What it loads whatever the round is, it loads before the first."""

@@ -114,13 +114,13 @@ class Walker:
     def untold(self, text: str, depends: frozenset[str]) -> Condition:
         return Untold(text, depends, serial=self.operations.serial())
 
-    def integer(self, value: Value) -> Polynomial:
-        """The form of a value as the number it stands for."""
+    def integer(self, value: Value, *where: Condition) -> Polynomial:
+        """The form of a value as the number it stands for, ``where`` these hold as well."""
         if value.truth is not None and value.form is None:
             return self.operations.select(value.truth, _ONE, _ZERO)
         if value.form is None:
             return self.operations.unknown(value.depends, value.type)
-        return self.operations.settled(value.form, value.type, self.state.path)
+        return self.operations.settled(value.form, value.type, (*self.state.path, *where))
 
     def merged(self, test: Condition, then: Value, other: Value) -> Value:
         """``test ? then : other`` of two values."""
@@ -137,7 +137,8 @@ class Walker:
                 return Value(kind, depends, truth=truth)
             if isinstance(test, Untold):
                 return self.opaque(kind, depends, holds)
-            form = self.operations.select(test, self.integer(then), self.integer(other))
+            forms = self.integer(then, test), self.integer(other, ~test)
+            form = self.operations.select(test, *forms)
             return Value(kind, depends, form, holds=holds)
         if kind.depth and then.pointer and other.pointer and (
             then.pointer.array == other.pointer.array

@@ -59,11 +59,21 @@ class Ranges:
                     self.facts.append(side - _ONE)
 
     def nonnegative(self, form: Polynomial) -> bool:
-        for depth in (1, 2, _DEEPEST):  # most often one fact is enough, and seldom the first
+        self._left = _MOST_STEPS
+        if self._prove(form, 1):  # most often one fact is enough
+            return True
+        asked = (*self.facts, form), self._sizes
+        known = self._symbols.proved.get(asked)
+        if known is None:
+            known = self._symbols.proved[asked] = self._deeply(form) or self._each(form)
+        return known
+
+    def _deeply(self, form: Polynomial) -> bool:
+        for depth in (2, _DEEPEST):  # seldom the first facts are the ones
             self._left = _MOST_STEPS
             if self._prove(form, depth):
                 return True
-        return self._each(form)
+        return False
 
     def _each(self, form: Polynomial) -> bool:
         """Whether a form holds for each of the numbers that one in it is the least or greatest of.

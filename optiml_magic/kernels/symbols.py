@@ -172,6 +172,7 @@ class Symbols:
 
     def __init__(self) -> None:
         self.table: dict[str, Symbol] = {}
+        self.proved: dict[object, bool] = {}  # what was asked of their ranges
         self._short: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> Symbol:
@@ -185,6 +186,11 @@ class Symbols:
             symbol = replace(symbol, name=name)
         self.table.setdefault(name, symbol)
         return Polynomial.symbol(name)
+
+    def at_most(self, name: str, high: int) -> None:
+        """Note what a symbol is at most, now that it is known."""
+        self.table[name] = replace(self.table[name], high=high)
+        self.proved.clear()
 
     def builtin(self, name: str, width: int | None = None) -> Polynomial:
         """A built-in variable; ``width`` is that of the block along its axis, where it is fixed."""

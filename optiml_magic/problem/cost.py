@@ -40,7 +40,7 @@ def affordable(
     if sizing is None or few or _is_small(sizing, values):
         return {}, ""
     whole = _foreseen(references, sizing, seconds)
-    references.by_numpy = references.as_measured = whole.seconds
+    references.by_numpy = whole.seconds
     if whole.seconds > _FASTER and whole.largest and references.may_use_card:
         references.try_card(whole.largest[1], spelled(whole.largest[0]))
         if references.is_on_card:
@@ -53,13 +53,9 @@ def affordable(
     return whole.largest[0], f": the reference would take {about} there"
 
 
-def foresee_as_measured(references: References, sizing: Sizing, values: Mapping[str, Any]) -> None:
-    """Let ``references`` know what one call would take at the sizes of the task.
-
-    For a task that is verified at smaller ones: nobody needs an answer at its own.
-    """
-    if not _is_small(sizing, values):
-        references.as_measured = _foreseen(references, sizing, SLOW).likely
+def foreseen(references: References, sizing: Sizing, values: Mapping[str, Any]) -> float:
+    """Seconds that one call would likely take, by some at smaller sizes."""
+    return 0.0 if _is_small(sizing, values) else _foreseen(references, sizing, SLOW).likely
 
 
 def _is_small(sizing: Sizing, values: Mapping[str, Any]) -> bool:

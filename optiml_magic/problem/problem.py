@@ -16,7 +16,7 @@ from optiml_magic.kernels.prepared import explained, with_launches
 from optiml_magic.model.task import Task
 from optiml_magic.problem import inputs, sizes
 from optiml_magic.problem.card import cupy_on
-from optiml_magic.problem.cost import SLOW, affordable, foresee_as_measured
+from optiml_magic.problem.cost import SLOW, affordable, foreseen
 from optiml_magic.problem.instances import Instance, Maker
 from optiml_magic.problem.libraries import Home
 from optiml_magic.problem.reference import Answer
@@ -70,6 +70,18 @@ class Problem:
         maker = Maker(self.task, self.program, self.interface, self.references)
         return maker.instance(values, condition, key, maps)[0]
 
+    @property
+    def is_slow_as_measured(self) -> bool:
+        """Whether a call of the reference at the sizes of the task would take over a second.
+
+        Where it is asked at smaller ones alone, some of those are tried for it.
+        """
+        if self.references is None or self.references.by_numpy > SLOW or not self.verified:
+            return self.references is not None and self.references.by_numpy > SLOW
+        first = self.instances[0].values
+        whole = sizes.sizing(self.task, self.program, self.interface.scalars, first)
+        return whole is not None and foreseen(self.references, whole, first) > SLOW
+
     def unverified(self, values: Mapping[str, Any], sizing: sizes.Sizing, named: str) -> Instance:
         """The case for ``values`` that are only measured; raises what the reference raises."""
         maker = Maker(self.task, self.program, self.interface, self.references)
@@ -120,9 +132,6 @@ def prepare(
         references = References(task.reference, written, border.homes, cupy_on(device))
         sizing = sizes.sizing(task, program, found.scalars, values, smaller)
         chosen, why = affordable(references, sizing, values, seconds)
-        whole = sizes.sizing(task, program, found.scalars, values, {}) if smaller else None
-        if whole is not None:
-            foresee_as_measured(references, whole, values)
         smaller = smaller or chosen
     maker = Maker(task, program, found, references)
     sizing = sizes.sizing(task, program, found.scalars, values, smaller)

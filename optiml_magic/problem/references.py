@@ -48,7 +48,6 @@ class References:
         self._card: Card | None = None
         self.seconds = 0.0  # of a call at the sizes where it is asked
         self.by_numpy = 0.0  # the same, were NumPy to answer
-        self.as_measured = 0.0  # the same at the sizes of the task, where nobody may ask it
         self.note = ""  # where a card was tried: what came of it
 
     @property

@@ -7,6 +7,7 @@ to is written as an element of its array.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from optiml_magic.kernels.changes import Change
@@ -19,12 +20,14 @@ from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_i
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.staged import hints_of
+from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Compare
-from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement, Variable
+from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement, Variable, walk
 from optiml_magic.kernels.types import named
 
 _ONE = Polynomial.constant(1)
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @primitive
@@ -359,8 +362,20 @@ class _Counting:
         """How far something moves in all rounds, and in which direction."""
         step, down = self.moving[variable]
         by = "" if step is None else f" * {self._shown(step)}"
-        count = f"({rounds})" if self.axis.first else f"max({rounds}, 0)"
+        start, stop = self.axis.start, self.axis.stop
+        ranges = Ranges(self.axis.guard, self.old.reading.symbols)
+        some = start is not None and stop is not None and ranges.nonnegative(stop - start)
+        count = f"({rounds})" if self.axis.first or some else self._or_none(rounds)
         return "-" if down else "+", f"{count}{by}"
+
+    def _or_none(self, rounds: str) -> str:
+        """A number of rounds that may be below zero, where there is none."""
+        body = (s for s in walk(self.old.function.body) if isinstance(s, Declare))
+        known = [*self.old.function.parameters, *(v for s in body for v in s.variables)]
+        asked = {v.name: v for v in known if v.name in set(_WORD.findall(rounds))}
+        if "long long" not in rounds and all(v.type.base == "int" for v in asked.values()):
+            return f"max({rounds}, 0)"
+        return f"max((long long)({rounds}), 0LL)"  # of one type, which C++ asks of both
 
 
 def _statements(statement: Statement) -> list[Statement]:

@@ -52,7 +52,7 @@ from optiml_magic.kernels.tree import (
 )
 from optiml_magic.kernels.types import CType
 
-_WORD = 4  # bytes of a counter
+_WORD, _WORDS = 4, (4, 8)  # bytes of a counter
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,8 +235,9 @@ class _Finder:
         variable = axis.variable
         if not self._counts(axis):
             raise NotLegal("its loop over keys does not count up by one", loop.line)
-        if variable is None or type_of(self.kernel, variable).name != "int":
-            raise NotLegal("its loop over keys counts in another type than int", loop.line)
+        kind = type_of(self.kernel, variable) if variable is not None else None
+        if kind is None or not kind.integral or kind.size not in _WORDS:
+            raise NotLegal("its loop over keys does not count in a plain type", loop.line)
         own = {s for o in loops_in(loop.body) for s in walk(o.body)}
         for statement in walk(loop.body):
             if isinstance(statement, Leave) and (statement.kind != "continue" and
@@ -296,6 +297,7 @@ class _Finder:
         asked = names([first, *(last for last, _ in ends)])
         # A counter below zero would be above all numbers without a sign.
         begun = isinstance(first, Literal) and isinstance(first.value, int) and first.value >= 0
+        begun |= variable is not None and not type_of(self.kernel, variable).signed
         for last, _ in ends:
             kind = self.kernel.reading.types.get(last)
             if kind is None or not kind.integral or not kind.size:

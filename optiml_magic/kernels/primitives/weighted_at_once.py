@@ -12,7 +12,7 @@ from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import names
-from optiml_magic.kernels.primitives.naming import declared_type
+from optiml_magic.kernels.primitives.naming import declared_type, type_of
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.weighted import Pass, Weighted
 from optiml_magic.kernels.primitives.weighted_products import WeightedProducts, name_of
@@ -55,7 +55,8 @@ class WeightedAtOnce(WeightedProducts):
             yield f"{own}[{self.i}] = {there};"
         if known.factor is not None:
             yield f"{self._scale_type(known)} {self.factors}[{self.own}];"
-        yield f"unsigned {self.all}[{self.own}];"
+        if part.updates:
+            yield f"unsigned {self.all}[{self.own}];"
 
     def _scale_type(self, known: AtOnce) -> str:
         assert known.extreme is not None
@@ -118,7 +119,8 @@ class WeightedAtOnce(WeightedProducts):
             yield f"{self.compared}[{j}] = {self._scalar(known, known.found)};"
         yield f"{self.bits} |= 1u << {j};"
         yield "}"
-        yield f"{self.all}[{i}] = {self.bits};"
+        if part.updates:
+            yield f"{self.all}[{i}] = {self.bits};"
         if known.extreme is not None:
             yield from self._extreme(known, extreme)
         yield from self._weigh(part)
@@ -137,7 +139,7 @@ class WeightedAtOnce(WeightedProducts):
         key, j = name_of(part.axis.variable), self.j
         yield f"#pragma unroll\nfor (int {j} = 0; {j} < {self.each}; ++{j}) {{"
         yield f"const int {self.key} = {self.lane} + {j} * {self.lanes};"
-        yield f"const int {key} = {self.tile} + {self.key};"
+        yield f"const {self.key_type(part)} {key} = {self.tile} + {self.key};"
 
     def _head(self, part: Pass) -> Iterator[str]:
         """What a key does by itself, with what it was combined to."""
@@ -154,7 +156,7 @@ class WeightedAtOnce(WeightedProducts):
         """The extreme of a tile, and what the parts before are scaled by."""
         assert known.extreme is not None
         kind, now = self._type(known.extreme), self.now
-        function = _EXTREMES[kind][bool(known.greatest)]
+        function = _EXTREMES[type_of(self.old, known.extreme).name][bool(known.greatest)]
         yield f"{kind} {now} = {extreme};"
         yield f"#pragma unroll\nfor (int {self.j} = 0; {self.j} < {self.each}; ++{self.j})"
         yield f"{now} = {function}({now}, {self.compared}[{self.j}]);"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from optiml_magic.kernels.editing import Node, text
 from optiml_magic.kernels.expressions import Expr, Name, every
 from optiml_magic.kernels.primitives import combine
+from optiml_magic.kernels.primitives.naming import declared_type
 from optiml_magic.kernels.primitives.weighted import Dot, Pass, Update
 from optiml_magic.kernels.primitives.weighted_layout import WeightedLayout
 from optiml_magic.kernels.primitives.weighted_sides import Operand
@@ -81,7 +82,7 @@ class WeightedProducts(WeightedLayout):
         there.append(f"{self.key} < {self.keys}")
         if one.columns != str(one.length):
             there.append(f"{counter} < {one.length}")
-        made = [f"const int {key} = {first} + {self.key};"]
+        made = [f"const {self.key_type(part)} {key} = {first} + {self.key};"]
         for at, operand in enumerate(one.operands):
             value = f"({self.operand(operand)})"
             made.append(f"{self.next}[{at}][{self.turn}] = {' && '.join(there)} ? {value} : "
@@ -222,6 +223,11 @@ class WeightedProducts(WeightedLayout):
             yield f"if ({self.live_key}) {product}"
             yield "}"
         yield "}"
+
+    def key_type(self, part: Pass) -> str:
+        """The type in which a loop over keys counts."""
+        assert part.axis.variable is not None
+        return declared_type(self.old, part.axis.variable)
 
     def operand(self, operand: Operand) -> str:
         """What a tile holds, where its element is found."""

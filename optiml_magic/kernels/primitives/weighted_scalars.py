@@ -369,12 +369,29 @@ class _Finder:
             g.scaled for g in (*grown, *([weight] if weight is not None else []))
         )
         return AtOnce(
-            head, tuple(paths[0].tests), self.extreme,
+            self._asked(head, paths[0], grown, weight), tuple(paths[0].tests), self.extreme,
             self.op == ">" if self.extreme is not None else None, self.by,
             self.scale.of(BEFORE) if scaled and self.scale is not None else None,
             weight.value if weight is not None else None,
             weight is not None and weight.scaled, tuple(grown),
         )  # fmt: skip
+
+    def _asked(
+        self, head: Sequence[Statement], path: _Path, grown: list[Growing], weight: Growing | None
+    ) -> tuple[Statement, ...]:
+        """A head without the locals of which only the combining asks, that is done elsewhere."""
+        inside = {e for dot in self.part.dots for e in self.effects.inside(dot.axis.node)}
+        combined = {dot.variable for dot in self.part.dots}
+        parts = [self.by, *(g.value for g in grown), weight.value if weight else None]
+        named = names([*(t for t, _ in path.tests), *(p for p in parts if p is not None)])
+        found = list[Statement]()
+        for statement in reversed(head):
+            own = set(statement.variables) if isinstance(statement, Declare) else set[Variable]()
+            if own and not own & (named | combined):
+                continue
+            named |= names(e for e in self.effects.inside(statement) - inside if not e.parts)
+            found.append(statement)
+        return tuple(reversed(found))
 
     def _growing(self, paths: Sequence[_Path], variable: Variable | None) -> Growing | None:
         """How a sum grows, or the array where there is no ``variable``; None where it stays."""

@@ -224,7 +224,8 @@ class _Weighing(WeightedAtOnce):
         elif part.updates:
             yield f"unsigned long long {self.bits} = 0;"
         yield "#pragma unroll 4"
-        yield f"for (int {key} = {begin}; {key} < {end}; ++{key}) {{"
+        kind = self.key_type(part)
+        yield f"for ({kind} {key} = {begin}; {key} < {end}; ++{key}) {{"
         yield f"const int {turn} = {key} - {self.tile};"
         if part.updates and not part.sure:
             yield self._set(part, turn)

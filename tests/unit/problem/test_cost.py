@@ -123,3 +123,13 @@ def test_a_shape_that_no_size_tells_is_asked_for() -> None:
     task = Task(TEXT, odd, drawn, sizes={"n": 3000}, verify_sizes={"n": 100})
     assert prepare(task, seeds=1).instances[0].shapes["out"] == (1001,)
     assert max(asked) == 3000
+
+
+@pytest.mark.parametrize(("seconds", "slow"), [(9.0, True), (0.2, False)])
+def test_one_call_at_the_sizes_of_a_task_is_foreseen_from_smaller_ones(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, slow: bool
+) -> None:
+    reference = costing(monkeypatch, seconds, 1.0)
+    task = Task(TEXT, reference, drawn, sizes={"n": N}, verify_sizes={"n": 100})
+    assert prepare(task, seeds=2).is_slow_as_measured == slow
+    assert max(reference.asked) == 100
