@@ -36,7 +36,8 @@ class LaunchFacts:
     """One launch: ``arrays`` and ``scalars`` by parameter; grid in blocks, block in threads.
 
     ``kernel`` is as its directive names it, and ``line`` that of the directive. ``inputs`` are the
-    whole numbers of the task by name, which a directive may read and the kernel need not take.
+    whole numbers of the task by name, which a directive may read and the kernel need not take;
+    ``members`` are those of structures that are passed by value: ``shape.rows``.
     """
 
     kernel: str
@@ -46,6 +47,7 @@ class LaunchFacts:
     arrays: Mapping[str, ArrayFacts]
     scalars: Mapping[str, int | float]
     inputs: Mapping[str, int] = field(default_factory=dict)
+    members: Mapping[str, int] = field(default_factory=dict)
 
     def aliased(self, one: str, other: str) -> bool:
         """Whether two parameters lead to one array."""

@@ -54,6 +54,7 @@ class FactFinder:
         scratch = {s.name: s for s in plan.scratch}
         arrays: dict[str, ArrayFacts] = {}
         scalars: dict[str, int | float] = {}
+        members: dict[str, int] = {}
         for parameter, argument in zip(kernel.parameters, launch.arguments, strict=True):
             if isinstance(argument, BufferArgument) and argument.buffer in self._arrays:
                 arrays[parameter.name] = self._arrays[argument.buffer]
@@ -66,10 +67,24 @@ class FactFinder:
                 )  # fmt: skip
             elif (number := _number(argument, parameter.dtype)) is not None:
                 scalars[parameter.name] = number
+            elif isinstance(argument, ScalarArgument) and (of := self._structs.get(argument.raw)):
+                members |= {f"{parameter.name}.{field}": number for field, number in of.items()}
         name = directive.kernel or kernel.name
         return LaunchFacts(
-            name, directive.line, launch.grid, launch.block, arrays, scalars, self._inputs
+            name, directive.line, launch.grid, launch.block, arrays, scalars, self._inputs, members
         )
+
+    @cached_property
+    def _structs(self) -> dict[str, dict[str, int]]:
+        """The whole numbers in structures of the task, by the bytes of each structure."""
+        values = self._problem.instances[0].values.values()
+        structs = [v for v in values if isinstance(v, np.void) and v.dtype.names]
+        return {
+            v.tobytes().hex(): {
+                n: int(v[n]) for n in v.dtype.names or () if v[n].dtype.kind in "iu"
+            }
+            for v in structs
+        }
 
     @cached_property
     def _inputs(self) -> dict[str, int]:

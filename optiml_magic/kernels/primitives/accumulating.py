@@ -31,6 +31,8 @@ from optiml_magic.kernels.tree import (
     walk,
 )
 
+_SPACES = ("global", "shared")
+
 
 @dataclass(frozen=True, eq=False)
 class Held:
@@ -84,19 +86,19 @@ def held(kernel: Kernel) -> list[Held]:
     """What may be held, of nested loops in the outermost that it may."""
     reading = kernel.reading
     stores = [a for a in reading.accesses
-              if a.mode == "store" and a.loops and a.space == "global"]  # fmt: skip
+              if a.mode == "store" and a.loops and a.space in _SPACES]  # fmt: skip
     constant = [a for a in stores if a.index is not None and a.loops[-1]
                 not in reading.symbols.inside(a.index)]  # fmt: skip
     if not constant:
         return []
     effects = Effects(kernel)
-    effects.straightforward()
+    effects.straightforward(alone=False)
     found: list[Held] = []
     done: set[tuple[str, Polynomial | None]] = set()
     reasons: list[NotLegal] = []
     for loop, axis in kernel.axes().items():
         for array, index in dict.fromkeys((a.array, a.index) for a in constant):
-            inside = [a for a in effects.accesses(loop) if effects.same(a.array, array)]
+            inside = _touching(effects, loop, array)
             if (array, index) in done or not any(a.index == index for a in inside):
                 continue
             try:
@@ -107,6 +109,15 @@ def held(kernel: Kernel) -> list[Held]:
     if not found and reasons:
         raise reasons[-1]
     return _apart(found)
+
+
+def _touching(effects: Effects, statement: Statement, array: str) -> list[Access]:
+    """What a statement does with an array, whose threads may share it."""
+    inside = effects.inside(statement)
+    return [
+        a for a in effects.reading.accesses
+        if a.own in inside and a.space in _SPACES and effects.same(a.array, array)
+    ]  # fmt: skip
 
 
 def _apart(found: Sequence[Held]) -> list[Held]:
@@ -180,8 +191,7 @@ class _Holding:
             if not isinstance(block, Block) or self.loop not in block.body:
                 continue
             for statement in reversed(block.body[: block.body.index(self.loop)]):
-                touched = [a for a in self.effects.accesses(statement)
-                           if self.effects.same(a.array, one.array)]  # fmt: skip
+                touched = _touching(self.effects, statement, one.array)
                 if self._gives(statement, touched):
                     return statement if self._still(block, statement) else None
                 if touched:
@@ -255,6 +265,9 @@ def check_quiet(kernel: Kernel, effects: Effects, loop: Loop) -> None:
     for access in kernel.reading.accesses:
         if access.own in own and access.mode == "atomic":
             raise NotLegal("there is an atomic operation in the loop", access.line)
+    axis = kernel.axes().get(loop)
+    if axis is None or any(axis.name in barrier.loops for barrier in kernel.reading.barriers):
+        raise NotLegal("threads wait for each other in the loop", loop.line)
     for e in own:
         if isinstance(e, Call) and bare(e.function).startswith("__threadfence"):
             raise NotLegal("threads tell each other something in the loop", loop.line)

@@ -207,15 +207,19 @@ class Kernel:
     def with_bodies(self, bodies: Mapping[Function, Block], helpers: Iterable[str] = ()) -> Kernel:
         """This kernel in its program, where these functions have other bodies.
 
-        ``helpers`` stand in front of them, where the program does not have them yet.
+        ``helpers`` stand in front of them: one that stands further below is moved there.
         """
-        edits = []
-        given = [beside_macros(helper, self.program.text) for helper in helpers]
-        new_helpers = [h for h in given if h.strip() not in self.program.text]
-        if new_helpers:
-            first = min(self.unit.origin.origin(*(f.whole or f.span))[0] for f in bodies)
-            first = self.program.text.encode().rfind(b"\n", 0, first) + 1
-            edits.append(Edit(first, first, "".join(f"{h.strip()}\n\n" for h in new_helpers)))
+        edits, raw = list[Edit](), self.program.text.encode()
+        first = min(self.unit.origin.origin(*(f.whole or f.span))[0] for f in bodies)
+        first = raw.rfind(b"\n", 0, first) + 1
+        for helper in (beside_macros(helper, self.program.text) for helper in helpers):
+            words = f"{helper.strip()}\n\n"
+            if helper.strip().encode() in raw[:first]:
+                continue
+            below = raw.find(words.encode(), first)
+            if below >= 0:
+                edits.append(Edit(below, below + len(words.encode()), ""))
+            edits.append(Edit(first, first, words))
         for function, body in bodies.items():
             new = replace(function, body=replace(body, span=None))
             span = self.unit.origin.origin(*function.span)

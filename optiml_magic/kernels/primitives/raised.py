@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Assign, Call, Choice, Expr, Name, every
+from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
 from optiml_magic.kernels.primitives.cutting import TOLD, cut
 from optiml_magic.kernels.primitives.effects import Effects
@@ -68,6 +69,7 @@ def _raised(kernel: Kernel) -> Kernel:
     for name in sorted(kernel.reading.calls):
         if name in TOLD or name.startswith("__threadfence"):
             raise NotLegal(f"`{name}` is not followed")
+    kernel = where_legal(in_register, kernel)
     apart = _adds_up(kernel)
     body, equals = _followed(kernel, apart=apart)
     kernel = replace(kernel, arithmetic=(*kernel.arithmetic, *([_EQUALS] * equals)))

@@ -139,6 +139,8 @@ def _symbol(kernel: Kernel, symbol: Symbol | None, name: str, at: Mapping[str, i
         return kernel.program.values[name]
     if facts is not None and name in facts.scalars:
         return int(facts.scalars[name])
+    if facts is not None and name in facts.members:
+        return facts.members[name]
     if facts is not None and name in facts.fixed:
         return facts.fixed[name]
     if symbol is None or symbol.kind not in ("operation", "select") or len(symbol.arguments) != 2:
