@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
+from optiml_magic.kernels.primitives.chunks import front
 from optiml_magic.kernels.primitives.clipped import clipped
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.cutting import cut
@@ -19,9 +21,10 @@ from optiml_magic.kernels.primitives.passed_over import passed_over
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sized import sized
-from optiml_magic.kernels.primitives.sizes import working
+from optiml_magic.kernels.primitives.sizes import most_rounds, working
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.weighted import nests
+from optiml_magic.kernels.primitives.weighted_parts import COUNTS, keys_in_parts
 from optiml_magic.kernels.primitives.weighted_tiles import by_tiles
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import TIME, Hypothesis
@@ -33,7 +36,7 @@ _ARITHMETIC = ("the order of additions", "the rounding of products")
 _LONGEST = 256  # elements of a row that is held whole: ours
 #: Warps of a multiprocessor, from which more of them gain little, and how the rate grows below:
 #: measured on an H200 with 8,192 and 32,768 rows of 64 elements (benchmarks/results).
-_WARPS, _GROWS = 32, 0.7
+_FULL, _GROWS = 32, 0.7
 #: ``BM``, ``BN``, ``TM`` and ``LANES``, and what each reaches of the best where there are many
 #: rows: measured there.
 _SHAPES = (
@@ -82,6 +85,30 @@ class WeightedRows(KernelRule):
             Hypothesis(TIME, "lower", "tiles are loaded once for many rows", (2.0, 64.0)),
             tuple(islice(_points(kernel, made), _MOST)), _ARITHMETIC,
         )  # fmt: skip
+        yield from _in_parts(kernel)
+
+
+def _in_parts(kernel: Kernel) -> Iterator[Site]:
+    """Blocks that share the keys of rows of which there are too few to fill the chip."""
+    rows, chip = working(kernel), CHIPS.get(kernel.chip)
+    (most, _, own, lanes), _ = _SHAPES[0]
+    if rows is not None and chip is not None and _warps(rows, most, own, lanes) >= _FULL * chip.sms:
+        return
+    made = _split(kernel, COUNTS[0])
+    if isinstance(made, Kernel):
+        yield Site(
+            "parts", "blocks share the keys of rows, by tiles of rows and keys",
+            partial(_split, kernel, COUNTS[0]), 0.975 if rows is not None else 0.9,
+            Hypothesis(TIME, "lower", "many tiles are loaded at once, each for many rows",
+                       (2.0, 128.0)),
+            tuple(islice(_points(kernel, made, COUNTS), _MOST)), _ARITHMETIC,
+        )  # fmt: skip
+
+
+def _split(kernel: Kernel, parts: int) -> Kernel | Refused:
+    """Parts of the keys by tiles, and what puts them together."""
+    made = keys_in_parts(kernel, parts)
+    return made if isinstance(made, Refused) else by_tiles(front(made))
 
 
 def _counted(kernel: Kernel) -> Kernel:
@@ -117,20 +144,34 @@ def _numbers(kernel: Kernel) -> dict[str, int]:
     )
 
 
-def _points(kernel: Kernel, made: Kernel) -> Iterator[Point]:
-    """The shapes that a block has room for, those that keep most of the chip busy first."""
-    rows, chip = working(kernel), CHIPS.get(kernel.chip)
+def _warps(rows: int, most: int, own: int, lanes: int) -> int:
+    """The warps of a launch whose blocks have ``most`` rows."""
+    return -(-rows // most) * most // own * lanes // 32
 
-    def rate(shape: tuple[tuple[int, int, int, int], float]) -> float:
-        (most, _, own, lanes), share = shape
+
+def _points(kernel: Kernel, made: Kernel, counts: tuple[int, ...] = ()) -> Iterator[Point]:
+    """The shapes that a block has room for, those that keep most of the chip busy first.
+
+    Where there are ``counts`` of parts to choose from, each shape has the best of them.
+    """
+    rows, chip = working(kernel), CHIPS.get(kernel.chip)
+    keys = max((n for loop in nests(kernel) if (axis := kernel.axes().get(loop))
+                and (n := most_rounds(kernel, axis))), default=None)  # fmt: skip
+
+    def rate(shape: tuple[int, int, int, int], share: float, parts: int) -> float:
         if rows is None or chip is None:
             return share
-        warps = -(-rows // most) * most // own * lanes // 32
-        busy = min(1.0, warps / (_WARPS * chip.sms))
-        return float(share * busy**_GROWS)
+        warps = parts * _warps(rows, shape[0], *shape[2:])
+        tiles = max(1.0, (keys or rows) / shape[1] / parts)  # beginning and ending is one more
+        busy = min(1.0, warps / (_FULL * chip.sms))
+        return float(share * busy**_GROWS * tiles / (tiles + 1))
 
-    for shape, _ in sorted(_SHAPES, key=rate, reverse=True):
+    found = [max((rate(shape, share, n), shape, n) for n in counts or (1,))
+             for shape, share in _SHAPES]  # fmt: skip
+    for _, shape, parts in sorted(found, key=lambda one: -one[0]):
         point = dict(zip(("BM", "BN", "TM", "LANES"), shape, strict=True))
+        if counts:
+            point["PARTS"] = parts
         with suppress(SourceError):
             made.program.with_values(point)
             yield point

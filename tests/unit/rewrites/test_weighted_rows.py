@@ -44,7 +44,10 @@ def test_queries_take_keys_by_tiles(old: str, new: str) -> None:
     text = ATTENTION.replace(old, new)
     if "row = K" in new:
         text = text.replace("Q[q * D + d] * K[k * D + d]", "own[d] * row[d]")
-    (idea,), refused = asked(WeightedRows(), text)
+    (idea, parts), refused = asked(WeightedRows(), text)
+    split = parts.make()
+    assert isinstance(split, str)
+    assert "acc_parts" in split
     made = idea.make()
     assert isinstance(made, str)
     assert "key_tile" in made
@@ -68,7 +71,7 @@ def test_heads_may_be_digits_of_the_index() -> None:
     )
     for name in "QKVO":
         heads = heads.replace(f"{name}[", f"{name}[b + ")
-    (idea,), refused = asked(WeightedRows(), heads)
+    (idea, *_), refused = asked(WeightedRows(), heads)
     assert isinstance(idea.make(), str)
     assert not refused
 
