@@ -61,6 +61,19 @@ def test_kept(body: str, now: str) -> None:
     assert end_of(text, after, ARRAYS, {"n": 70, "m": 7}, {"n": 3, "m": 1}) == "same"
 
 
+def test_an_element_of_shared_memory_is_kept_up_to_the_next_barrier() -> None:
+    text = program(
+        "__shared__ float own[64];\n    int t = threadIdx.x;\n    own[t] = 1;\n"
+        "    for (int j = 0; j < m; j++) own[t] += a[i * m + j];\n    __syncthreads();\n"
+        "    out[i] = own[t] + own[t ^ 1] * (i + 1 < n && t % 2 == 0);"
+    )
+    after = written(in_register(kernel_of(text)))
+    assert "own_value += a[i * m + j]" in after
+    assert end_of(text, after, ARRAYS, {"n": 64, "m": 7}, {"n": 64, "m": 1}) == "same"
+    waiting = text.replace("own[t] += a[i * m + j];", "{ own[t] += x[j]; __syncthreads(); }")
+    assert "wait for each other in the loop" in refused(in_register(kernel_of(waiting)))
+
+
 def test_a_loop_for_each_of_several_elements() -> None:
     text = program(
         "for (int r = 0; r < 2; r++) {\n        out[2 * i + r] = 0;\n"
@@ -83,7 +96,7 @@ def test_a_loop_for_each_of_several_elements() -> None:
         ("for (int j = 0; j < m; j++) { out[i] += x[j]; if (out[i] > 9) return; }",
          "the kernel may end in the loop, line 5"),
         ("for (int j = 0; j < m; j++) { out[i] += x[j]; __syncthreads(); }",
-         "its threads wait for each other, line 5"),
+         "threads wait for each other in the loop, line 5"),
         ("for (int j = 0; j < m; j++) { out[i] += x[j]; atomicAdd(&out[n + j], 1.0f); }",
          "the loop touches other elements of the array, line 5"),
         ("for (int j = 0; j < m; j++) { out[i] += x[j]; __threadfence(); }",

@@ -125,6 +125,13 @@ KERNELS = {
     }
 }
 """,
+    "added up in shared memory": HEAD + """\
+    part[t] = 0.0f;
+    for (int i = t; i < w; i += 64) part[t] += a[row * w + i];
+    __syncthreads();
+    if (t == 0) { float all = 0.0f; for (int i = 0; i < 64; ++i) all += part[i]; o[row] = all; }
+}
+""",
     "two at once": SUM.replace("sum = 0.0f", "sum = 0.0f, most = a[row * w]").replace(
         "sum += a[row * w + i];", "{ float v = a[row * w + i]; sum += v; if (v > most) most = v; }") + """\
     part[t] = sum; other[t] = most; __syncthreads();
@@ -205,7 +212,7 @@ def test_what_is_refused() -> None:
     body = "sum += a[row * w + i];"
     assert "not read" in _refusal(text, body, "{ if (a[row * w + i] > 9.0f) break; sum += 1.0f; }")
     assert "not read" in _refusal(text, body, "{ if (a[row * w + i] > 9.0f) return; sum += 1.0f; }")
-    assert "shared memory" in _refusal(text, body, "{ sum += a[row * w + i]; other[0] = 1.0f; }")
+    assert "`other`" in _refusal(text, body, "{ sum += a[row * w + i]; other[0] = 1.0f; }")
     assert refused(raised(kernel_of(text.replace("i < w;", "i < w - t;"))))
     assert "begin" in _refusal(text, "sum = 0.0f", "sum = t ? 0.0f : a[row]")
     assert "a part" in _refusal(text, "part[t] = sum;", "part[t] = sum / w;")
