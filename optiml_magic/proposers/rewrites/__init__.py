@@ -18,6 +18,7 @@ from optiml_magic.proposers.rewrites.fuse_map_reduce import FuseMapReduce
 from optiml_magic.proposers.rewrites.greatest_first import GreatestFirst
 from optiml_magic.proposers.rewrites.index_strength import IndexStrength
 from optiml_magic.proposers.rewrites.lend_lanes import LendLanes
+from optiml_magic.proposers.rewrites.load_ahead import LoadAhead
 from optiml_magic.proposers.rewrites.look_ahead import LookAhead
 from optiml_magic.proposers.rewrites.merge_runs import MergeRuns
 from optiml_magic.proposers.rewrites.one_pass import OnePass
@@ -66,6 +67,7 @@ REWRITES: tuple[Rewrite, ...] = (
     RowToLanes(),
     ShareState(),
     LendLanes(),
+    LoadAhead(),
     LookAhead(),
     ReadOnce(),
     ReuseBroadcast(),
