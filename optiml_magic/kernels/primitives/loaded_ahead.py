@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Binary, Call, Expr, Lambda, Name, Unread
+from optiml_magic.kernels.expressions import Assign, Call, Expr, Lambda, Name, Step, Unread
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import check_quiet
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -18,7 +18,7 @@ from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.items import element, is_plain
-from optiml_magic.kernels.primitives.naming import LocalSpeller
+from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import Evaluate, Leave, Loop, Verbatim, walk
@@ -35,7 +35,7 @@ class _Ahead:
     loop: Loop
     axis: Axis
     loads: tuple[Access, ...]
-    end: Expr
+    end: str
 
 
 @primitive
@@ -71,7 +71,8 @@ def _found(kernel: Kernel, at: int) -> _Ahead:
     loading = {a.node for a in accesses if a.mode == "load"}
     for expr in effects.inside(loop):
         acts = isinstance(expr, Call) and expr not in loading and not only_computes(kernel, expr)
-        if acts or isinstance(expr, Lambda | Unread):
+        counts = isinstance(expr, Step) and not isinstance(expr.target, Name)
+        if acts or counts or isinstance(expr, Lambda | Unread):
             raise NotLegal("a function that it calls does more than compute", loop.line)
     stores = [a for a in accesses if a.mode != "load"]
     if any(a.mode == "atomic" or a.index is None or a.call is not None for a in stores):
@@ -79,10 +80,10 @@ def _found(kernel: Kernel, at: int) -> _Ahead:
     loads = [a for a in accesses if _is_free(kernel, effects, axis, a, stores)]
     if not any(effects.same(a.array, store.array) for a in loads for store in stores):
         raise NotLegal("it loads nothing of where it stores", loop.line)
-    match loop.test:
-        case Binary(op="<", left=Name(variable=counter), right=end) if counter is axis.variable:
-            return _Ahead(loop, axis, tuple(loads), end)
-    raise NotLegal("where the loop ends is not followed", loop.line)
+    if axis.stop is None:
+        raise NotLegal("where the loop ends is not followed", loop.line)
+    speller = speller_before(kernel, effects, loop)
+    return _Ahead(loop, axis, tuple(loads), speller.form(speller.local(axis.stop)))
 
 
 def _is_free(
@@ -150,7 +151,7 @@ class _Loading:
         axis, loop = self.found.axis, self.found.loop
         assert axis.variable is not None
         key, first, turn, name = axis.variable.name, self.first, self.turn, self.name
-        end = self.old.show(Evaluate(None, 0, self.found.end)).removesuffix(";")
+        end = self.found.end
         each = f"#pragma unroll\nfor (int {turn} = 0; {turn} < {name}; ++{turn})"
         yield "{"
         yield f"int {first} = 0;"
@@ -163,10 +164,19 @@ class _Loading:
         yield "}"
         yield f"{each} {{"
         yield f"const int {key} = {first} + {turn};"
-        swaps: dict[Node, Node] = {
-            element(self.effects, load) or load.node: text(f"{own}[{turn}]")
-            for load, own in self.locals.items()
-        }
+        swaps = dict[Node, Node]()
+        updates = list[tuple[Assign, str]]()
+        inside = self.effects.inside(loop.body)
+        adding = {e.target: e for e in inside if isinstance(e, Assign) and e.op != "="}
+        for load, own in self.locals.items():
+            place, now = element(self.effects, load) or load.node, f"{own}[{turn}]"
+            if place in adding:
+                updates.append((adding[place], now))
+            else:
+                swaps[place] = text(now)
+        for node, now in updates:  # x += y is a load as well
+            target, value = (self._shown(e, swaps) for e in (node.target, node.value))
+            swaps[node] = text(f"{target} = {now} {node.op[:-1]} ({value})")
         yield self.old.show_inside(loop.body, swaps)
         yield "}"
         yield "}"
@@ -175,6 +185,9 @@ class _Loading:
         yield self.old.show_inside(loop.body)
         yield "}"
         yield "}"
+
+    def _shown(self, expr: Expr, swaps: dict[Node, Node]) -> str:
+        return self.old.show(Evaluate(None, 0, expr), swaps).removesuffix(";")
 
     def _place(self, load: Access) -> str:
         symbols, axis = self.old.reading.symbols, self.found.axis

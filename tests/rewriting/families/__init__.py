@@ -21,6 +21,7 @@ from . import (
     gathers,
     groups,
     histories,
+    inplace,
     layers,
     layouts,
     longs,
@@ -58,6 +59,7 @@ from . import (
 )
 
 FAMILIES = {
+    "inplace": inplace.FAMILY,
     "weighed": weighed.FAMILY,
     "maps": (*maps.FAMILY, *neighbours.FAMILY, *mirrored.FAMILY),
     "rows": (*rows.FAMILY, *again.FAMILY, *carried.FAMILY, *elements.FAMILY, *walks.FAMILY),

@@ -31,6 +31,7 @@ SIZES = ({"w": 70, "h": 13, "s": 0}, {"w": 3, "h": 1, "s": 0})
         "for (int j = h - 1; j >= 0; --j) { last -= x[j * w + i]; x[j * w + i] = last; }",
         "float* p = x + i; for (int j = 0; j < h; ++j, p += w) { last += *p; *p = last; }",
         "for (int j = 0; j + 1 < h; j++) { float v = x[(j + 1) * w + i]; x[j * w + i] = v + y[j * w + i]; }",
+        "for (int j = 0; j < h; ++j) { x[j * w + i] += y[j * w + i]; last = 0.5f; }",
         "for (int j = 0; j < h; j += 2) { int at = j * w + i; float v = x[at] * y[at]; x[at] = v; }",
     ],
 )  # fmt: skip
