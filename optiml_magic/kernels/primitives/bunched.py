@@ -174,7 +174,9 @@ class _Taking:
                 array = re.sub(r"\W", "_", access.array)
                 names[shown] = self.old.fresh(f"{array}_now", *self.shared)
                 self.shared.append(names[shown])
-                yield f"const {access.element.name} {names[shown]} = {shown};"
+                # A member function need not promise that it changes nothing.
+                const = "" if access.element.kind == "record" else "const "
+                yield f"{const}{access.element.name} {names[shown]} = {shown};"
             swaps[expr] = text(names[shown])
 
     def _once(self, statement: Statement) -> bool:

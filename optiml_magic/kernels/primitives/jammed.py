@@ -27,6 +27,7 @@ from optiml_magic.kernels.primitives.decided import Decided
 from optiml_magic.kernels.primitives.edges import Edges
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import form_of
+from optiml_magic.kernels.primitives.grids import most_threads as allowed
 from optiml_magic.kernels.primitives.indices import Along, Undecided
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.limits import at_least, limits
@@ -84,16 +85,18 @@ def free_axes(kernel: Kernel) -> str:
 def least(kernel: Kernel, several: Several, axis: str) -> int:
     """The least extent of a block, so that its grid has no more blocks along an axis than before.
 
-    Along x there may be as many as threads can be counted.
+    Along x there may be as many as threads can be counted. Where items lie one after the other
+    along z, blocks of one thread there are best, and the launch asks for no more than there may be.
     """
     old = kernel.block["xyz".index(axis)] or 1
-    return 1 if axis == "x" else -(-old // min(several.counts.get(axis, (1,))))
+    free = axis == "x" or (axis == "z" and axis in several.counts)
+    return 1 if free else -(-old // min(several.counts.get(axis, (1,))))
 
 
 def most_threads(kernel: Kernel, several: Several) -> int:
     """Threads of a block that fit with as many registers as one may have, or as few as possible."""
     rows = math.prod(least(kernel, several, axis) for axis in "yz")
-    return max(THREADS, _WARP * rows)
+    return min(max(THREADS, _WARP * rows), allowed(kernel))
 
 
 def item_names(kernel: Kernel, axes: Iterable[str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _LINE = (64, 128, 256, 512, 1024)
-_PLANE = ((8, 16, 32, 64, 128), (1, 2, 4, 8, 16, 32), ())
+_PLANE = ((8, 16, 32, 64, 128), (1, 2, 4, 8, 16, 32), (1, 2, 4, 8))
 _MOST_SHAPES = 3
 _RESIDENT = 2048  # threads of a multiprocessor that is full
 _EMPTY = 4  # times the threads below which a chip is: ours

@@ -193,7 +193,7 @@ def _site(
     for axis, own in saved.items():
         left *= (1 - own.share) / (_VECTORS if axis == "x" else 1)
     items = _ITEMS if len(saved) == 1 else _SEVERAL
-    counts = {axis: vectors if axis == "x" else _whole(kernel, axis, items) for axis in saved}
+    counts = {axis: vectors if axis == "x" else items for axis in saved}
     calls = prod(items[0] for items in counts.values()) * long_calls(kernel)
     if calls > _CALLS:
         return Refused(f"its items would be written out with {calls} calls of long functions")
@@ -234,12 +234,6 @@ def _words(saved: Mapping[str, Saved], counts: Mapping[str, tuple[int, ...]]) ->
             own *= more[beside] + count - 1 if plane else max(1.0, more[axis] * count)
         found += own if any(more.values()) else 0.0
     return found
-
-
-def _whole(kernel: Kernel, axis: str, items: tuple[int, ...]) -> tuple[int, ...]:
-    """As many items as let blocks have one thread along an axis, in no more blocks than before."""
-    old = kernel.block["xyz".index(axis)] or 1
-    return tuple(n for n in items if n >= old or axis != "z") or items
 
 
 def _vectors(kernel: Kernel) -> tuple[int, ...]:
@@ -319,7 +313,7 @@ def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...
     for at, beside, rows, resident in numbers:
         fit = most // (_WARP * tall["z"])
         own = tall | {"y": max(min(rows, fit) if "y" in extents else 1, tall["y"])}
-        own["x"] = max(_WARP, THREADS // (own["y"] * own["z"]))
+        own["x"] = min(max(_WARP, THREADS // (own["y"] * own["z"])), most // (own["y"] * own["z"]))
         if wide is not None and "y" in extents:  # no thread beyond the end of a short row
             own["x"] = min(own["x"], max(_BLOCKS["x"][0], wide))
             own["y"] = max(own["y"], THREADS // (own["x"] * own["z"]))
