@@ -222,4 +222,16 @@ tasks = [
         verify_sizes={"books": 70, "factors": 13, "scenarios": 45},
         outputs={"shortfall": "f8[books]"},
     ),
+    Task(
+        HERE / "backward_values.cu",
+        inputs=lambda rng, paths, dates: {
+            "flow": rng.standard_normal((dates, paths)),
+            "paths": paths,
+            "dates": dates,
+            "discount": 0.99,
+        },
+        sizes={"paths": 16384, "dates": 360},
+        verify_sizes={"paths": 301, "dates": 41},
+        inout=("flow",),
+    ),
 ]

@@ -253,4 +253,15 @@ tasks = [
         verify_sizes={"count": 70},
         outputs={"denoised": "f4[count, 49]"},
     ),
+    Task(
+        HERE / "summed_area.cu",
+        inputs=lambda rng, width, height: {
+            "table": uniform(rng, height, width, low=0),
+            "width": width,
+            "height": height,
+        },
+        sizes={"width": 4096, "height": 2048},
+        verify_sizes={"width": 75, "height": 41},
+        inout=("table",),
+    ),
 ]

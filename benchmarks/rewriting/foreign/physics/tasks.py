@@ -143,4 +143,18 @@ tasks = [
         verify_sizes={"states": 70, "patterns": 41},
         outputs={"next": "f4[states, 64]"},
     ),
+    Task(
+        HERE / "line_solver.cu",
+        inputs=lambda rng, lines, cells: {
+            "rhs": uniform(rng, cells, lines),
+            "lower": uniform(rng, cells) * np.float32(0.25),
+            "ratio": uniform(rng, cells) * np.float32(0.25),
+            "pivot": uniform(rng, cells, low=0.5, high=1),
+            "lines": lines,
+            "cells": cells,
+        },
+        sizes={"lines": 16384, "cells": 512},
+        verify_sizes={"lines": 131, "cells": 37},
+        inout=("rhs",),
+    ),
 ]

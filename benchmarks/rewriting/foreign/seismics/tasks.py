@@ -129,4 +129,16 @@ tasks = [
         verify_sizes={"places": 300, "length": 30, "templates": 5},
         outputs={"best": "f4[places]", "which": "i4[places]"},
     ),
+    Task(
+        HERE / "spread_gain.cu",
+        inputs=lambda rng, traces, samples: {
+            "gather": uniform(rng, samples, traces),
+            "traces": traces,
+            "samples": samples,
+            "decay": 0.95,
+        },
+        sizes={"traces": 8192, "samples": 1500},
+        verify_sizes={"traces": 75, "samples": 61},
+        inout=("gather",),
+    ),
 ]

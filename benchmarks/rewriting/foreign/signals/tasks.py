@@ -9,6 +9,7 @@ from optiml_magic import Task
 from optiml_magic.bench.entry import Values, uniform
 
 HERE = Path(__file__).parent
+BAND = np.dtype([(name, "f4") for name in ("b0", "b1", "b2", "a1", "a2")], align=True)
 CELL = np.dtype([("re", np.float32), ("im", np.float32)])
 
 
@@ -204,5 +205,17 @@ tasks = [
         sizes={"frames": 32768, "codes": 512},
         verify_sizes={"frames": 70, "codes": 37},
         outputs={"rebuilt": "f4[frames, 40]", "energy": "f4[frames]"},
+    ),
+    Task(
+        HERE / "biquad.cu",
+        inputs=lambda rng, channels, samples: {
+            "rec": uniform(rng, samples, channels),
+            "band": np.array((0.2, 0.0, -0.2, -1.5, 0.6), BAND)[()],
+            "channels": channels,
+            "samples": samples,
+        },
+        sizes={"channels": 2048, "samples": 8192},
+        verify_sizes={"channels": 67, "samples": 45},
+        inout=("rec",),
     ),
 ]
