@@ -166,7 +166,7 @@ def holding(kernel: Kernel) -> Holding:
     sizes = sizes if made is not kernel else {}
     for at, loop in enumerate(loops_in(made.function.body)):
         inner = len(loops_in(loop)) - 1
-        if not inner:
+        if not inner or not _stays(made, loop):
             continue
         ready = made
         for number in range(at + 1, at + 1 + inner):
@@ -181,6 +181,16 @@ def holding(kernel: Kernel) -> Holding:
             arrays = tuple(dict.fromkeys(row.array for row in found))
             return Holding(held, sum(row.words for row in found), arrays, sizes)
     return Holding(kernel)
+
+
+def _stays(kernel: Kernel, loop: Loop) -> bool:
+    """Whether loops within load anything where the rounds of this one are not asked for."""
+    axis, symbols = kernel.axes().get(loop), kernel.reading.symbols
+    return axis is not None and any(
+        access.mode == "load" and len(access.loops) > 1 and access.index is not None
+        and axis.name not in symbols.inside(access.index)
+        for access in Effects(kernel).accesses(loop)
+    )  # fmt: skip
 
 
 def _short(kernel: Kernel) -> dict[str, int]:

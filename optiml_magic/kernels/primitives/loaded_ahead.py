@@ -44,6 +44,8 @@ def loaded_ahead(kernel: Kernel, count: int) -> Kernel:
     made, taken = kernel, 0
     for number in range(len(loops_in(kernel.function.body))):
         at = number + taken  # each leaves a loop behind it, and has two in it
+        if not _stores_where_it_loads(made, at):
+            continue
         counted = as_counted(made, at, is_simple)
         if not isinstance(counted, Kernel):
             continue
@@ -56,6 +58,17 @@ def loaded_ahead(kernel: Kernel, count: int) -> Kernel:
     if not taken:
         raise NotLegal("no loop stores to where it loads what later rounds need")
     return made
+
+
+def _stores_where_it_loads(kernel: Kernel, at: int) -> bool:
+    """Whether an innermost loop has stores to an array that it loads from: cheap, and few do."""
+    loop, effects = loops_in(kernel.function.body)[at], Effects(kernel)
+    if loops_in(loop.body):
+        return False
+    accesses = effects.accesses(loop)
+    stored = [a.array for a in accesses if a.mode == "store"]
+    loaded = [a.array for a in accesses if a.mode == "load"]
+    return any(effects.same(one, other) for one in stored for other in loaded)
 
 
 def _found(kernel: Kernel, at: int) -> _Ahead:
