@@ -210,16 +210,12 @@ class Kernel:
         ``helpers`` stand in front of them: one that stands further below is moved there.
         """
         edits, raw = list[Edit](), self.program.text.encode()
-        first = min(self.unit.origin.origin(*(f.whole or f.span))[0] for f in bodies)
-        first = raw.rfind(b"\n", 0, first) + 1
-        for helper in (beside_macros(helper, self.program.text) for helper in helpers):
-            words = f"{helper.strip()}\n\n"
-            if helper.strip().encode() in raw[:first]:
-                continue
-            below = raw.find(words.encode(), first)
-            if below >= 0:
-                edits.append(Edit(below, below + len(words.encode()), ""))
-            edits.append(Edit(first, first, words))
+        start = min(self.unit.origin.origin(*(f.whole or f.span))[0] for f in bodies)
+        first = raw.rfind(b"\n", 0, start) + 1
+        for words in (f"{beside_macros(h, self.program.text).strip()}\n\n" for h in helpers):
+            if words.strip().encode() not in raw[:first]:
+                at, end = raw.find(words.encode(), first), len(words.encode())
+                edits += [Edit(at, at + end, ""), Edit(first, first, words)][at < 0 :]
         for function, body in bodies.items():
             new = replace(function, body=replace(body, span=None))
             span = self.unit.origin.origin(*function.span)

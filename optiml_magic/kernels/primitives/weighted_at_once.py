@@ -16,7 +16,8 @@ from optiml_magic.kernels.primitives.naming import declared_type, type_of
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.weighted import Pass, Weighted
 from optiml_magic.kernels.primitives.weighted_products import WeightedProducts, name_of
-from optiml_magic.kernels.primitives.weighted_scalars import BEFORE, FOUND, NOW, AtOnce
+from optiml_magic.kernels.primitives.weighted_scalars import BEFORE, FOUND, AtOnce
+from optiml_magic.kernels.primitives.weighted_ways import NOW
 from optiml_magic.kernels.tree import Declare, Evaluate, Statement, Variable, walk
 
 _EXTREMES = {"float": ("fminf", "fmaxf"), "double": ("fmin", "fmax"), "int": ("min", "max")}

@@ -17,7 +17,8 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.naming import LocalSpeller, declared_type, type_of
 from optiml_magic.kernels.primitives.weighted import Pass, Weighted, weighted
-from optiml_magic.kernels.primitives.weighted_scalars import BEFORE, FOUND, NOW, at_once
+from optiml_magic.kernels.primitives.weighted_scalars import BEFORE, FOUND, at_once
+from optiml_magic.kernels.primitives.weighted_ways import NOW
 from optiml_magic.kernels.printing import Printer
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.tidying import tidied

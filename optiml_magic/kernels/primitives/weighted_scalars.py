@@ -9,48 +9,36 @@ Source: Milakov and Gimelshein, "Online normalizer calculation for softmax" (201
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import (
-    Assign,
     Binary,
     Call,
-    Cast,
-    Choice,
     Expr,
     Literal,
     Name,
-    Step,
     Unary,
-    every,
 )
 from optiml_magic.kernels.functions import bare
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.naming import type_of
 from optiml_magic.kernels.primitives.weighted import Pass
 from optiml_magic.kernels.primitives.weighted_sides import FUSED, ONE
+from optiml_magic.kernels.primitives.weighted_ways import NOW, Way, Ways
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
     Declare,
-    Evaluate,
-    If,
-    Leave,
-    Loop,
     Statement,
     Variable,
     walk,
 )
 
-#: What stands for the extreme before a tile and with it, and for what a key is compared by.
-BEFORE, NOW, FOUND = Name(None, "before"), Name(None, "now"), Name(None, "found")
-_EXTREMES = {"fmaxf": ">", "fmax": ">", "max": ">", "fminf": "<", "fmin": "<", "min": "<"}
+#: What stands for the extreme before a tile, and for what a key is compared by.
+BEFORE, FOUND = Name(None, "before"), Name(None, "found")
 _POWERS = frozenset({"expf", "exp", "__expf", "exp2f", "exp2", "exp10f", "exp10", "__exp10f"})
-_TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
-_MOST = 16  # ways through a round: ours
 _SHARED = ("float", "double", "int")  # types that lanes exchange
 
 
@@ -123,34 +111,8 @@ class _Term:
     by: tuple[Expr, ...] = ()
 
 
-@dataclass
-class _Path:
-    """One way through a round: what its locals are in the end, by what they were before it."""
-
-    known: dict[Variable, Expr] = field(default_factory=dict)
-    tests: list[tuple[Expr, bool]] = field(default_factory=list)
-    better: bool | None = None  # what a test says of the key
-    scale: Expr = ONE
-    weight: Expr | None = None
-    updated: bool = False
-    over: bool = False
-
-    def copy(self) -> _Path:
-        return replace(self, known={**self.known}, tests=[*self.tests])
-
-
-class _Finder:
-    def __init__(self, kernel: Kernel, effects: Effects, part: Pass) -> None:
-        self.kernel, self.effects, self.part = kernel, effects, part
-        self.loop = part.axis.node
-        self.updates = {u.axis.node for u in part.updates}
-        body = effects.changed(self.loop.body)
-        self.states = frozenset(body) - {part.axis.variable}
-        self.states -= {v for v in self.states if v.array}
-        self.extreme: Variable | None = None
-        self.scale: Scale | None = None
-        self.op = ""
-        self.by: Expr | None = None
+class _Finder(Ways):
+    scale: Scale | None = None
 
     def found(self) -> AtOnce:
         own = self.loop.body
@@ -162,7 +124,7 @@ class _Finder:
         head, tail = statements[:at], statements[at:]
         for statement in (s for one in head for s in walk(one)):
             self._alone(statement)
-        paths = self._run(tail, _Path())
+        paths = self.run(tail, Way())
         acting = [p for p in paths if self._acts(p)]
         if not acting:
             raise self._no("nothing follows from its keys")
@@ -170,9 +132,6 @@ class _Finder:
         if len(tests) != 1:
             raise self._no("what a key adds depends on more than whether it counts")
         return self._joined(tuple(s for s in head if not isinstance(s, Blank)), acting)
-
-    def _no(self, reason: str) -> NotLegal:
-        return NotLegal(reason, self.loop.line)
 
     def _asks(self, statement: Statement) -> bool:
         """Whether a statement touches a scalar that goes from key to key, or the array."""
@@ -190,164 +149,13 @@ class _Finder:
         ):  # fmt: skip
             raise self._no("a local of a key is not a plain one")
 
-    # -- ways through a round
-
-    def _run(self, statements: Sequence[Statement], path: _Path) -> list[_Path]:
-        for at, statement in enumerate(statements):
-            rest = statements[at + 1 :]
-            match statement:
-                case Blank():
-                    continue
-                case Block(body=body):
-                    return self._run([*body, *rest], path)
-                case Leave(kind="continue"):
-                    return [path]
-                case If(before=None, constant=False):
-                    return self._branch(statement, rest, path)
-                case Declare(variables=variables):
-                    for variable in variables:
-                        self._declare(path, variable)
-                case Loop() if statement in self.updates:
-                    self._update(path, statement)
-                case Evaluate(expression=Assign(target=Name(variable=Variable() as own)) as e):
-                    value = e.value
-                    if e.op != "=":
-                        value = Binary(None, e.op[:-1], Name(None, own.name, own), value)
-                    self._assign(path, own, value, e.value)
-                case Evaluate(expression=Step(target=Name(variable=Variable() as own), op=op)):
-                    more = Binary(None, op[0], Name(None, own.name, own), Literal(None, "1", 1))
-                    self._assign(path, own, more, None)
-                case _:
-                    raise self._no("what it does with its scalars is not followed")
-        return [path]
-
-    def _branch(self, branch: If, rest: Sequence[Statement], path: _Path) -> list[_Path]:
-        test = self._value(path, branch.test)
-        found = list[_Path]()
-        for held, way in ((True, branch.then), (False, branch.other)):
-            own = path.copy()
-            if self._of_states(test):
-                own.better = self._better(own, test, branch) == held
-            else:
-                own.tests.append((test, held))
-            found += self._run([*([way] if way is not None else []), *rest], own)
-            if len(found) > _MOST:
-                raise self._no("there are too many ways through a round")
-        return found
-
-    def _better(self, path: _Path, test: Expr, branch: If) -> bool:
-        """Whether a comparison with the extreme holds for a better key, or for all others."""
-        match test:
-            case Binary(op=">" | ">=" | "<" | "<=" as op, left=left, right=right):
-                way = op if self._state(right) else _TURNED[op]
-                left, right = (left, right) if self._state(right) else (right, left)
-                state = self._state(right)
-                if state is not None and not self._of_states(left) and path.better is None:
-                    better = state in self.effects.changed(branch.then) or branch.other is None
-                    self._note(state, way[0] if better else _TURNED[way][0], left)
-                    return better
-        raise self._no("a test of its scalars is not followed")
-
-    def _note(self, state: Variable, op: str, by: Expr) -> None:
-        """Raise NotLegal where this is not the one extreme of the round."""
-        if self.extreme is None or self.by is None:
-            self.extreme, self.op, self.by = state, op, by
-        if (self.extreme, self.op) != (state, op) or self._shown(self.by) != self._shown(by):
-            raise self._no("it keeps more than one extreme")
-
-    def _declare(self, path: _Path, variable: Variable) -> None:
-        if variable.array or variable.type.reference or variable.initial:
-            raise self._no(f"`{variable.name}` is not a plain local")
-        if variable.value is not None:
-            self._assign(path, variable, variable.value, variable.value)
-
-    def _assign(self, path: _Path, variable: Variable, expr: Expr, given: Expr | None) -> None:
-        """A local becomes ``expr``, whose type is that of ``given`` where this is of another."""
-        own, types = type_of(self.kernel, variable), self.kernel.reading.types
-        kind = types.get(given) if given is not None else own
-        value = self._value(path, expr)
-        if kind is None or kind.depth or (own.integral and not kind.integral):
-            raise self._no(f"what `{variable.name}` becomes is not followed")
-        if variable is self.extreme and path.better and self.by is not None and (
-            self._shown(value) == self._shown(self.by)
-        ):  # fmt: skip
-            value = NOW
-        path.known[variable] = value if kind.name == own.name else Cast(None, own.name, value)
-
-    def _update(self, path: _Path, loop: Loop) -> None:
-        for update in (u for u in self.part.updates if u.axis.node is loop):
-            path.updated = True
-            if update.factor is not None:
-                by = self._value(path, update.factor)
-                path.scale = by if path.scale is ONE else Binary(None, "*", path.scale, by)
-                if path.weight is not None:
-                    path.weight = Binary(None, "*", path.weight, by)
-            if update.weight is not None:
-                own = self._value(path, update.weight)
-                path.weight = own if path.weight is None else Binary(None, "+", path.weight, own)
-
-    def _now(self, path: _Path, variable: Variable) -> Expr:
-        return path.known.get(variable) or Name(None, variable.name, variable)
-
-    def _value(self, path: _Path, expr: Expr) -> Expr:
-        """An expression by what its round began with."""
-        swaps: dict[Node, Node] = {}
-        for part in every(expr):
-            if isinstance(part, Assign | Step):
-                raise self._no("it assigns within an expression")
-            if isinstance(part, Name) and part.variable in path.known:
-                swaps[part] = path.known[part.variable]
-        return self._settled(edited(expr, swaps))
-
-    def _settled(self, expr: Expr) -> Expr:
-        """An expression with ``NOW`` wherever the extreme is found."""
-        swaps = dict[Node, Node]()
-        for part in every(expr):
-            if (found := self._extreme(part)) is not None:
-                self._note(*found)
-                swaps[part] = NOW
-        return edited(expr, swaps) if swaps else expr
-
-    def _extreme(self, expr: Expr) -> tuple[Variable, str, Expr] | None:
-        """The scalar, the direction and what is compared, of ``fmaxf(m, s)`` and its kin."""
-        match expr:
-            case Call(function=name, arguments=(one, other)) if bare(name) in _EXTREMES:
-                op = _EXTREMES[bare(name)]
-                if self._state(one) is None:
-                    one, other = other, one
-            case Choice(test=Binary(op=">" | ">=" | "<" | "<=" as op, left=left, right=right),
-                        then=then, other=last):  # fmt: skip
-                if self._shown(left) != self._shown(then):
-                    left, right, op = right, left, _TURNED[op]
-                if (self._shown(left), self._shown(right)) != (
-                    self._shown(then), self._shown(last)
-                ):  # fmt: skip
-                    return None
-                one, other, op = (left, right, op[0])
-                if self._state(one) is None:
-                    one, other = other, one
-            case _:
-                return None
-        state = self._state(one)
-        return (state, op, other) if state is not None and not self._of_states(other) else None
-
-    def _state(self, expr: Expr) -> Variable | None:
-        own = expr.variable if isinstance(expr, Name) else None
-        return own if own in self.states else None
-
-    def _of_states(self, expr: Expr) -> bool:
-        return NOW in {*every(expr)} or bool(names([expr]) & self.states)
-
-    def _shown(self, expr: Expr) -> str:
-        return self.kernel.show(Evaluate(None, 0, expr))
-
     # -- what they become
 
-    def _acts(self, path: _Path) -> bool:
+    def _acts(self, path: Way) -> bool:
         kept = all(self._state(self._now(path, s)) is s for s in self.states)
         return path.updated or path.better is not None or not kept
 
-    def _is_now(self, path: _Path, expr: Expr) -> bool:
+    def _is_now(self, path: Way, expr: Expr) -> bool:
         """Whether this is the extreme behind the key."""
         if expr is NOW:
             return True
@@ -357,7 +165,7 @@ class _Finder:
             return self._shown(expr) == self._shown(self.by)
         return self._state(expr) is self.extreme
 
-    def _joined(self, head: tuple[Statement, ...], paths: Sequence[_Path]) -> AtOnce:
+    def _joined(self, head: tuple[Statement, ...], paths: Sequence[Way]) -> AtOnce:
         """What all ways through the round do to the scalars, which is the same."""
         for path in paths:
             if self.extreme and not self._is_now(path, self._now(path, self.extreme)):
@@ -377,7 +185,7 @@ class _Finder:
         )  # fmt: skip
 
     def _asked(
-        self, head: Sequence[Statement], path: _Path, grown: list[Growing], weight: Growing | None
+        self, head: Sequence[Statement], path: Way, grown: list[Growing], weight: Growing | None
     ) -> tuple[Statement, ...]:
         """A head without the locals of which only the combining asks, that is done elsewhere."""
         inside = {e for dot in self.part.dots for e in self.effects.inside(dot.axis.node)}
@@ -393,7 +201,7 @@ class _Finder:
             found.append(statement)
         return tuple(reversed(found))
 
-    def _growing(self, paths: Sequence[_Path], variable: Variable | None) -> Growing | None:
+    def _growing(self, paths: Sequence[Way], variable: Variable | None) -> Growing | None:
         """How a sum grows, or the array where there is no ``variable``; None where it stays."""
         found = [self._grows(path, variable) for path in paths]
         scaled = any(before for before, _ in found)
@@ -431,7 +239,7 @@ class _Finder:
             value = Binary(None, "*", value, other)
         return value
 
-    def _grows(self, path: _Path, variable: Variable | None) -> tuple[bool, list[_Term]]:
+    def _grows(self, path: Way, variable: Variable | None) -> tuple[bool, list[_Term]]:
         """Whether what was there before is scaled, and what is added."""
         if variable is None:
             before = self._terms(path, path.scale)
@@ -453,7 +261,7 @@ class _Finder:
     def _text(self, expr: Expr | None) -> str:
         return self._shown(expr) if expr is not None else ""
 
-    def _terms(self, path: _Path, expr: Expr) -> list[_Term]:
+    def _terms(self, path: Way, expr: Expr) -> list[_Term]:
         """An expression as a sum of products."""
         if expr is ONE or (isinstance(expr, Literal) and expr.value == 1):
             return [_Term()]
@@ -492,7 +300,7 @@ class _Finder:
             )  # fmt: skip
         return found
 
-    def _scaled(self, path: _Path, power: str, expr: Expr) -> Expr:
+    def _scaled(self, path: Way, power: str, expr: Expr) -> Expr:
         """What the extreme behind the key is taken from, in a power of the difference."""
         steps, inner = list[tuple[str, Expr]](), expr
         while True:
