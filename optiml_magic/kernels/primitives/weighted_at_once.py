@@ -20,7 +20,14 @@ from optiml_magic.kernels.primitives.weighted_scalars import BEFORE, FOUND, AtOn
 from optiml_magic.kernels.primitives.weighted_ways import NOW
 from optiml_magic.kernels.tree import Declare, Evaluate, Statement, Variable, walk
 
-_EXTREMES = {"float": ("fminf", "fmaxf"), "double": ("fmin", "fmax"), "int": ("min", "max")}
+#: The functions that find the least and the greatest, and what these are beyond.
+EXTREMES = {"float": ("fminf", "fmaxf"), "double": ("fmin", "fmax"), "int": ("min", "max")}
+NOTHING = {
+    "float": ("__int_as_float(0x7f800000)", "__int_as_float(0xff800000)"),
+    "double": ("__longlong_as_double(0x7ff0000000000000)",
+               "__longlong_as_double(0xfff0000000000000)"),
+    "int": ("0x7fffffff", "(-0x7fffffff - 1)"),
+}  # fmt: skip
 
 
 class WeightedAtOnce(WeightedProducts):
@@ -157,7 +164,7 @@ class WeightedAtOnce(WeightedProducts):
         """The extreme of a tile, and what the parts before are scaled by."""
         assert known.extreme is not None
         kind, now = self._type(known.extreme), self.now
-        function = _EXTREMES[type_of(self.old, known.extreme).name][bool(known.greatest)]
+        function = EXTREMES[type_of(self.old, known.extreme).name][bool(known.greatest)]
         yield f"{kind} {now} = {extreme};"
         yield f"#pragma unroll\nfor (int {self.j} = 0; {self.j} < {self.each}; ++{self.j})"
         yield f"{now} = {function}({now}, {self.compared}[{self.j}]);"
@@ -183,13 +190,21 @@ class WeightedAtOnce(WeightedProducts):
         if self._asks_again(part, made):
             yield from self._head(part)
         if known.weight is not None:
-            yield f"const {self.kind} {self.run} = {self._scalar(known, known.weight)};"
-            yield f"{there} = {self.run};"
+            value = self._share(known, known.weight, scaled=known.scales)
+            yield f"{there} = {value};"
         for grown in known.sums:
             assert grown.variable is not None
-            value = self._scalar(known, grown.value)
+            value = self._share(known, grown.value, scaled=grown.scaled)
             yield f"{self.carried[grown.variable]}[{self.i}] += {value};"
         yield "}"
+
+    def _share(self, known: AtOnce, value: Expr, *, scaled: bool) -> str:
+        """What a key adds: nothing where all keys so far are infinitely far behind later ones."""
+        shown = self._scalar(known, value)
+        if not scaled or known.extreme is None:
+            return shown
+        nothing = NOTHING[type_of(self.old, known.extreme).name][bool(known.greatest)]
+        return f"{self.now} == {nothing} ? 0 : {shown}"
 
     def _asks_again(self, part: Pass, made: list[Expr]) -> bool:
         """Whether what a key adds takes more than what it was compared by."""

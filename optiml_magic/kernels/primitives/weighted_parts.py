@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.naming import LocalSpeller, declared_type, type_of
 from optiml_magic.kernels.primitives.weighted import Pass, Weighted, weighted
+from optiml_magic.kernels.primitives.weighted_at_once import EXTREMES, NOTHING
 from optiml_magic.kernels.primitives.weighted_scalars import BEFORE, FOUND, at_once
 from optiml_magic.kernels.primitives.weighted_ways import NOW
 from optiml_magic.kernels.printing import Printer
@@ -31,13 +32,6 @@ from optiml_magic.source.program import parse_program
 COUNTS = (2, 4, 8, 16, 32)
 _WHOLE = 64  # keys, of which parts have multiples: tiles of them are full
 _DTYPES = {"float": "f4", "double": "f8", "int": "i4"}
-_NOTHING = {  # what every extreme is beyond
-    "float": ("__int_as_float(0x7f800000)", "__int_as_float(0xff800000)"),
-    "double": ("__longlong_as_double(0x7ff0000000000000)",
-               "__longlong_as_double(0xfff0000000000000)"),
-    "int": ("0x7fffffff", "(-0x7fffffff - 1)"),
-}  # fmt: skip
-_EXTREMES = {"float": ("fminf", "fmaxf"), "double": ("fmin", "fmax"), "int": ("min", "max")}
 
 
 @primitive
@@ -195,7 +189,7 @@ class _Parts:
     def _begun(self, variable: Variable) -> str:
         if variable is not self.known.extreme:
             return "0"
-        return _NOTHING[self.kinds[variable]][bool(self.known.greatest)]
+        return NOTHING[self.kinds[variable]][bool(self.known.greatest)]
 
     # -- what puts them together
 
@@ -212,7 +206,7 @@ class _Parts:
             kind_of = self.kinds[extreme]
             made.append(f"const {kind_of} {own} = {self._there(extreme)};")
             made.append(f"if ({own} == {self._begun(extreme)}) continue;  // it had no keys")
-            function = _EXTREMES[kind_of][bool(known.greatest)]
+            function = EXTREMES[kind_of][bool(known.greatest)]
             made.append(f"const {kind_of} {self.now} = {function}({extreme.name}, {own});")
             if known.factor is not None:
                 before = self._scale(known.factor, extreme.name)

@@ -122,7 +122,7 @@ class _Finder(Ways):
                 raise self._no(f"`{state.name}` is not a plain number")
         at = next((n for n, s in enumerate(statements) if self._asks(s)), len(statements))
         head, tail = statements[:at], statements[at:]
-        for statement in (s for one in head for s in walk(one)):
+        for statement in (s for one in statements for s in walk(one)):
             self._alone(statement)
         paths = self.run(tail, Way())
         acting = [p for p in paths if self._acts(p)]
@@ -139,7 +139,7 @@ class _Finder(Ways):
         return bool(inside & self.updates or names(self.effects.inside(statement)) & self.states)
 
     def _alone(self, statement: Statement) -> None:
-        """Raise NotLegal where what a key does by itself is more than to compute."""
+        """Raise NotLegal where a round does more than to compute: each lane may, and twice."""
         calls = (e for e in self.effects.inside(statement) if isinstance(e, Call))
         loads = {a.node for a in self.kernel.reading.accesses if a.mode == "load"}
         if any(e not in loads and not only_computes(self.kernel, e) for e in calls):

@@ -57,7 +57,6 @@ class Way:
     scale: Expr = ONE
     weight: Expr | None = None
     updated: bool = False
-    over: bool = False
 
     def copy(self) -> Way:
         return replace(self, known={**self.known}, tests=[*self.tests])

@@ -45,6 +45,8 @@ _TWICE = (
         (_RECURRENCE, _BRANCHED),
         (_RECURRENCE, _PLAIN),
         ("float best", "if (few[j]) continue; float best"),
+        ("float best", "if (j < 170) s = __int_as_float(0xff800000); float best"),
+        ("float best", "if (j % 200 > i) s = __int_as_float(0xff800000); float best"),
         ("a[e] = 0.0f", "a[e] = 0.0f, top = 0.5f"),
     ],
 )
