@@ -13,12 +13,14 @@ from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Expr
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
+from optiml_magic.kernels.primitives.chunks import front
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.naming import LocalSpeller, declared_type, type_of
 from optiml_magic.kernels.primitives.weighted import Pass, Weighted, weighted
 from optiml_magic.kernels.primitives.weighted_at_once import EXTREMES, NOTHING
 from optiml_magic.kernels.primitives.weighted_scalars import BEFORE, FOUND, at_once
+from optiml_magic.kernels.primitives.weighted_tiles import by_tiles
 from optiml_magic.kernels.primitives.weighted_ways import NOW
 from optiml_magic.kernels.printing import Printer
 from optiml_magic.kernels.ranges import Ranges
@@ -36,9 +38,15 @@ _DTYPES = {"float": "f4", "double": "f8", "int": "i4"}
 
 @primitive
 def keys_in_parts(kernel: Kernel, parts: int) -> Kernel:
-    """The kernel that puts ``parts`` of the keys together, behind the one that makes them."""
+    """The kernel whose blocks make ``parts`` of the keys by tiles; behind it they are put together.
+
+    Key after key a part could begin with one that is masked by infinity, and have no extreme yet.
+    """
     kernel = kernel.settled()
-    return _Parts(kernel, weighted(kernel), parts).kernel()
+    made = by_tiles(front(_Parts(kernel, weighted(kernel), parts).kernel()))
+    if isinstance(made, Refused):
+        raise NotLegal(made.reason, made.line)
+    return made
 
 
 class _Parts:

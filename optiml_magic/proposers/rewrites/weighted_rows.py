@@ -10,7 +10,6 @@ from itertools import islice
 from optiml_magic.chips import CHIPS
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
-from optiml_magic.kernels.primitives.chunks import front
 from optiml_magic.kernels.primitives.clipped import clipped
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.cutting import cut
@@ -94,21 +93,15 @@ def _in_parts(kernel: Kernel) -> Iterator[Site]:
     (most, _, own, lanes), _ = _SHAPES[0]
     if rows is not None and chip is not None and _warps(rows, most, own, lanes) >= _FULL * chip.sms:
         return
-    made = _split(kernel, COUNTS[0])
+    made = keys_in_parts(kernel, COUNTS[0])
     if isinstance(made, Kernel):
         yield Site(
             "parts", "blocks share the keys of rows, by tiles of rows and keys",
-            partial(_split, kernel, COUNTS[0]), 0.975 if rows is not None else 0.9,
+            partial(keys_in_parts, kernel, COUNTS[0]), 0.975 if rows is not None else 0.9,
             Hypothesis(TIME, "lower", "many tiles are loaded at once, each for many rows",
                        (2.0, 128.0)),
             tuple(islice(_points(kernel, made, COUNTS), _MOST)), _ARITHMETIC,
         )  # fmt: skip
-
-
-def _split(kernel: Kernel, parts: int) -> Kernel | Refused:
-    """Parts of the keys by tiles, and what puts them together."""
-    made = keys_in_parts(kernel, parts)
-    return made if isinstance(made, Refused) else by_tiles(front(made))
 
 
 def _counted(kernel: Kernel) -> Kernel:

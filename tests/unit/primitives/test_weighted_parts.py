@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from optiml_magic.kernels.primitives.base import Kernel, Refused
-from optiml_magic.kernels.primitives.chunks import front
+from optiml_magic.kernels.primitives.base import Refused
 from optiml_magic.kernels.primitives.weighted_parts import keys_in_parts
-from optiml_magic.kernels.primitives.weighted_tiles import by_tiles
 from tests.rewriting.writing import Array
 from tests.unit.primitives.alike import kernel_of, unchanged, written
 from tests.unit.primitives.test_weighted import ARRAYS, ATTENTION, OTHERS, SIZES
@@ -59,10 +57,7 @@ def test_parts_of_the_keys_make_the_same(
         text = ATTENTION.replace("top = -1e30f, sum = 0.0f", "top = 0.5f, sum = 0.25f")
     assert text != ATTENTION or not old
     made = keys_in_parts(kernel_of(text), 4)
-    assert isinstance(made, Kernel)
     assert unchanged(text, written(made), ARRAYS, *sizes, rounds=True) == "same"
-    tiled = by_tiles(front(made))
-    assert unchanged(text, written(tiled), ARRAYS, *sizes, rounds=True) == "same"
 
 
 def test_heads_are_blocks_of_their_own() -> None:
@@ -73,7 +68,7 @@ def test_heads_are_blocks_of_their_own() -> None:
         n: Array(a.dtype, ("h", *a.shape), a.content) if n != "few" else a
         for n, a in ARRAYS.items()
     }
-    made = by_tiles(front(keys_in_parts(kernel_of(text), 2)))  # type: ignore[arg-type]
+    made = keys_in_parts(kernel_of(text), 2)
     sizes = {**SIZES, "h": 3}, {**OTHERS, "h": 1}
     assert unchanged(text, written(made), arrays, *sizes, rounds=True) == "same"
 
