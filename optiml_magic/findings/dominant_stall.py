@@ -59,6 +59,7 @@ _REASONS: dict[str, tuple[str, str]] = {
 _RULES = {
     "long_scoreboard": (
         ("Let a warp share the loop over a row: more loads on their way.", "row_to_lanes"),
+        ("Load what several rounds need before the first of them stores.", "load_ahead"),
         ("Keep what is read again in shared memory.", "stage_tile"),
     ),
     "lg_throttle": (
