@@ -106,13 +106,14 @@ class _Finder:
         return [
             (node, quotient)
             for node, kind in self._converted()
-            if (quotient := self._rounded(node)) is not None
+            if kind is not None  # nothing is known of what is never computed
+            and (quotient := self._rounded(node)) is not None
             and _holds(kind)
             and (kind.signed or quotient.more >= 0)
             and self._fits(quotient)
         ]
 
-    def _converted(self) -> Iterator[tuple[Expr, CType]]:
+    def _converted(self) -> Iterator[tuple[Expr, CType | None]]:
         """Floats that become whole numbers, or calls that make them such, with their new types."""
         for statement in walk(self.kernel.function.body):
             for variable in statement.variables if isinstance(statement, Declare) else ():
@@ -123,11 +124,11 @@ class _Finder:
                 for expr in () if any(isinstance(e, Lambda | Unread) for e in inside) else inside:
                     match expr:
                         case Cast(operand=operand):
-                            yield operand, self.types[expr]
+                            yield operand, self.types.get(expr)
                         case Call(function=name, arguments=(_,)) if name in _TO_INT:
-                            yield expr, self.types[expr]
+                            yield expr, self.types.get(expr)
                         case Assign(op="=", target=target, value=given):
-                            yield given, self.types[target]
+                            yield given, self.types.get(target)
 
     def _rounded(self, expr: Expr) -> _Quotient | None:
         match expr:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.floored import floored
 from optiml_magic.model.facts import LaunchFacts
 from tests.rewriting.writing import Array
@@ -101,3 +101,16 @@ def test_sizes_that_no_float_holds_are_refused(w: int, fits: bool) -> None:
     launch = LaunchFacts("k", 1, (1, 1, 1), (16, 4, 1), {}, {"w": w, "h": 8, "s": 2})
     kernel = replace(kernel_of(TEXT % f"int i = (float)x / s; {ROW}"), facts=launch)
     assert isinstance(floored(kernel), Kernel) is fits
+
+
+def test_what_is_never_computed_says_nothing() -> None:
+    text = """\
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(float* out, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = 1.0f;
+    return;
+    out[(size_t)(i / m)] = (int)floorf((float)i / m);
+}
+"""
+    assert isinstance(floored(kernel_of(text)), Refused)
