@@ -19,6 +19,7 @@ from optiml_magic.kernels.primitives.cutting import check_unfixed
 from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.limits import limits
 from optiml_magic.kernels.primitives.naming import declared_type
+from optiml_magic.kernels.primitives.parameters import with_parameters
 from optiml_magic.kernels.primitives.pinned import asked_of, pins
 from optiml_magic.kernels.primitives.toward import Way
 from optiml_magic.kernels.primitives.works import Common, Finder
@@ -41,9 +42,7 @@ from optiml_magic.source.directives import (
     RequireDirective,
     ScratchDirective,
 )
-from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.expressions import parse_expression
-from optiml_magic.source.program import parse_program
 
 _BLOCKS = ((1,), (128,), (32, 8), (32, 8, 1))
 _SIZES = (4, 8)
@@ -220,14 +219,9 @@ class _Moving:
             directives=directives,
             helpers=[made],
         )
-        last = found.function.parameters[-1].span
-        if last is None:
-            raise NotLegal("where its parameters end is not known")
-        _, end = found.unit.origin.origin(*last)
-        more = "".join(f", const {kept.type}* {kept.scratch}" for kept in self.results)
-        program = parse_program(apply(found.program.text, [Edit(end, end, more)]))
-        again = next(d for d in program.launches if str(d) == str(found.launch))
-        return replace(found, program=program, launch=again)
+        return with_parameters(
+            found, (f"const {kept.type}* {kept.scratch}" for kept in self.results)
+        )
 
     def _left(self, works_: Sequence[Common], swaps: Swaps) -> Block:
         """A body that loads what works of its own have found."""

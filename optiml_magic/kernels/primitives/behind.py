@@ -22,6 +22,7 @@ from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.limits import limits
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.naming import declared_type
+from optiml_magic.kernels.primitives.parameters import with_parameters
 from optiml_magic.kernels.primitives.updates import Updated, converted, updated
 from optiml_magic.kernels.primitives.works import Finder
 from optiml_magic.kernels.reading import Axis
@@ -31,9 +32,7 @@ from optiml_magic.kernels.tidying import tidied
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement, Variable, walk
 from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import ScratchDirective, TuneDirective
-from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.expressions import Number, parse_expression
-from optiml_magic.source.program import parse_program
 
 ITEMS = (8, 16, 32, 64, 128, 256)
 _ACROSS, _DOWN = 32, 8  # threads of a block along columns, and along items
@@ -240,14 +239,9 @@ class _Making:
 
     def _told(self, made: Kernel) -> Kernel:
         """With the parameters for what waits in scratch."""
-        last = made.function.parameters[-1].span
-        if last is None:
-            raise NotLegal("where its parameters end is not known")
-        _, end = made.unit.origin.origin(*last)
-        more = "".join(f", const {self.types[v]}* {one}" for v, one in self.scratch.items())
-        program = parse_program(apply(made.program.text, [Edit(end, end, more)] if more else []))
-        again = next(d for d in program.launches if str(d) == str(made.launch))
-        return replace(made, program=program, launch=again)
+        return with_parameters(
+            made, (f"const {self.types[v]}* {one}" for v, one in self.scratch.items())
+        )
 
     def _items(self) -> str:
         """The text of the kernel without these updates; it leaves what the other one asks for."""

@@ -126,6 +126,11 @@ def joined(reduction: Reduction, value: str, other: str) -> str:
         return f"{value} {op} {other}"
     if op in "<>":
         return f"{other} {op} {value} ? {other} : {value}"
+    return extreme(kind, op, value, other)
+
+
+def extreme(kind: CType, op: str, value: str, other: str) -> str:
+    """The ``min`` or ``max`` of two values, by the function for their type."""
     if kind.name == "__half":
         return f"__h{op}({value}, {other})"
     return f"f{op}{'f' if kind.name == 'float' else ''}({value}, {other})" if kind.floating else (
@@ -171,6 +176,11 @@ def nothing(reduction: Reduction) -> str:
         return identity(reduction)
     if op == "&":
         return f"({kind.name})-1"
+    return beyond(kind, op)
+
+
+def beyond(kind: CType, op: str) -> str:
+    """What every value is kept beside by ``min`` or ``<``, or by ``max`` or ``>``."""
     whole = _WHOLE_ENDS.get((kind.size or 0, kind.signed)) if kind.integral else None
     ends = _ENDS.get(kind.name, whole)
     if ends is not None:

@@ -29,6 +29,7 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.endings import denied
 from optiml_magic.kernels.primitives.grids import most_threads
 from optiml_magic.kernels.primitives.heads import Heads
+from optiml_magic.kernels.primitives.parameters import with_parameters
 from optiml_magic.kernels.primitives.pieces import pieces
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.rounds import shareable
@@ -50,9 +51,7 @@ from optiml_magic.source.directives import (
     ScratchDirective,
     TuneDirective,
 )
-from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.expressions import Number, parse_expression
-from optiml_magic.source.program import parse_program
 
 _MOST_DEEP = 64  # threads of a block along z; CUDA C++ Programming Guide, "Compute Capabilities"
 
@@ -340,14 +339,7 @@ class Splitting:
             ],
             helpers=[made],
         )
-        last = found.function.parameters[-1].span
-        if last is None:
-            raise NotLegal("where its parameters end is not known")
-        _, end = found.unit.origin.origin(*last)
-        more = "".join(f", const {p.type.name}* {p.scratch}" for p in self.pieces)
-        program = parse_program(apply(found.program.text, [Edit(end, end, more)]))
-        again = next(d for d in program.launches if str(d) == str(found.launch))
-        return replace(found, program=program, launch=again)
+        return with_parameters(found, (f"const {p.type.name}* {p.scratch}" for p in self.pieces))
 
     def _directives(self) -> list[Directive]:
         sharing, launch = self.sharing, self.old.launch

@@ -15,13 +15,12 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Call, Expr, Name, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.parameters import with_parameters
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import Statement, Variable, walk
 from optiml_magic.source.directives import Directive, LaunchDirective, RequireDirective
-from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.expressions import Expression, parse_expression
-from optiml_magic.source.program import parse_program
 
 
 @dataclass(frozen=True)
@@ -173,11 +172,4 @@ class _Tabling:
 
     def _told(self, made: Kernel, counts: Sequence[str]) -> Kernel:
         """The kernel with the parameters that say how many elements there are."""
-        last = made.function.parameters[-1].span
-        if last is None:
-            raise NotLegal("where its parameters end is not known")
-        _, end = made.unit.origin.origin(*last)
-        more = "".join(f", int {name}" for name in counts)
-        program = parse_program(apply(made.program.text, [Edit(end, end, more)]))
-        again = next(d for d in program.launches if str(d) == str(made.launch))
-        return replace(made, program=program, launch=again)
+        return with_parameters(made, (f"int {name}" for name in counts))

@@ -20,15 +20,6 @@ from optiml_magic.kernels.primitives.weighted_scalars import BEFORE, FOUND, AtOn
 from optiml_magic.kernels.primitives.weighted_ways import NOW
 from optiml_magic.kernels.tree import Declare, Evaluate, Statement, Variable, walk
 
-#: The functions that find the least and the greatest, and what these are beyond.
-EXTREMES = {"float": ("fminf", "fmaxf"), "double": ("fmin", "fmax"), "int": ("min", "max")}
-NOTHING = {
-    "float": ("__int_as_float(0x7f800000)", "__int_as_float(0xff800000)"),
-    "double": ("__longlong_as_double(0x7ff0000000000000)",
-               "__longlong_as_double(0xfff0000000000000)"),
-    "int": ("0x7fffffff", "(-0x7fffffff - 1)"),
-}  # fmt: skip
-
 
 class WeightedAtOnce(WeightedProducts):
     """The scalars of the passes that are ``at_once``."""
@@ -164,12 +155,13 @@ class WeightedAtOnce(WeightedProducts):
         """The extreme of a tile, and what the parts before are scaled by."""
         assert known.extreme is not None
         kind, now = self._type(known.extreme), self.now
-        function = EXTREMES[type_of(self.old, known.extreme).name][bool(known.greatest)]
+        of, op = type_of(self.old, known.extreme), known.op
         yield f"{kind} {now} = {extreme};"
         yield f"#pragma unroll\nfor (int {self.j} = 0; {self.j} < {self.each}; ++{self.j})"
-        yield f"{now} = {function}({now}, {self.compared}[{self.j}]);"
+        here = f"{self.compared}[{self.j}]"
+        yield f"{now} = {combine.extreme(of, op, now, here)};"
         yield "#pragma unroll"
-        yield self._over_lanes(f"{now} = {function}({now}, {{}})", now)
+        yield self._over_lanes(f"{now} = {combine.extreme(of, op, now, '{}')}", now)
         if known.factor is not None:
             factor = f"{self.factors}[{self.i}]"
             yield f"{factor} = {now} == {extreme} ? 1 : {self._scalar(known, known.factor)};"
@@ -203,7 +195,7 @@ class WeightedAtOnce(WeightedProducts):
         shown = self._scalar(known, value)
         if not scaled or known.extreme is None:
             return shown
-        nothing = NOTHING[type_of(self.old, known.extreme).name][bool(known.greatest)]
+        nothing = combine.beyond(type_of(self.old, known.extreme), known.op)
         return f"{self.now} == {nothing} ? 0 : {shown}"
 
     def _asks_again(self, part: Pass, made: list[Expr]) -> bool:

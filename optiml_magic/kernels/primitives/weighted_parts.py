@@ -13,12 +13,13 @@ from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Expr
+from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.chunks import front
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.naming import LocalSpeller, declared_type, type_of
+from optiml_magic.kernels.primitives.parameters import with_parameters
 from optiml_magic.kernels.primitives.weighted import Pass, Weighted, weighted
-from optiml_magic.kernels.primitives.weighted_at_once import EXTREMES, NOTHING
 from optiml_magic.kernels.primitives.weighted_scalars import BEFORE, FOUND, at_once
 from optiml_magic.kernels.primitives.weighted_tiles import by_tiles
 from optiml_magic.kernels.primitives.weighted_ways import NOW
@@ -27,9 +28,7 @@ from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.tidying import tidied
 from optiml_magic.kernels.tree import Block, Evaluate, Statement, Variable
 from optiml_magic.source.directives import LaunchDirective, ScratchDirective, TuneDirective
-from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.expressions import parse_expression
-from optiml_magic.source.program import parse_program
 
 COUNTS = (2, 4, 8, 16, 32)
 _WHOLE = 64  # keys, of which parts have multiples: tiles of them are full
@@ -91,14 +90,9 @@ class _Parts:
             body, launch=replace(launch, kernel=spelled, args=args), directives=directives,
             helpers=[self._first(first)],
         )  # fmt: skip
-        last = found.function.parameters[-1].span
-        if last is None:
-            raise NotLegal("where its parameters end is not known")
-        _, end = found.unit.origin.origin(*last)
-        more = "".join(f", const {self.kinds[v]}* {name}" for v, name in self.scratch.items())
-        program = parse_program(apply(found.program.text, [Edit(end, end, more)]))
-        again = next(d for d in program.launches if str(d) == str(found.launch))
-        return replace(found, program=program, launch=again)
+        return with_parameters(
+            found, (f"const {self.kinds[v]}* {name}" for v, name in self.scratch.items())
+        )
 
     def _edited(self, swaps: dict[Node, Node | tuple[Statement, ...] | None]) -> Block:
         made = edited(self.old.function.body, swaps)
@@ -197,7 +191,7 @@ class _Parts:
     def _begun(self, variable: Variable) -> str:
         if variable is not self.known.extreme:
             return "0"
-        return NOTHING[self.kinds[variable]][bool(self.known.greatest)]
+        return combine.beyond(type_of(self.old, variable), self.known.op)
 
     # -- what puts them together
 
@@ -214,8 +208,8 @@ class _Parts:
             kind_of = self.kinds[extreme]
             made.append(f"const {kind_of} {own} = {self._there(extreme)};")
             made.append(f"if ({own} == {self._begun(extreme)}) continue;  // it had no keys")
-            function = EXTREMES[kind_of][bool(known.greatest)]
-            made.append(f"const {kind_of} {self.now} = {function}({extreme.name}, {own});")
+            now = combine.extreme(type_of(self.old, extreme), known.op, extreme.name, own)
+            made.append(f"const {kind_of} {self.now} = {now};")
             if known.factor is not None:
                 before = self._scale(known.factor, extreme.name)
                 made.append(f"const {kind_of} {self.before} = {self.now} == {extreme.name} ? 1 : "

@@ -72,13 +72,14 @@ class Growing:
 class AtOnce:
     """What a round does by itself, ``head``, and what it does to scalars where ``tests`` hold.
 
-    ``greatest`` is None where there is no extreme, and so is ``factor`` where nothing is scaled.
+    ``op`` is ``min`` or ``max``, of no meaning where there is no extreme; ``factor`` is None where
+    nothing is scaled.
     """
 
     head: tuple[Statement, ...]
     tests: tuple[tuple[Expr, bool], ...]
     extreme: Variable | None
-    greatest: bool | None
+    op: str
     found: Expr | None
     factor: Expr | None
     weight: Expr | None
@@ -178,7 +179,7 @@ class _Finder(Ways):
         )
         return AtOnce(
             self._asked(head, paths[0], grown, weight), tuple(paths[0].tests), self.extreme,
-            self.op == ">" if self.extreme is not None else None, self.by,
+            "max" if self.op == ">" else "min", self.by,
             self.scale.of(BEFORE) if scaled and self.scale is not None else None,
             weight.value if weight is not None else None,
             weight is not None and weight.scaled, tuple(grown),
