@@ -99,6 +99,16 @@ def selection(statement: If, meant: Meanings = _NO_NAMES) -> Combination | None:
     return None
 
 
+def adds(expression: Expr | None) -> bool:
+    """Whether an assignment adds to its target, and takes nothing from it."""
+    match expression:
+        case Assign(op="+="):
+            return True
+        case Assign(op="=", target=target, value=Binary(op="+") as value):
+            return any(same(part, target) for part in _flattened("+", value))
+    return False
+
+
 def _combined(target: Expr, value: Expr, meant: Meanings) -> Combination | None:
     match value:
         case Binary(op=op) if op in _CHAINED:

@@ -243,9 +243,11 @@ class Lifter(DeclarationLifter):
         if subject is None or any(case is None for case in cases):
             return self.verbatim(node, "switch statement", lead)
         found = branches(subject, [case for case in cases if case is not None])
-        if found is None:
+        if found is None or (before is not None and not isinstance(found, If)):
             return self.verbatim(node, "switch statement", lead)
-        return replace(found, span=span_of(node), line=self.line(node), before=before, lead=lead)
+        if isinstance(found, If):
+            found = replace(found, before=before)
+        return replace(found, span=span_of(node), line=self.line(node), lead=lead)
 
     def _cases(self, body: Node) -> Iterator[Case | None]:
         """The cases of a switch, None for what is none."""

@@ -4,32 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain, count
 
-from optiml_magic.kernels.expressions import Assign, Binary, Call, Expr, Lambda, Step, Unread, every
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Expr,
+    Lambda,
+    Name,
+    Step,
+    Unread,
+    every,
+)
 from optiml_magic.kernels.functions import pure
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
+    Declare,
     If,
     Leave,
     Loop,
     Statement,
+    TypeName,
+    Variable,
     Verbatim,
     walk,
 )
 
+_NAME = "chosen"
 Case = tuple[Expr | None, tuple[Statement, ...]]
 
 
-def branches(subject: Expr, cases: Sequence[Case]) -> If | None:
+def branches(subject: Expr, cases: Sequence[Case]) -> If | Block | None:
     """The cases in their order, the default last, or None where they run on into each other.
 
     ``cases`` are the labels as they are written, each with its value, None for the default, and
-    what stands below it. What is switched on is asked anew by each test, and so nothing happens in
-    it. Statements keep their own text, the branches have none.
+    what stands below it. What is switched on is asked anew by each test; where something happens in
+    it, it is a local of a block of its own. Statements keep their own text, the branches have none.
     """
-    if any(_happens(part) for part in every(subject)):
+    if any(isinstance(part, Lambda | Unread) for part in every(subject)):
         return None
+    if any(_happens(part) for part in every(subject)):
+        local = _local(subject, cases)
+        asked = Name(None, local.name, local)
+        made = branches(asked, cases)
+        if made is None:
+            return None
+        return Block(None, made.line, (Declare(None, made.line, "const auto ", (local,)), made))
     default: Statement | None = None
     tested: list[tuple[Expr, Block]] = []
     values: list[Expr | None] = []
@@ -51,10 +73,20 @@ def branches(subject: Expr, cases: Sequence[Case]) -> If | None:
                 test = Binary(None, "||", test, other)
             tested.append((test, block))
         values = []
-    chain = default
+    whole: Statement | None = default
     for test, block in reversed(tested):
-        chain = If(None, block.line, test, block, chain)
-    return chain if isinstance(chain, If) else None
+        whole = If(None, block.line, test, block, whole)
+    return whole if isinstance(whole, If) else None
+
+
+def _local(subject: Expr, cases: Sequence[Case]) -> Variable:
+    """What is switched on, under a name that nothing in the cases has."""
+    inside = [s for _, body in cases for one in body for s in walk(one)]
+    taken = {e.name for s in inside for top in s.expressions for e in every(top)
+             if isinstance(e, Name)}  # fmt: skip
+    more = (f"{_NAME}_{number}" for number in count(2))
+    name = next(n for n in chain([_NAME], more) if n not in taken)
+    return Variable(name, TypeName("auto", const=True), "local", 0, value=subject)
 
 
 def _happens(part: Expr) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.allowance import Allowance, TooMuch, check_length
 from optiml_magic.kernels.primitives.apart import apart, facts_apart
+from optiml_magic.kernels.primitives.as_passed import as_passed, facts_as_passed
 from optiml_magic.kernels.primitives.expanded import all_expanded
 from optiml_magic.kernels.primitives.instantiated import instantiated
 from optiml_magic.kernels.primitives.passed import passed
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from optiml_magic.model.evaluation import Step
+    from optiml_magic.model.facts import Facts
     from optiml_magic.model.view import View
     from optiml_magic.proposers.rewrites.base import Rewrite
     from optiml_magic.source.program import Program
@@ -112,25 +114,36 @@ def _apart(view: View) -> tuple[Program, View]:
     check_length(view.step.candidate.text)
     program = parse_program(view.step.candidate.text)
     inputs = view.facts.launches[0].inputs if view.facts and view.facts.launches else {}
-    own = _plain(program, inputs)
+    own = plain(program, inputs)
     if own is program:
         return program, view
     origin = _with(view.origin, inputs) if view.origin is not None else None
     return own, replace(
         view, step=_with(view.step, inputs), root=_with(view.root, inputs), origin=origin,
-        find_facts=lambda: facts_told(facts_apart(view.facts, program, own), own),
+        find_facts=lambda: _facts(view, program, own),
     )  # fmt: skip
 
 
-def _plain(program: Program, inputs: Mapping[str, int]) -> Program:
+def _facts(view: View, program: Program, own: Program) -> Facts | None:
+    """What is known of the launches of a program, of those that it has ``own`` kernels for."""
+    apiece = facts_apart(view.facts, program, own)
+    return facts_told(facts_as_passed(apiece, _apiece(program), own), own)
+
+
+def plain(program: Program, inputs: Mapping[str, int]) -> Program:
     """A kernel for each launch, with the sizes and numbers of it and the loops it calls, plain."""
-    return told(all_expanded(passed(instantiated(apart(program)))), inputs)
+    return told(all_expanded(as_passed(_apiece(program))), inputs)
+
+
+def _apiece(program: Program) -> Program:
+    """A kernel for each launch, with the numbers of it."""
+    return passed(instantiated(apart(program)))
 
 
 def _with(step: Step, inputs: Mapping[str, int]) -> Step:
     """A step as if each launch of its program had a plain kernel of its own."""
     candidate = step.candidate
-    text = _plain(parse_program(candidate.text), inputs).text
+    text = plain(parse_program(candidate.text), inputs).text
     proposal = replace(candidate.proposal, text=text)
     return replace(step, candidate=replace(candidate, proposal=proposal))
 

@@ -23,6 +23,7 @@ from optiml_magic.kernels.primitives.limits import at_least, with_limits
 from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.steady import steadied
+from optiml_magic.kernels.primitives.tile_bytes import Bytes
 from optiml_magic.kernels.primitives.tile_layout import Layout, Tile
 from optiml_magic.kernels.primitives.tile_margins import Margins
 from optiml_magic.kernels.primitives.tile_mirror import partners
@@ -82,6 +83,7 @@ class Blocking:
         if turns.begin or turns.end or turns.whole or some:  # a row's rounds are not all
             self.layout.margins = frozenset()
         self.margins = Margins(self.layout, self.tiles, self.sums)
+        self.bytes = Bytes(self.layout, self.tiles, self.sums)
 
     def kernel(self) -> Kernel:
         written = outputs(self.parts, self.layout, self.sums, self.partners)
@@ -169,7 +171,7 @@ __syncthreads();
         layout, tiles, turns = self.layout, self.tiles, self.turns
         deep, depth, beyond = layout.round, tiles.rounds, not self.parts.zero_beyond
         each = f"for (int {deep} = 0; {deep} < {layout.deep}; ++{deep}) {{"
-        whole = self._each(f"#pragma unroll\n{each}\n", *turns.body)
+        whole = self._all(f"#pragma unroll\n{each}\n", *turns.body)
         tests = [f"{layout.from_} + {layout.deep} <= {depth}"] * beyond + turns.whole
         if not tests:
             return whole
@@ -178,6 +180,13 @@ __syncthreads();
             each = each.replace("; ++", f" && {deep} < {layout.deep}; ++") if turns.whole else each
         rest = self._each(f"#pragma unroll 1\n{each}\n", self.parts.loop.body)
         return f"if ({' && '.join(tests)}) {{\n{whole}\n}} else {{\n{rest}\n}}"
+
+    def _all(self, head: str, *body: Statement) -> str:
+        """All rounds of a tile, of bytes four at once."""
+        at_once = self.bytes.rounds(body)
+        return (
+            "\n".join([at_once, *self.margins.rounds(head)]) if at_once else self._each(head, *body)
+        )
 
     def _each(self, head: str, *body: Statement) -> str:
         """The rounds that a loop's head says, and what they add to the sums of a side."""
@@ -244,7 +253,8 @@ __syncthreads();
         m, n = layout.sides[ROW], layout.sides[COLUMN]
         fits = [
             layout.fits(), f"{layout.registers} + {_LEAST_BESIDE} <= {_OF_THREAD}",
-            *self.tiles.fits(), f"{self.tiles.shared()}{self.margins.shared()} <= {SHARED}",
+            *self.tiles.fits(), *self.bytes.fits,
+            f"{self.tiles.shared()}{self.margins.shared()} <= {SHARED}",
         ]  # fmt: skip
         needed = f"({layout.registers} + {_LEAST_BESIDE}) * ({layout.count})"
         resident = f"{needed} * {layout.blocks} <= {REGISTERS}"

@@ -1,16 +1,17 @@
 """Functions of the text that have loops stand where they are called: ``s = dot(a, b, n);``.
 
-So do those that add to a vector or a structure and return it: ``sum = pulled(sum, me, body[j]);``.
+So do those that load within bounds, ``a = pixel(image, x - 1, y);``, and those that add to a vector
+or a structure and return it: ``sum = pulled(sum, me, body[j]);``.
 
-Rules look for loops in the body of a kernel, and a compiler does the same with such functions. What
-they are given, and what they declare, has names of its own, but for a local array that is lent to
-one, ``m = median(window);``, whose elements it may change. The call is in a place that is evaluated
-whatever else holds, and nothing else that stands there changes anything.
+Rules look for loops and loads in the body of a kernel, and a compiler does the same with such
+functions. What they are given, and what they declare, has names of its own, but for a local array
+that is lent to one, ``m = median(window);``, whose elements it may change. The call is in a place
+that is evaluated whatever else holds, and nothing else that stands there changes anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
@@ -25,12 +26,13 @@ from optiml_magic.kernels.expressions import (
     Member,
     Name,
     Step,
-    Unary,
     Unread,
     every,
 )
 from optiml_magic.kernels.functions import pure
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, kernels, primitive
+from optiml_magic.kernels.primitives.lending import lent_to
+from optiml_magic.kernels.primitives.straight import loads, straight
 from optiml_magic.kernels.primitives.unfolded import called_alone
 from optiml_magic.kernels.primitives.unshadowed import renaming
 from optiml_magic.kernels.swapping import swapping
@@ -48,10 +50,9 @@ from optiml_magic.kernels.tree import (
     expressions,
     walk,
 )
-from optiml_magic.kernels.types import named
 from optiml_magic.source.program import Program
 
-_MOST = 12  # calls of a kernel; ours
+_MOST = 32  # calls of a kernel; ours
 _LONG = 60  # statements of a function; ours
 
 
@@ -70,7 +71,9 @@ def expanded(kernel: Kernel) -> Kernel:
         site = next(_sites(kernel), None)
         if site is None:
             if not count:
-                raise NotLegal("it calls no function with a loop that may stand in its place")
+                raise NotLegal(
+                    "it calls no function with a loop or a load that may stand in its place"
+                )
             break
         kernel = _with_body(kernel, site)
     return kernel
@@ -99,6 +102,8 @@ def _sites(kernel: Kernel) -> Iterator[_Site]:
         for expr in statement.expressions:
             for call in _certain(expr):
                 function = called_alone(kernel, call)
+                if function is not None and loads(function):
+                    function = straight(function)
                 if function is not None and _stands_alone(kernel, function, statement, call):
                     yield _Site(statement, call, function)
 
@@ -127,19 +132,24 @@ def _certain(expr: Expr) -> Iterator[Call]:
 def _stands_alone(kernel: Kernel, function: Function, statement: Statement, call: Call) -> bool:
     """Whether a function's body may stand before a statement that calls it."""
     inside = [*walk(function.body)]
-    loops = any(isinstance(s, Loop) for s in inside) or _handed_on(function, statement) is not None
-    if not (loops or _leads_on(kernel, function)) or len(inside) > _LONG or function.template:
+    loops = (
+        any(isinstance(s, Loop) for s in inside)
+        or _handed_on(function, statement, call) is not None
+    )
+    some = loops or _leads_on(kernel, function) or loads(function)
+    if not some or len(inside) > _LONG or function.template:
         return False
     if swapping(function) is not None:  # an atomic operation, as it is
         return False
     again = (e for e in expressions(function.body) if isinstance(e, Call))
     if any(isinstance(s, Verbatim) for s in inside) or any(
-        function in kernel.unit.called(e.function, len(e.arguments)) for e in again
+        function.name in {f.name for f in kernel.unit.called(e.function, len(e.arguments))}
+        for e in again
     ):
         return False
     declared = {v for s in inside if isinstance(s, Declare) for v in s.variables}
     plain = all(v.storage == "local" and not v.type.reference for v in declared)
-    lent = _lent(kernel, function, statement, call)
+    lent = lent_to(kernel, function, statement, call)
     given = all(p in lent or (not p.type.reference and p.type.depth < 2 and not p.extents)
                 for p in function.parameters)  # fmt: skip
     *_, last = function.body.body or (None,)
@@ -153,99 +163,6 @@ def _stands_alone(kernel: Kernel, function: Function, statement: Statement, call
     return all(_quiet(kernel, e, own, lent, (function,)) for e in expressions(function.body))
 
 
-def _lent(
-    kernel: Kernel, function: Function, statement: Statement, call: Call
-) -> frozenset[Variable]:
-    """The parameters by which a function has a local array, and asks for its elements alone.
-
-    Nothing else leads to the array, and nothing else in the statement asks for it, so that it does
-    not matter when the function changes it.
-    """
-    return frozenset(
-        parameter for parameter, argument in zip(function.parameters, call.arguments, strict=True)
-        if _lends(kernel, function, parameter, argument)
-        and isinstance(argument, Name) and argument.variable is not None
-        and sum(isinstance(e, Name) and e.variable is argument.variable
-                for top in statement.expressions for e in every(top)) == 1
-        and _led_to(kernel, argument.variable)
-    )  # fmt: skip
-
-
-def _lends(kernel: Kernel, function: Function, parameter: Variable, argument: Expr) -> bool:
-    """Whether a parameter is a local array, of which the function indexes elements and no more."""
-    array = argument.variable if isinstance(argument, Name) else None
-    if array is None or array.storage != "local" or len(array.extents) != 1:
-        return False
-    leads = parameter.type.depth + len(parameter.extents) == 1 and not parameter.type.reference
-    kinds = [named(one.type.base, kernel.unit.aliases) for one in (parameter, array)]
-    plain = not array.type.depth and not array.type.volatile and not parameter.type.volatile
-    return leads and plain and kinds[0] == kinds[1] and indexed_alone(kernel, function, parameter)
-
-
-def indexed_alone(
-    kernel: Kernel, function: Function, array: Variable, also: Container[Expr] = ()
-) -> bool:
-    """Whether a function asks for elements of an array and no more, but for names in ``also``.
-
-    Then nothing else leads to the array: no pointer, and no reference to an element that lasts.
-    """
-    inside, statements = [*expressions(function.body)], [*walk(function.body)]
-    if any(isinstance(s, Verbatim) for s in statements):
-        return False
-    bases = {e.base for e in inside if isinstance(e, Index)}
-    calls = [e for e in inside if isinstance(e, Call)]
-    brief = {a for call in calls for a in _dereferenced(kernel, call)}
-    led = [e.operand for e in inside if isinstance(e, Unary) and e.op == "&" and e not in brief]
-    led += [v.value for s in statements if isinstance(s, Declare) for v in s.variables
-            if v.type.reference and v.value is not None]  # fmt: skip
-    led += [a for call in calls for a in _referred(kernel, call)]
-    if any(isinstance(e, Name) and e.variable is array for one in led for e in every(one)):
-        return False
-    return not any(isinstance(e, Lambda | Unread) for e in inside) and all(
-        e in bases or e in also for e in inside if isinstance(e, Name) and e.variable is array
-    )
-
-
-def _referred(kernel: Kernel, call: Call) -> Iterator[Expr]:
-    """What a function is given by a reference, where that may last: others are void and simple."""
-    for function in kernel.unit.called(call.function, len(call.arguments)):
-        inside = [*expressions(function.body)]
-        leads = any(isinstance(e, Call) or (isinstance(e, Unary) and e.op == "&") for e in inside)
-        if leads or function.result.base != "void" or function.result.depth:
-            for parameter, argument in zip(function.parameters, call.arguments, strict=False):
-                if parameter.type.reference:
-                    yield argument
-
-
-def _dereferenced(kernel: Kernel, call: Call) -> Iterator[Expr]:
-    """The pointers that a function of the text is given, and only asks where they lead, ``*p``."""
-    function = called_alone(kernel, call)
-    if function is not None:
-        inside = [*expressions(function.body)]
-        asked = {e.operand for e in inside if isinstance(e, Unary) and e.op == "*"}
-        spoken = any(isinstance(e, Lambda | Unread) or (isinstance(e, Unary) and e.op == "&")
-                     for e in inside)  # fmt: skip
-        referring = any(v.type.reference for s in walk(function.body) if isinstance(s, Declare)
-                        for v in s.variables)  # fmt: skip
-        unread = any(isinstance(s, Verbatim) for s in walk(function.body))
-        for parameter, argument in zip(function.parameters, call.arguments, strict=True):
-            own = {e for e in inside if isinstance(e, Name) and e.variable is parameter}
-            plain = parameter.type.depth == 1 and not parameter.type.reference
-            if plain and own <= asked and not (spoken or referring or unread):
-                yield argument
-
-
-def _led_to(kernel: Kernel, array: Variable) -> bool:
-    """Whether a local array is indexed, or lent to functions that index it, and no more."""
-    lent = set[Expr]()
-    for call in (e for e in expressions(kernel.function.body) if isinstance(e, Call)):
-        function = called_alone(kernel, call)
-        if function is not None:
-            lent |= {a for p, a in zip(function.parameters, call.arguments, strict=True)
-                     if _lends(kernel, function, p, a)}  # fmt: skip
-    return indexed_alone(kernel, kernel.function, array, lent)
-
-
 def _base(target: Expr) -> Expr:
     """The local of which something is a member or an element."""
     while isinstance(target, Index | Member):
@@ -253,10 +170,12 @@ def _base(target: Expr) -> Expr:
     return target
 
 
-def _handed_on(function: Function, statement: Statement) -> Variable | None:
+def _handed_on(function: Function, statement: Statement, call: Call) -> Variable | None:
     """The parameter that ``sum = f(sum, x)`` changes and returns, of a structure or a vector."""
     match statement:
-        case Evaluate(expression=Assign(op="=", target=Name(variable=own), value=Call() as call)):
+        case Evaluate(expression=Assign(op="=", target=Name(variable=own), value=whole)) if (
+            whole is call
+        ):
             places = [isinstance(e, Name) and e.variable is own for e in call.arguments]
         case _:
             return None
@@ -337,8 +256,8 @@ def _with_body(kernel: Kernel, site: _Site) -> Kernel:
 
     changing = {base.variable for e in expressions(function.body) if isinstance(e, Assign | Step)
                 if isinstance(base := _base(e.target), Name)}  # fmt: skip
-    before, handed = list[Statement](), _handed_on(function, site.statement)
-    lent = _lent(kernel, function, site.statement, call)
+    before, handed = list[Statement](), _handed_on(function, site.statement, call)
+    lent = lent_to(kernel, function, site.statement, call)
     for parameter, argument in zip(function.parameters, call.arguments, strict=True):
         match argument:
             case Name(name=name, variable=Variable(type=kind)) if (
@@ -365,7 +284,9 @@ def _with_body(kernel: Kernel, site: _Site) -> Kernel:
         assert last.value is not None
         value = edited(last.value, swaps)
         result = value
-        if not isinstance(last.value, Name) or last.value.variable is None or not _alike(
+        if _declared_alike(site):
+            pass
+        elif not isinstance(last.value, Name) or last.value.variable is None or not _alike(
             last.value.variable.type, function.result
         ):  # fmt: skip
             name = fresh(f"{function.name.rpartition('::')[2]}_value")
@@ -375,6 +296,14 @@ def _with_body(kernel: Kernel, site: _Site) -> Kernel:
         made = (*before, edited(site.statement, {call: result}))
     exchanged = dict[Node, Node | tuple[Statement, ...] | None]({site.statement: made})
     return kernel.rewritten(edited(kernel.function.body, exchanged))
+
+
+def _declared_alike(site: _Site) -> bool:
+    """Whether a call is all that a local of the type that it returns begins with."""
+    match site.statement:
+        case Declare(variables=(Variable(value=value, type=kind),)):
+            return value is site.call and _alike(kind, site.function.result)
+    return False
 
 
 def _alike(one: TypeName, other: TypeName) -> bool:

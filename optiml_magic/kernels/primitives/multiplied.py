@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from optiml_magic.kernels.combining import same
+from optiml_magic.kernels.combining import adds, same
 from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.expressions import Assign, Binary, Cast, Expr, Name, Step, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -27,9 +27,11 @@ def multiplied(kernel: Kernel, at: int) -> Kernel:
     """The loop with this number, which sums up squares of differences, as three sums."""
     loop = loops_in(kernel.function.body)[at]
     effects = Effects(kernel)
-    reduction = _sum(kernel, loop)
+    reduction = the_sum(kernel, loop)
+    if not reduction.type.floating or reduction.type.depth:
+        raise NotLegal("it sums up whole numbers", loop.line)
     *given, last = body_of(loop.body)
-    meant = _meant(given, loop)
+    meant = meant_in(given, loop)
     if not isinstance(last, Evaluate) or {v.name for v in effects.changed(loop.body)} != {
         reduction.place
     }:
@@ -48,8 +50,8 @@ def multiplied(kernel: Kernel, at: int) -> Kernel:
     one, other, squares, rest = (fresh(n) for n in ("left", "right", "squares", "rest"))
     before = lines(f"{kind} {lefts} = 0, {rights} = 0, {products} = 0;")
     added = lines(
-        f"const {kind} {one} = {_shown(kernel, left)};\n"
-        f"const {kind} {other} = {_shown(kernel, right)};\n"
+        f"const {kind} {one} = {shown(kernel, left)};\n"
+        f"const {kind} {other} = {shown(kernel, right)};\n"
         f"{lefts} += {one} * {one};\n{rights} += {other} * {other};\n{products} += {one} * {other};"
     )
     round_ = Block(None, loop.body.line, (*given, added))
@@ -67,17 +69,19 @@ def multiplied(kernel: Kernel, at: int) -> Kernel:
     return kernel.rewritten(edited(kernel.function.body, swaps))
 
 
-def _sum(kernel: Kernel, loop: Loop) -> Reduction:
+def the_sum(kernel: Kernel, loop: Loop) -> Reduction:
+    """The one sum of a loop, of one value in each round."""
     axis = kernel.axes().get(loop)
     found = [r for r in kernel.reading.reductions if axis is not None and axis.name in r.axes]
     if len(found) != 1 or found[0].op != "+" or found[0].carried or len(found[0].values) != 1:
         raise NotLegal("its rounds do more than to sum up", loop.line)
-    if not found[0].type.floating or found[0].type.depth:
-        raise NotLegal("it sums up whole numbers", loop.line)
+    *_, last = body_of(loop.body) or (None,)
+    if isinstance(last, Evaluate) and not adds(last.expression):
+        raise NotLegal("it takes from its sum", last.line)
     return found[0]
 
 
-def _meant(given: Sequence[Statement], loop: Loop) -> dict[Variable, Expr]:
+def meant_in(given: Sequence[Statement], loop: Loop) -> dict[Variable, Expr]:
     """What the locals of a round are."""
     meant: dict[Variable, Expr] = {}
     for statement in given:
@@ -108,5 +112,6 @@ def _plain(value: Expr, meant: dict[Variable, Expr]) -> Expr:
     return value
 
 
-def _shown(kernel: Kernel, value: Expr) -> str:
+def shown(kernel: Kernel, value: Expr) -> str:
+    """A value as the kernel says it."""
     return kernel.show(Evaluate(None, 0, value)).removesuffix(";")

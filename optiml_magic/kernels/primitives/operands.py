@@ -296,7 +296,7 @@ def combining(kernel: Kernel, loop: Loop) -> bool:
         return False
     inside = kernel.reading.symbols.inside
     forms = {a.index for a in Effects(kernel).accesses(loop) if a.index is not None}
-    across = [f for f in forms if axis.name in f.symbols]
+    across = [f for f in forms if axis.name in f.symbols | inside(f)]
     return len(across) > 1 and any("threadIdx.x" in inside(f) for f in across)
 
 

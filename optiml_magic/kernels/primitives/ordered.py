@@ -16,8 +16,8 @@ from optiml_magic.kernels.expressions import Assign, Binary, Expr, Index, Litera
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
-from optiml_magic.kernels.primitives.expanded import indexed_alone
 from optiml_magic.kernels.primitives.following import number, touches
+from optiml_magic.kernels.primitives.lending import indexed_alone
 from optiml_magic.kernels.primitives.networks import exchanges, middle
 from optiml_magic.kernels.primitives.searched import Search, behind, by_places, searches
 from optiml_magic.kernels.primitives.selecting import (

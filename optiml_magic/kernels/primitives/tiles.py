@@ -56,24 +56,24 @@ class Tiles:
         self.steps = {operand: Steps(layout, operand) for operand in self.parts.operands}
         self.brought = tuple(self._brought(operand) for operand in self.parts.operands)
 
-    def taken(self, operand: Operand, at: str) -> str:
-        """An element of a tile in a round, of those of a thread."""
-        side = self.layout.side(operand)
-        index = self.layout.owned(side, at, self._turned(operand, side.start))
-        return self._element(operand, index)
+    def taken(self, operand: Operand, at: str, deep: str = "") -> str:
+        """An element of a tile in a round, of those of a thread; this one if it is not ``deep``."""
+        side, deep = self.layout.side(operand), deep or self.layout.round
+        index = self.layout.owned(side, at, self._turned(operand, side.start, deep))
+        return self._element(operand, index, deep)
 
     def taken_at(self, operand: Operand, place: str) -> str:
         """The element of a tile in a round, of the row or column at this place of it."""
-        return self._element(operand, self._turned(operand, place))
+        deep = self.layout.round
+        return self._element(operand, self._turned(operand, place, deep), deep)
 
-    def _element(self, operand: Operand, index: str) -> str:
-        tile = self.layout.names[operand][0]
-        return f"{tile}[{self.layout.half}][{self.layout.round}][{index}]"
+    def _element(self, operand: Operand, index: str, deep: str) -> str:
+        return f"{self.layout.names[operand][0]}[{self.layout.half}][{deep}][{index}]"
 
-    def _turned(self, operand: Operand, place: str) -> str:
+    def _turned(self, operand: Operand, place: str, deep: str) -> str:
         one = next(b for b in self.brought if b.operand is operand)
         if one.along == self.parts.axis.name and one.width > 1:
-            return f"({place} ^ {self.layout.turned(self.layout.round)})"
+            return f"({place} ^ {self.layout.turned(deep)})"
         return place
 
     def declared(self) -> list[str]:

@@ -40,6 +40,7 @@ from optiml_magic.kernels.primitives.sizes import rounds, value
 from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.tile_layout import Tile
 from optiml_magic.kernels.primitives.tile_triangle import working
+from optiml_magic.kernels.primitives.uncentred import uncentred
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
@@ -57,7 +58,6 @@ _FULL = 0.8  # of the chip's best, from which tiles alone need no parts behind t
 _BEHIND = 0.9  # their chance then: ours
 _ALONE = 0.75  # of its rate that a multiprocessor reaches with one block, which waits: measured
 _SHORT = 256  # rounds of inner loops that are worth a number in the text: ours
-_SQUARES = ("how sums of squares are made",)
 _DIGITS = 3  # of the number of a block that may tell which filter it is: image, filter, depth
 _LESS = 0.005  # of a chance, by which tiles of other arithmetic come after those of the same: ours
 _LONG = 128  # rounds from which each pair once is worth stores that lie a row apart: ours
@@ -85,6 +85,25 @@ _SHAPES = (
     (Tile(16, 128, 32, 4, 4), 0.4),
     (Tile(64, 64, 8, 4, 4), 0.65),
     (Tile(32, 32, 16, 4, 4), 0.5),
+)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """Another form of a sum; ``less`` of a chance, by which its tiles come after the usual ones."""
+
+    key: str
+    words: str
+    made: Callable[[Kernel, int], Kernel | Refused]
+    changed: tuple[str, ...]
+    less: float
+
+
+_FORMS = (
+    _Form(
+        "multiplied", "squares multiplied out", multiplied, ("how sums of squares are made",), _LESS
+    ),
+    _Form("uncentred", "zero points taken out", uncentred, (), -_LESS),
 )
 
 
@@ -118,17 +137,18 @@ class BlockedProduct(KernelRule):
             if isinstance(ready, Refused):
                 yield ready
                 continue
-            products = multiplied(ready, number)
-            if isinstance(products, Kernel):
-                more = [*_either(products, number, f"{where}, squares multiplied out", _SQUARES)]
-                yield from (site for site in more if isinstance(site, Site))
+            for form in _FORMS:
+                products = form.made(ready, number)
+                if isinstance(products, Kernel):
+                    more = [*_either(products, number, f"{where}, {form.words}", form)]
+                    yield from (site for site in more if isinstance(site, Site))
             yield from _either(ready, number, where)
 
 
 def _either(
-    ready: Kernel, number: int, where: str, changed: tuple[str, ...] = ()
+    ready: Kernel, number: int, where: str, form: _Form | None = None
 ) -> Iterator[Site | Refused]:
-    """Tiles for the loop with this number; ``changed`` of the arithmetic it is already.
+    """Tiles for the loop with this number, which has this ``form`` now if it had another.
 
     Also for one side of the diagonal alone, where the other comes to the same.
     """
@@ -136,10 +156,10 @@ def _either(
     if isinstance(found, Refused):
         yield found
         return
-    key = f"loop {number}{' multiplied' if changed else ''}"
-    pairs = _tiled(*found, f"{key} mirrored", f"{where}, each pair once", changed, mirrored=True)
+    key = f"loop {number}{f' {form.key}' if form else ''}"
+    pairs = _tiled(*found, f"{key} mirrored", f"{where}, each pair once", form, mirrored=True)
     yield from (site for site in pairs if isinstance(site, Site))
-    yield from _tiled(*found, key, where, changed)
+    yield from _tiled(*found, key, where, form)
 
 
 def _tiled(
@@ -147,7 +167,7 @@ def _tiled(
     at: int,
     key: str,
     where: str,
-    changed: tuple[str, ...],
+    form: _Form | None,
     *,
     mirrored: bool = False,
 ) -> Iterator[Site | Refused]:
@@ -160,7 +180,8 @@ def _tiled(
         return
     counter = parts.axis.variable.name if parts.axis.variable is not None else "its loop"
     gain, split = _split_points(product)
-    leads, less = gain >= _WORTH, _LESS if changed else 0
+    changed = form.changed if form else ()
+    leads, less = gain >= _WORTH, form.less if form else 0.0
     if mirrored:
         long = (rounds(parts.kernel, parts.axis) or _LONG) >= _LONG
         less += -2 * _LESS if long else _SHORTER

@@ -38,6 +38,7 @@ from . import (
     pixels,
     places,
     planes,
+    quantised,
     ranks,
     rows,
     scans,
@@ -96,4 +97,5 @@ FAMILIES = {
     "passes": passes.FAMILY,
     "histories": histories.FAMILY,
     "groups": groups.FAMILY,
+    "quantised": quantised.FAMILY,
 }

@@ -288,6 +288,9 @@ SWITCHES = {
         default: out[0] = 2; }""":
     "if (n == 1) out[i] = 1; else if (n == 'A' || n == M) out[m] = a[i]; else out[0] = 2;",
     "switch (n) { default: break; case 1: { out[i] = 1; break; } }": "if (n == 1) out[i] = 1;",
+    "switch (n++) { case 1: out[i] = 1; break; case 2: out[n] = chosen; }":
+    "int c = n++; if (c == 1) out[i] = 1; else if (c == 2) out[n] = chosen;",
+    "switch (a[i]) { case 2: out[i] = 1; }": "const auto c = a[i]; if (c == 2) out[i] = 1;",
     "switch (int k = n + 1; k) { case 3: return; } out[i] = 1;":
     "if (n + 1 == 3) return; out[i] = 1;",
     """for (int j = 0; j < n; j++) {
@@ -299,7 +302,7 @@ SWITCHES = {
 
 @pytest.mark.parametrize(("switch", "ifs"), SWITCHES.items())
 def test_a_switch_whose_cases_end_is_read_as_its_branches(switch, ifs):
-    before = "#define M 7\n__device__ int f(int);\n"
+    before = "#define M 7\n__device__ int f(int);\n__device__ int chosen;\n"
     ways = [reading(f"int i = threadIdx.x; {body}", before=before) for body in (switch, ifs)]
     assert not ways[0].verbatim
     seen = [[(x.array, x.mode, str(x.index), str(x.guard)) for x in w.accesses] for w in ways]
@@ -311,8 +314,7 @@ def test_a_switch_whose_cases_end_is_read_as_its_branches(switch, ifs):
     [
         "switch (n) { case 1: out[0] = 1; case 2: out[1] = 1; }",
         "switch (n) { case 1: if (m) break; out[0] = 1; break; case 2: out[1] = 1; }",
-        "switch (n++) { case 1: out[0] = 1; }",
-        "switch (f(n)) { case 1: out[0] = 1; }",
+        "switch (int k = n; k++) { case 1: out[0] = 1; }",
         "switch (n) { int t; case 1: out[0] = t; }",
         "switch (n) { case 1: do { out[0] = 1; case 2: out[1] = 1; } while (--m); }",
         "switch (n) { default: out[0] = 1; }",

@@ -116,7 +116,7 @@ def test_vectors_that_are_not_handed_on(old: str, new: str) -> None:
 
 
 STAYS = {
-    "no loop": ("for (int i = 0; i < n; i++) s += a[i] * b[i];", "s = a[0] * b[n - 1];"),
+    "no loop and no load": ("for (int i = 0; i < n; i++) s += a[i] * b[i];", "s = n * 0.5f;"),
     "two ways out": ("s += a[i] * b[i];", "{ s += a[i] * b[i]; if (s > 9.0f) return s; }"),
     "a branch": (CALL, "float s = i > 3 ? inner(row, b, 7) : 0.0f;"),
     "and": (CALL, "bool s = i > 3 && inner(row, b, 7) > 0.0f;"),
@@ -143,7 +143,7 @@ def test_functions_that_stay(swap: tuple[str, str]) -> None:
     )
     text = text.replace("inner(row", "inner<3>(row") if "template" in new else text
     reason, _ = refused(expanded(kernel(text)))
-    assert reason == "it calls no function with a loop that may stand in its place"
+    assert reason == "it calls no function with a loop or a load that may stand in its place"
     program = parse_program(text)
     assert all_expanded(program) is program
 
@@ -210,3 +210,64 @@ def test_local_arrays_that_are_not_lent(old: str, new: str) -> None:
     helper = "__device__ void bumped(float& p) { p = 1.0f; }\n"
     text = helper + LENT.replace(old, new, 1).replace(" - middle(w, 5)", "")
     assert refused(expanded(kernel(text)))[0].startswith("it calls no function with a loop")
+
+
+WITHIN = """\
+__device__ float pixel(const float* a, int x, int n) {
+    if (x < 0) x = 0;
+    if (x >= n) x = n - 1;
+    return a[x];
+}
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* a, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float s = 0.0f;
+    for (int d = -2; d <= 2; d++) s += d * pixel(a, i + d, n);
+    out[i] = s;
+}
+"""
+CLAMPS = "if (x < 0) x = 0;\n    if (x >= n) x = n - 1;\n    return a[x];"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "seen"),
+    [
+        (CLAMPS, CLAMPS, "x_2 = 0;"),
+        (CLAMPS, "if (x < 0 || x >= n) return 1.0f;\n    return a[x];", "? 1.0f : a[x"),
+        (CLAMPS, "if (x < 0) { return 2.0f; }\n    int y = x + 1;\n    if (y > n) return 3.0f;\n    return a[y - 1];", "? 3.0f : a[y"),
+        (CLAMPS, "if (x < 0 || x >= n) { return 0; } else { return a[x]; }", "? 0 : a[x"),
+        (CLAMPS, "return x < 0 ? a[0] : x >= n ? a[n - 1] : a[x];", "? a[0] :"),
+        ("s += d * pixel(a, i + d, n);", "{ float v = pixel(a, i + d, n); s += d * v; }", "float v = a["),
+        ("s += d * pixel(a, i + d, n);", "s += pixel(a, i + d, n) * pixel(a, i - d, n);", "pixel_value_2"),
+    ],
+)  # fmt: skip
+def test_a_load_within_bounds_stands_where_it_is_asked_for(old: str, new: str, seen: str) -> None:
+    assert old in WITHIN
+    text = WITHIN.replace(old, new)
+    made = expanded(kernel(text))
+    body = applied(made).program.text.split("__global__")[1]
+    assert seen in body
+    assert "pixel(" not in body
+    same(text, made, {"a": ("n",), "out": ("n",)}, {"n": 70})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (CLAMPS, "if (x < 0) return 0.0f;\n    x = x + n;\n    return a[x - n >= n ? 0 : x - n];"),
+        (CLAMPS, "if (x < 0) return 0.0f;\n    float y = a[x % n];\n    if (x > 3) return y;\n    return 1.0f;"),
+        (CLAMPS, "if (x < 0) { x = 0; return a[x]; }\n    return a[x % n];"),
+        (CLAMPS, "return a[x < 0 ? 0 : x % n];\n    return 0.0f;"),
+        (CLAMPS, "return x < 0 || x >= n ? 0.0f : a[x];"),
+        ("s += d * pixel(a, i + d, n);", "s += d > 0 ? pixel(a, i + d, n) : 0.0f;"),
+    ],
+)  # fmt: skip
+def test_a_load_behind_a_way_out_stays_behind_it(old: str, new: str) -> None:
+    text = WITHIN.replace(old, new)
+    made = expanded(kernel(text))
+    if "x >= n ? 0.0f : a[x]" in new:
+        assert "? 0.0f : a[" in applied(made).program.text.split("__global__")[1]
+        same(text, made, {"a": ("n",), "out": ("n",)}, {"n": 70})
+    else:
+        assert refused(made)[0].startswith("it calls no function with a loop")
