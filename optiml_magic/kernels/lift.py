@@ -160,8 +160,12 @@ class Lifter(DeclarationLifter):
         self.scopes.pop()
         assert isinstance(lifted, Block)
         required = sum(child.type != "optional_parameter_declaration" for child in nodes)
-        function = Function("", span_of(node), self.line(node), parameters, (), lifted,
-                            TypeName("auto"), required=required)  # fmt: skip
+        returned = [c for c in (declarator.named_children if declarator else ())
+                    if c.type == "trailing_return_type"]  # fmt: skip
+        words = self.text(returned[0]).removeprefix("->").strip() if returned else "auto"
+        result = TypeName(words.removesuffix("*").strip(), int(words.endswith("*")))
+        function = Function("", span_of(node), self.line(node), parameters, (), lifted, result,
+                            required=required)  # fmt: skip
         return Lambda(span_of(node), function, copies(captures), mentions)
 
     def block(self, node: Node, lead: Span | None = None) -> Statement:

@@ -16,6 +16,7 @@ from optiml_magic.kernels.primitives.expanded import all_expanded
 from optiml_magic.kernels.primitives.instantiated import instantiated
 from optiml_magic.kernels.primitives.passed import passed
 from optiml_magic.kernels.primitives.told import facts_told, told
+from optiml_magic.kernels.primitives.ungrouped import all_ungrouped
 from optiml_magic.model.idea import Idea, Ideas
 from optiml_magic.model.refusal import Refusal
 from optiml_magic.proposers.bounded import Bounded
@@ -131,8 +132,8 @@ def _facts(view: View, program: Program, own: Program) -> Facts | None:
 
 
 def plain(program: Program, inputs: Mapping[str, int]) -> Program:
-    """A kernel for each launch, with the sizes and numbers of it and the loops it calls, plain."""
-    return told(all_expanded(as_passed(_apiece(program))), inputs)
+    """A kernel for each launch, with its sizes, its numbers and what it calls, in plain words."""
+    return told(all_expanded(all_ungrouped(as_passed(_apiece(program)))), inputs)
 
 
 def _apiece(program: Program) -> Program:

@@ -1,7 +1,7 @@
 """Functions of the text that have loops stand where they are called: ``s = dot(a, b, n);``.
 
 So do those that load within bounds, ``a = pixel(image, x - 1, y);``, and those that add to a vector
-or a structure and return it: ``sum = pulled(sum, me, body[j]);``.
+or a structure and return it, ``sum = pulled(sum, me, body[j]);``, lambdas and methods.
 
 Rules look for loops and loads in the body of a kernel, and a compiler does the same with such
 functions. What they are given, and what they declare, has names of its own, but for a local array
@@ -32,8 +32,8 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.functions import pure
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, kernels, primitive
 from optiml_magic.kernels.primitives.lending import lent_to
+from optiml_magic.kernels.primitives.meant import meant, unnamed
 from optiml_magic.kernels.primitives.straight import loads, straight
-from optiml_magic.kernels.primitives.unfolded import called_alone
 from optiml_magic.kernels.primitives.unshadowed import renaming
 from optiml_magic.kernels.swapping import swapping
 from optiml_magic.kernels.tree import (
@@ -76,7 +76,7 @@ def expanded(kernel: Kernel) -> Kernel:
                 )
             break
         kernel = _with_body(kernel, site)
-    return kernel
+    return unnamed(kernel)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +101,16 @@ def _sites(kernel: Kernel) -> Iterator[_Site]:
             continue
         for expr in statement.expressions:
             for call in _certain(expr):
-                function = called_alone(kernel, call)
-                if function is not None and loads(function):
+                function = meant(kernel, call)
+                if function is not None and (loads(function) or _within(call)):
                     function = straight(function)
                 if function is not None and _stands_alone(kernel, function, statement, call):
                     yield _Site(statement, call, function)
+
+
+def _within(call: Call) -> bool:
+    """Whether a call is of a lambda or of a method, in which rules see nothing."""
+    return call.callee is not None or call.receiver is not None
 
 
 def _leads_on(kernel: Kernel, function: Function) -> bool:
@@ -136,7 +141,7 @@ def _stands_alone(kernel: Kernel, function: Function, statement: Statement, call
         any(isinstance(s, Loop) for s in inside)
         or _handed_on(function, statement, call) is not None
     )
-    some = loops or _leads_on(kernel, function) or loads(function)
+    some = loops or _leads_on(kernel, function) or loads(function) or _within(call)
     if not some or len(inside) > _LONG or function.template:
         return False
     if swapping(function) is not None:  # an atomic operation, as it is

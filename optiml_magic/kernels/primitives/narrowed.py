@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from optiml_magic.kernels.formulas import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
@@ -15,7 +16,6 @@ from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import form_of, needed, rounded_up, said_alike
 from optiml_magic.kernels.primitives.places import index
 from optiml_magic.kernels.primitives.sizes import with_grid
-from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import Expression, parse_expression
@@ -42,9 +42,9 @@ def narrowed(kernel: Kernel) -> Kernel:
         raise NotLegal("its guards do not say how many threads work")
     without_warps(kernel)
     every_place_read(kernel)
-    speller = Speller(kernel.reading.symbols, {})
-    words, whole = speller.form(items[0]), speller.form(launched)
-    if not said_alike(kernel, parse_expression(words).names):
+    names = [p.name for p in kernel.function.parameters]
+    words, whole = (expression(f, kernel.reading.symbols, names) for f in (items[0], launched))
+    if words is None or whole is None or not said_alike(kernel, words.names):
         raise NotLegal("its launch and its guards have other names")
     grid = (parse_expression(f"cdiv({words}, {kernel.launch.block[0]})"), *kernel.launch.grid[1:])
     asked = [f"{words} >= 1", f"{words} <= {whole}"]

@@ -271,3 +271,58 @@ def test_a_load_behind_a_way_out_stays_behind_it(old: str, new: str) -> None:
         same(text, made, {"a": ("n",), "out": ("n",)}, {"n": 70})
     else:
         assert refused(made)[0].startswith("it calls no function with a loop")
+
+
+INSIDE = """\
+struct View {
+    const float* p;
+    int step;
+    __device__ float at(int place) const { return p[place * step]; }
+    __device__ float operator()(int place) const { if (place < 0) return 0.0f; return p[place]; }
+};
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* a, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float s = 0.0f;
+    FIRST
+    for (int d = -2; d <= 2; d++) EACH
+    out[i] = s;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "gone"),
+    [
+        ("auto f = [&](int x) { return x < 0 || x >= n ? 0.0f : a[x]; };", "s += f(i + d);", "f("),
+        ("auto f = [&](int x) -> float { if (x < 0 || x >= n) return 0; return a[x]; };", "s += f(i + d);", "f("),
+        ("const auto f = [=](int x) -> int { return a[min(max(x, 0), n - 1)] * 4.0f; };", "s += f(i + d);", "f("),
+        ("auto f = [a, n](auto x) { return a[(x + n) % n]; };", "s += f(i + d) * f(i - d);", "f("),
+        ("auto f = [&](float x) { s += x; };", "f(a[(i + d + n) % n]);", "f("),
+        ("View v = {a, 1};", "s += v.at((i + d + n) % n);", "v.at("),
+        ("View v{a, 1};", "s += i + d < n ? 1.0f : 0.0f; s += v((i + d) % n);", "v("),
+    ],
+)  # fmt: skip
+def test_lambdas_and_methods_stand_where_they_are_called(here: str, there: str, gone: str) -> None:
+    text = INSIDE.replace("FIRST", here).replace("EACH", f"{{ {there} }}")
+    made = expanded(kernel(text))
+    body = applied(made).program.text.split("__global__")[1]
+    assert gone not in body
+    assert "[&]" not in body
+    assert "[=]" not in body
+    same(text, made, {"a": ("n",), "out": ("n",)}, {"n": 70})
+
+
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        ("int m = n; auto f = [=](int x) { return a[x % m]; }; m = 1;", "s += f(i + d + n);"),
+        ("auto f = [&](int x) { return a[x % n]; };", "{ int n = 3; s += f(i + d + 3) * n; }"),
+        ("auto f = [&](int x) { return a[x % n]; };", "s += d > 0 ? f(i + d) : 0.0f;"),
+        ("View v = {a, 1}; v.step = 0;", "s += v.at((i + d + n) % n);"),
+    ],
+)
+def test_lambdas_and_methods_that_stay(here: str, there: str) -> None:
+    text = INSIDE.replace("FIRST", here).replace("EACH", there)
+    assert refused(expanded(kernel(text)))[0].startswith("it calls no function with a loop")
