@@ -18,6 +18,8 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.naming import speller_before
+from optiml_magic.kernels.primitives.places import index
+from optiml_magic.kernels.ranges import holds
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import Compare, Condition
@@ -32,6 +34,7 @@ from optiml_magic.kernels.tree import (
 )
 
 _SPACES = ("global", "shared")
+_ONE = Polynomial.constant(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +100,14 @@ def held(kernel: Kernel) -> list[Held]:
     done: set[tuple[str, Polynomial | None]] = set()
     reasons: list[NotLegal] = []
     for loop, axis in kernel.axes().items():
-        for array, index in dict.fromkeys((a.array, a.index) for a in constant):
-            inside = _touching(effects, loop, array)
-            if (array, index) in done or not any(a.index == index for a in inside):
+        for array, place in dict.fromkeys((a.array, a.index) for a in constant):
+            touching = _touching(effects, loop, array)
+            inside = [a for a in touching if not _elsewhere(kernel, a, place)]
+            if (array, place) in done or not any(a.index == place for a in inside):
                 continue
             try:
                 found.append(_Holding(kernel, effects, loop, axis, inside).held())
-                done.add((array, index))
+                done.add((array, place))
             except NotLegal as reason:
                 reasons.append(reason)
     if not found and reasons:
@@ -118,6 +122,28 @@ def _touching(effects: Effects, statement: Statement, array: str) -> list[Access
         a for a in effects.reading.accesses
         if a.own in inside and a.space in _SPACES and effects.same(a.array, array)
     ]  # fmt: skip
+
+
+def _elsewhere(kernel: Kernel, access: Access, held_at: Polynomial | None) -> bool:
+    """Whether an access is before the element with this index, or behind it, in a thread's own row.
+
+    As in ``for (j = i + 1; j < n; ...) x[i] -= a[j] * x[j];`` with ``x = all + n * t``: nobody else
+    is told what becomes of the element meanwhile.
+    """
+    if access.index is None or held_at is None or access.mode == "atomic":
+        return False
+    way, symbols = access.index - held_at, kernel.reading.symbols
+    if not any(holds(far - _ONE, access.guard, symbols) for far in (way, -way)):
+        return False
+    for form in (access.index, held_at):
+        placed = index(form, "x", kernel.block[0] or 1)
+        row = placed.coefficient("@x") if placed is not None else None
+        if placed is None or row is None or "@x" in row.symbols:
+            return False
+        at = placed.without(["@x"])
+        if not all(holds(f, access.guard, symbols) for f in (at, row - at - _ONE)):
+            return False
+    return True
 
 
 def _apart(found: Sequence[Held]) -> list[Held]:

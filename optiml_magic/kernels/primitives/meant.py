@@ -19,6 +19,7 @@ from optiml_magic.kernels.tree import (
     Declare,
     Function,
     Leave,
+    Loop,
     Statement,
     TypeName,
     Variable,
@@ -58,13 +59,17 @@ def _captured(kernel: Kernel, local: Variable, value: Lambda, call: Call) -> Fun
     own = {*_declared(function.body), *function.parameters}
     captured = {v for v in free if v is not None} - own
     declared = [v.name for v in (*_declared(kernel.function.body), *kernel.function.parameters)]
-    if any(declared.count(v.name) > 1 for v in captured) or local in Effects(kernel).changing:
+    targets = [e.target for e in expressions(kernel.function.body) if isinstance(e, Assign)]
+    again = any(isinstance(e, Name) and e.variable is local for e in targets)
+    if again or any(declared.count(v.name) > 1 for v in captured):
         return None
     if value.copies and not all(_stays(kernel, v) for v in captured):
         return None
     if len(function.parameters) != len(call.arguments):
         return None
     gives = any(isinstance(s, Leave) and s.value is not None for s in walk(function.body))
+    if not gives and any(isinstance(s, Loop) for s in walk(function.body)):
+        return None  # a step of its own, as tiles have them
     result = function.result if gives else TypeName("void")
     return replace(function, name=local.name, result=result)
 

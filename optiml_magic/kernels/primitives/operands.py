@@ -16,6 +16,7 @@ from optiml_magic.kernels.primitives.collapsed import rejoined
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import form_of, needed_form, said_alike
 from optiml_magic.kernels.primitives.places import index
+from optiml_magic.kernels.primitives.tile_added import added
 from optiml_magic.kernels.primitives.zeros import is_zero
 from optiml_magic.kernels.reading import Access, Axis, Reduction
 from optiml_magic.kernels.symbols import Condition, Symbol
@@ -225,7 +226,7 @@ class Contraction:
     @property
     def exact(self) -> bool:
         """Whether the order of the parts shows nowhere, or stays, as where sums begin with 0."""
-        return all(
+        return all(one.exact for one in self.added) and all(
             r.exact or (r.op == "+" and getattr(r.start, "value", None) == 0)
             for r in self.reductions
         )
@@ -271,11 +272,11 @@ class Contraction:
         return sums and all(is_zero(value, loads, lets) for value in values)
 
     def _stores(self) -> None:
+        accesses = self.kernel.reading.accesses
+        self.added = added(self.kernel, (a for a in accesses if a.mode == "atomic"))
         for access in self.kernel.reading.accesses:
             if access.mode == "load":
                 continue
-            if access.mode == "atomic":
-                raise NotLegal("it adds to what others hold", access.line)
             for operand in (*self.operands, *self.others):
                 if self.effects.same(operand.array, access.array):
                     raise NotLegal("it reads what it writes", access.line)

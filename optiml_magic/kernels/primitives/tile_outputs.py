@@ -79,8 +79,20 @@ class _Outputs:
         self.row, self.column = fresh("out_row"), fresh("out_col")
         self.run, self.element = fresh("run"), fresh("element")
         self.stored = self._all_stored()
+        names = [f"added_{number + 1}" for number, _ in enumerate(parts.added)]
+        self.added = [(one, fresh(n)) for n, one in zip(names, parts.added, strict=True)]
 
     def made(self) -> Statement:
+        """What is done with all sums, and what is added once for a warp."""
+        if not self.added:
+            return self._outputs()
+        apart = self.old.fresh("apart")
+        first = [lines(one.declared(name)) for one, name in self.added]
+        last = [lines(one.finished(name, apart, lambda e: self._shown(e, {})))
+                for one, name in self.added]  # fmt: skip
+        return Block(None, 0, (*first, self._outputs(), *last))
+
+    def _outputs(self) -> Statement:
         m, n = (self.layout.sides[side] for side in (ROW, COLUMN))
         row = f"const int {self.row} = {m.first} + {self.layout.owned(m, m.at)};"
         column = f"const int {self.column} = {n.first} + "
@@ -200,7 +212,12 @@ class _Outputs:
         for statement in walk(self.old.function.body):
             if isinstance(statement, Leave) and statement.kind == "return":
                 swaps[statement] = replace(statement, kind="continue", span=None)
+        for one, name in self.added:
+            swaps[one.statement] = lines(one.kept(name, lambda e: self._shown(e, swaps)))
         return swaps
+
+    def _shown(self, e: Expr, swaps: Mapping[Node, Node]) -> str:
+        return self.old.show(Evaluate(None, 0, e), swaps).removesuffix(";")
 
     # -- stores
 

@@ -109,3 +109,30 @@ def test_a_loop_for_each_of_several_elements() -> None:
 )  # fmt: skip
 def test_refused(body: str, why: str) -> None:
     assert why in refused(in_register(kernel_of(program(body))))
+
+
+@pytest.mark.parametrize(
+    ("loops", "kept"),
+    [
+        ("for (int l = 0; l < r; l++) out[i * m + r] -= a[r * m + l] * out[i * m + l];", True),
+        ("for (int l = r + 1; l < m; l++) out[i * m + r] -= a[l] * out[i * m + l];", True),
+        ("for (int l = r; l < m; l++) out[i * m + r] -= a[l] * out[i * m + l];", False),
+        ("for (int l = 0; l < r; l++) out[i * m + r] -= a[l] * out[i * m + r - l];", False),
+        ("for (int l = 0; l < r; l++) out[i * m + r] -= a[l] * out[i * m + m - 1 - l];", False),
+    ],
+)
+def test_elements_before_and_behind_it_are_others(loops: str, kept: bool) -> None:
+    text = program(f"for (int r = m - 1; r >= 0; r--) {{ {loops} out[i * m + r] *= 0.5f; }}")
+    found = in_register(kernel_of(text))
+    if not kept:
+        assert "the loop touches other elements of the array" in refused(found)
+        return
+    arrays = {
+        "a": Array("f4", ("m * m",)),
+        "x": Array("f4", ("m",)),
+        "out": Array("f4", ("n * m",)),
+    }
+    after = written(found)
+    assert "out_value -=" in after
+    same = end_of(text, after, arrays, {"n": 70, "m": 5}, {"n": 3, "m": 1}, rounds=True)
+    assert same == "same"

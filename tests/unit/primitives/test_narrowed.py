@@ -35,9 +35,9 @@ SIZES = {"n": 70, "m": 9}, {"n": 33, "m": 1}
 def test_they_become_as_many_as_work(grid: str, test: str) -> None:
     text = TEXT % (grid, test)
     after = written(bounded(kernel_of(text)))
-    assert "grid(cdiv(n + 1 - m, 32))" in after
-    assert "require n + 1 - m >= 1" in after
-    assert "require n + 1 - m <= n" in after
+    assert "grid(cdiv(n - m + 1, 32))" in after
+    assert "require n - m + 1 >= 1" in after
+    assert "require n - m + 1 <= n" in after
     assert end_of(text, after, ARRAYS, *SIZES) == "same"
 
 
