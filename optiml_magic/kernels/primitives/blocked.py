@@ -89,7 +89,7 @@ class Blocking:
         written = outputs(self.parts, self.layout, self.sums, self.partners)
         body = Block(None, 0, (lines(self._opening()), lines(self._main()), written))
         launch = self._launch()
-        directives = with_limits(self.old, launch, self._tunes)
+        directives = [*with_limits(self.old, launch, self._tunes), *self.parts.asked]
         bounds = f"{self.layout.count}, {self.layout.blocks}"
         return self.old.rewritten(body, launch=launch, directives=directives, bounds=bounds)
 

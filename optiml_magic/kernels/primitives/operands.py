@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
@@ -17,10 +18,12 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import form_of, needed_form, said_alike
 from optiml_magic.kernels.primitives.places import index
 from optiml_magic.kernels.primitives.tile_added import added
+from optiml_magic.kernels.primitives.tile_always import always, of_data
 from optiml_magic.kernels.primitives.zeros import is_zero
 from optiml_magic.kernels.reading import Access, Axis, Reduction
 from optiml_magic.kernels.symbols import Condition, Symbol
 from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Loop, Variable, walk
+from optiml_magic.source.directives import RequireDirective
 
 ROW, COLUMN = "@row", "@col"
 FROM_ZERO = frozenset("+|^")
@@ -74,6 +77,8 @@ class Contraction:
         self._alone()
         self.outputs = self._outputs()
         self.reductions = self._reductions()
+        self.asked: dict[RequireDirective, None] = {}
+        self.idle: dict[Expr, frozenset[Condition]] = {}
         every = tuple(self._operands())
         self.operands = tuple(o for o in every if o.deep and o.side)
         self.others = tuple(o for o in every if o not in self.operands)
@@ -240,7 +245,7 @@ class Contraction:
             if self.effects.taken(access) is None:
                 raise NotLegal("a function loads for it", access.line)
             form = rejoined(self.kernel, self.placed(access.index), self.axis.name)
-            held = frozenset(part for c in access.guard for part in c.conjuncts())
+            held = frozenset(self._held(access, form))
             groups.setdefault((access.array, form, held), []).append(access)
         for (array, form, _), accesses in groups.items():
             kind = accesses[0].element
@@ -251,6 +256,20 @@ class Contraction:
             side = sides.pop() if sides else ""
             deep = self.axis.name in form.symbols | symbols_inside(self, form)
             yield Operand(array, kind.name, kind.size, form, side, tuple(accesses), deep)
+
+    def _held(self, access: Access, form: Polynomial) -> list[Condition]:
+        """When an element is there; what data say of it counts for nothing where it always is."""
+        parts = [part for c in access.guard for part in c.conjuncts()]
+        data = [part for part in parts if of_data(self.kernel.reading.symbols, part)]
+        rows, columns = self.outputs.rows, self.outputs.columns
+        if data and self.axis.stop is not None:
+            ends = {ROW: rows, COLUMN: columns, self.axis.name: self.axis.stop}
+            asked = always(self.kernel, self.axis, access, form, ends)
+            if asked is not None:
+                self.asked[asked] = None
+                self.idle[access.own] = frozenset(data)
+                return [part for part in parts if part not in data]
+        return parts
 
     def _alone_changed(self) -> None:
         for statement in walk(self.loop.body):

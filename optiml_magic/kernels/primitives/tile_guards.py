@@ -24,6 +24,7 @@ def guards(contraction: Contraction, operand: Operand) -> list[Condition]:
     axis, line = contraction.axis, contraction.loop.line
     others = {ROW, COLUMN} - {operand.side}
     test = {*axis.test.conjuncts(), axis.test}
+    test |= contraction.idle.get(operand.accesses[0].own, frozenset())
     found: list[Condition] = []
     tying: list[Polynomial] = []
     for part in (p for c in operand.accesses[0].guard for p in c.conjuncts()):

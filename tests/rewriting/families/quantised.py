@@ -72,4 +72,32 @@ def filtered(rng: Random) -> Made:
     return Made("filtered", text, arrays, first | {"p": 9}, second | {"p": 9})
 
 
-FAMILY = (of_bytes, filtered)
+def masked(rng: Random) -> Made:
+    """Sums of what a mask lets through, each output's or all in one place."""
+    one, two = "x[i * d + k]", rng.choice(["y[k * m + j]", "y[j * d + k]"])
+    code = rng.choice(["c[i * d + k]", "((c[i * ((d + 7) / 8) + k / 8] >> (4 * (k % 8))) & 3)"])
+    step = rng.choice([
+        f"if ({code} == 1) s += {two};", f"if ({code} > 1) s += {one} * {two};",
+        f"switch ({code}) {{ case 1: s += {two}; break; case 2: s -= {two}; break; default: break; }}",
+        f"s += {code} & 1 ? {one} * {two} : 0.0f;", f"if ({one} > 0.0f) s += {one} * {two};",
+        f"if ({code} == 1 && {one} < 1.0f) s = fmaxf(s, {two});",
+        f"if ({code} == 1) continue;\ns += {one} * {two};",
+    ])  # fmt: skip
+    end = rng.choice([
+        "out[i * m + j] = s;", "out[i * m + j] = s;", "atomicAdd(&all[0], s);",
+        "out[i * m + j] = s;\nif (s > 1.0f) atomicAdd(all + 1, 2.0f);", "atomicAdd(&all[i % 2], s);",
+    ])  # fmt: skip
+    body = f"float s = 0.0f;\nfor (int k = 0; k < d; ++k) {{\n{step}\n}}\n{end}"
+    head = (
+        "const float* x, const float* y, const int* c, float* out, float* all, int n, int m, int d"
+    )
+    text = program(rng, "masked", head, axes(rng, ("j", "m"), ("i", "n")), body)
+    arrays = {
+        "x": Array("f4", ("n", "d")), "y": Array("f4", ("d", "m")), "c": Array("i4", ("n", "d"), "bits"),
+        "out": Array("f4", ("n", "m")), "all": Array("f4", ("2",)),
+    }  # fmt: skip
+    first, second = sizes_of(rng, ["n", "m", "d"], (1, 2, 5, 16, 31, 33, 64))
+    return Made("masked", text, arrays, first, second, inout=("out", "all"))
+
+
+FAMILY = (of_bytes, filtered, masked)
