@@ -1,7 +1,9 @@
 """P17, bounds said: a launch of ``n / 16`` blocks of 16 threads has as many threads as items.
 
-A kernel that is launched so needs no guard, and has none. With one that never turns a thread away,
-and blocks that are counted like those of any other launch, the rules need not know the difference.
+A kernel that is launched so needs no guard, and has none; one that is launched by ``cdiv(n, 16)``
+or a number of blocks, and has none either, has items for all of their threads. With one that never
+turns a thread away, and blocks that are counted like those of any other launch, the rules need not
+know the difference.
 """
 
 from __future__ import annotations
@@ -10,10 +12,13 @@ from contextlib import suppress
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import lines
+from optiml_magic.kernels.expressions import builtin
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.block_counts import rounded_up
 from optiml_magic.kernels.primitives.grids import needed, said_alike
 from optiml_magic.kernels.primitives.narrowed import narrowed
+from optiml_magic.kernels.tree import expressions
 from optiml_magic.source.expressions import Binary, Expression, Name, Node, Number, parse_expression
 
 _SUMS = "+-*/"
@@ -32,14 +37,11 @@ def bounded(kernel: Kernel) -> Kernel:
     grid, tests = list(kernel.launch.grid), list[str]()
     for at, (axis, size) in enumerate(zip("xyz", kernel.launch.grid, strict=False)):
         width = kernel.block[at]
-        whole = _divided(size.tree, kernel, at)
-        if width is None or width == 1 or whole is None or needed(kernel, axis) is not None:
+        if width is None or width == 1 or needed(kernel, axis) is not None:
             continue
-        words = str(Expression(whole, ""))
-        if not said_alike(kernel, Expression(whole, "").names) or not _scalars(kernel, whole):
+        words = _words(kernel, size, at, width)
+        if words is None:
             continue
-        if not _multiple(kernel, words, width):
-            words = f"{_factor(whole, words)} / {width} * {width}"
         grid[at] = parse_expression(f"cdiv({words}, {width})")
         tests.append(f"blockIdx.{axis} * {width} + threadIdx.{axis} >= {words}")
     if not tests:
@@ -51,6 +53,30 @@ def bounded(kernel: Kernel) -> Kernel:
     return kernel.rewritten(
         replace(body, body=(guard, *body.body)), launch=replace(kernel.launch, grid=tuple(grid))
     )
+
+
+def _words(kernel: Kernel, size: Expression, at: int, width: int) -> str | None:
+    """How many threads the launch has along an axis, as its directive and the kernel can say it."""
+    whole, more = _divided(size.tree, kernel, at), ""
+    if whole is None and not _asks_for_blocks(kernel):
+        whole, more = rounded_up(size.tree, kernel.launch.block[at].tree, width), f" + {width - 1}"
+        if isinstance(size.tree, Number):
+            return str(size.tree.value * width)
+    if whole is None or not _scalars(kernel, whole):
+        return None
+    words = str(Expression(whole, ""))
+    if not said_alike(kernel, Expression(whole, "").names):
+        return None
+    if _multiple(kernel, words, width):
+        return words
+    top = f"({words}{more})" if more else _factor(whole, words)
+    return f"{top} / {width} * {width}"
+
+
+def _asks_for_blocks(kernel: Kernel) -> bool:
+    """Whether a kernel asks how many blocks there are, as one does that steps by the grid."""
+    inside = expressions(kernel.function.body)
+    return any(builtin(e).startswith("gridDim") for e in inside)
 
 
 def _divided(tree: Node | None, kernel: Kernel, at: int) -> Node | None:

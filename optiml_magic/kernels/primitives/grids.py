@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.block_counts import covered, rounded_up
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.symbols import VARYING, Compare, Condition, Symbols
 from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import (
     Binary,
-    Call,
     Expression,
     Name,
     Node,
@@ -33,21 +33,43 @@ def needed(kernel: Kernel, axis: str, *, loads: bool = False) -> Expression | No
     width = kernel.block[at]
     if at >= min(len(kernel.launch.grid), len(kernel.launch.block)) or width is None:
         return None
-    blocks = kernel.launch.block
-    tree: Node | None = kernel.launch.grid[at].tree
-    if tree is not None and width != 1:
-        tree = rounded_up(tree, blocks[at].tree, width)
-    form = form_of(tree, kernel.reading.symbols) if tree is not None else None
-    if tree is None or form is None or not said_alike(kernel, Expression(tree, "").names):
-        return None
     guards = {
         access.guard: None
         for access in kernel.reading.accesses
         if access.mode != "load" or (loads and access.space == "global")
     }
-    if not all(below(kernel, guard, axis, width, form) for guard in guards):
-        return None
-    return Expression(tree, str(Expression(tree, "")))
+    for tree in _meant(kernel, axis, at, width):
+        form = form_of(tree, kernel.reading.symbols)
+        if form is None or not said_alike(kernel, Expression(tree, "").names):
+            continue
+        if all(below(kernel, guard, axis, width, form) for guard in guards):
+            return Expression(tree, str(Expression(tree, "")))
+    return None
+
+
+def _meant(kernel: Kernel, axis: str, at: int, width: int) -> Iterator[Node]:
+    """What the blocks along an axis may be meant for: no more than they have threads for."""
+    tree, block = kernel.launch.grid[at].tree, kernel.launch.block[at].tree
+    if width == 1:
+        yield tree
+    elif isinstance(tree, Number):
+        found = _counted(kernel, axis, width, tree.value)
+        yield from [found] if found is not None else []
+    else:
+        whole = rounded_up(tree, block, width)
+        few = [each for each in covered(tree, block, width) if each != whole]
+        yield from [*few[:1], *([whole] if whole is not None else []), *few[1:]]
+
+
+def _counted(kernel: Kernel, axis: str, width: int, blocks: int) -> Number | None:
+    """The number that a guard keeps threads below, of a launch of so many blocks for just that."""
+    for access in kernel.reading.accesses:
+        for part in (p for c in access.guard if access.mode != "load" for p in c.conjuncts()):
+            left = room(axis, width, Polynomial.constant(0))
+            bound = (part.form - left).value if isinstance(part, Compare) else None
+            if bound is not None and (bound + width - 1) // width == blocks:
+                return Number(bound)
+    return None
 
 
 def launched(kernel: Kernel, axis: str) -> Expression | None:
@@ -155,30 +177,6 @@ def room(axis: str, width: int, bound: Polynomial) -> Polynomial:
     thread = Polynomial.symbol(f"threadIdx.{axis}")
     block = Polynomial.symbol(f"blockIdx.{axis}") * Polynomial.constant(width)
     return bound - thread - block - Polynomial.constant(1)
-
-
-def rounded_up(node: Node, old: Node, width: int) -> Node | None:
-    """``E`` of ``cdiv(E, b)``, ``(E + b - 1) / b`` and ``(E - 1) / b + 1`` for blocks of ``b``."""
-    one, number, less = Number(1), Number(width), Number(width - 1)
-    match node:
-        case Call("cdiv", (whole, by)) if by in (old, number):
-            return whole
-        case Binary("/", Binary("-", Binary("+", whole, by), last), by2) if (
-            by == by2 and by in (old, number) and last == one
-        ):
-            return whole
-        case Binary("/", Binary("+", whole, Binary("-", by, last)), by2) if (
-            by == by2 and by in (old, number) and last == one
-        ):
-            return whole
-        case Binary("/", Binary("+", whole, rest), by) if by in (old, number) and rest == less:
-            return whole
-        case Binary("+", Binary("/", Binary("-", whole, last), by), last2) if (
-            by in (old, number) and last == last2 == one
-        ):
-            return whole
-        case _:
-            return None
 
 
 def most_threads(kernel: Kernel) -> int:

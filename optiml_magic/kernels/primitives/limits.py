@@ -11,7 +11,8 @@ from functools import partial
 from itertools import product
 
 from optiml_magic.kernels.primitives.base import Kernel
-from optiml_magic.kernels.primitives.grids import rounded_up, said_alike
+from optiml_magic.kernels.primitives.block_counts import rounded_up
+from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import (
     Directive,

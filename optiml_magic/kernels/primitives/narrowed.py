@@ -12,8 +12,9 @@ from optiml_magic.kernels.formulas import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.block_counts import rounded_up
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.grids import form_of, needed, rounded_up, said_alike
+from optiml_magic.kernels.primitives.grids import form_of, needed, said_alike
 from optiml_magic.kernels.primitives.places import index
 from optiml_magic.kernels.primitives.sizes import with_grid
 from optiml_magic.kernels.symbols import Compare, Condition

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.block_counts import rounded_up
 from optiml_magic.kernels.primitives.cutting import TOLD, uses
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import (
@@ -22,7 +23,6 @@ from optiml_magic.kernels.primitives.grids import (
     most_threads,
     needed,
     room,
-    rounded_up,
     said_alike,
 )
 from optiml_magic.kernels.primitives.places import Place, placed

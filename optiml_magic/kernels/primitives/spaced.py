@@ -13,8 +13,9 @@ from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.block_counts import rounded_up
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.grids import form_of, rounded_up, said_alike
+from optiml_magic.kernels.primitives.grids import form_of, said_alike
 from optiml_magic.kernels.primitives.places import index
 from optiml_magic.kernels.reading import Guard
 from optiml_magic.kernels.spelling import Speller

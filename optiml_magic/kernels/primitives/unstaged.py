@@ -19,10 +19,11 @@ from optiml_magic.kernels.expressions import Call, Expr, Index, Member, Name, Un
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
+from optiml_magic.kernels.primitives.block_counts import rounded_up
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.fetched import Fetched
-from optiml_magic.kernels.primitives.grids import form_of, rounded_up, said_alike
+from optiml_magic.kernels.primitives.grids import form_of, said_alike
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.pruned import pruned
 from optiml_magic.kernels.primitives.sizes import with_grid
