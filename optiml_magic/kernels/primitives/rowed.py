@@ -20,7 +20,7 @@ from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.firsts import stores_first
 from optiml_magic.kernels.primitives.grids import form_of, most_threads, said_alike
 from optiml_magic.kernels.primitives.limits import with_limits
-from optiml_magic.kernels.primitives.places import axis_of, bare, own_text_only, tops
+from optiml_magic.kernels.primitives.places import axis_of, bare, index, own_text_only, tops
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.unstrided import check_rounds, going_on, kept_before
 from optiml_magic.kernels.tree import Block, If, Loop, Statement, expressions
@@ -31,6 +31,22 @@ from optiml_magic.source.expressions import Expression, parse_expression
 _THREAD = "threadIdx.x"
 _UNSIGNED = "unsigned int"
 _WARP, _THREADS, _NARROWEST = 32, 256, 8
+
+
+def _of_one_index(kernel: Kernel) -> bool:
+    """Whether all places that a thread asks for are made of its one index in the launch."""
+    symbols, width = kernel.reading.symbols, kernel.block[0]
+    own = {_THREAD, "blockIdx.x"}
+    forms = [a.index for a in kernel.reading.accesses if a.index is not None]
+    asking = [form for form in forms if own & symbols.inside(form)]
+    placed = [index(form, "x", width or 0) for form in asking]
+    return (
+        width is not None
+        and bool(asking)
+        and all(
+            form is not None and not own & symbols.inside(form.without(["@x"])) for form in placed
+        )
+    )
 
 
 def _index(axis: str) -> Expr:
@@ -74,7 +90,7 @@ def rowed(kernel: Kernel) -> Kernel:
     if kernel.reading.calls & set(TOLD):
         raise NotLegal("it prints, which tells how many threads there are")
     whole = [axis_of(kernel, e) == "x" for e in _places(kernel)]
-    if all(whole) or (any(whole) and kernel.block[0] is not None):
+    if all(whole) or (any(whole) and kernel.block[0] is not None) or _of_one_index(kernel):
         raise NotLegal("a thread asks for its index, which is more than its row and column")
     if most_threads(kernel) < _THREADS:
         raise NotLegal("its launch bounds say how many threads a block has")

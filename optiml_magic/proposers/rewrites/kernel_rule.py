@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kern
 from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
 from optiml_magic.kernels.primitives.grid_words import grid_in_words
 from optiml_magic.kernels.primitives.headed import headed
+from optiml_magic.kernels.primitives.left_early import left_early
 from optiml_magic.kernels.primitives.rowed import rowed
 from optiml_magic.kernels.primitives.scoped import scoped
 from optiml_magic.kernels.primitives.single import single
@@ -48,7 +49,7 @@ class Site:
     joined: tuple[str, ...] = ()
 
 
-_SHAPES = (unshadowed, scoped, single, headed, grid_in_words, threaded, added_up, rowed)
+_SHAPES = (unshadowed, left_early, scoped, single, headed, grid_in_words, threaded, added_up, rowed)
 
 
 class KernelRule(ABC):
