@@ -1,0 +1,136 @@
+"""The same kernel in the spellings that people use: the rule that is for it sees it in all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
+from optiml_magic.proposers.rewrites.share_loads import ShareLoads
+from optiml_magic.proposers.rewrites.vectorise_map import VectoriseMap
+from optiml_magic.proposers.rules import plain
+from optiml_magic.source.program import parse_program
+from tests.ideas import asked
+
+HERE = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
+MAP = "if (i < n) y[i] = 2 * x[i];"
+ELEMENTS = "const float* x, float* y, int n"
+
+
+def elements(
+    body: str, grid: str = "cdiv(n, 256)", parameters: str = ELEMENTS, above: str = ""
+) -> str:
+    launch = f"#pragma optiml launch k grid({grid}) block(256)"
+    return f"{above}\n{launch}\n__global__ void k({parameters}) {{ {body} }}\n"
+
+
+GRIDS = [
+    "(n + 255) / 256", "n / 256 + 1", "1 + n / 256", "(n - 1) / 256 + 1", "n / 256 + (n % 256 != 0)",
+    "(n + 256) / 256", "n / 256 + (n % 256 ? 1 : 0)", "(n + 255) >> 8", "max(1, (n + 255) / 256)",
+    "n % 256 == 0 ? n / 256 : n / 256 + 1", "(255 + n) / 256", "cdiv(n, 256) + 1", "(n + 511) / 256",
+]  # fmt: skip
+MAPS = {
+    "a function": elements(f"int i = at(); {MAP}", above="__device__ int at() { return blockIdx.x * blockDim.x + threadIdx.x; }"),
+    "names": elements(f"int bx = blockIdx.x, tx = threadIdx.x, bs = blockDim.x; int i = bx * bs + tx; {MAP}"),
+    "two names": elements(f"int bid = blockIdx.x; int tid = threadIdx.x; int i = bid * blockDim.x + tid; {MAP}"),
+    "a named test": elements(f"{HERE} bool inside = i < n; if (inside) y[i] = 2 * x[i];"),
+    "__umul24": elements(f"int i = __umul24(blockIdx.x, blockDim.x) + threadIdx.x; {MAP}"),
+    "not": elements(f"{HERE} if (!(i < n)) return; y[i] = 2 * x[i];"),
+    "from the other side": elements(f"{HERE} if (n <= i) return; y[i] = 2 * x[i];"),
+    "the last": elements(f"{HERE} if (i > n - 1) return; y[i] = 2 * x[i];"),
+    "else": elements(f"{HERE} if (i >= n) {{ return; }} else {{ y[i] = 2 * x[i]; }}"),
+    "while": elements(f"{HERE} while (i < n) {{ y[i] = 2 * x[i]; i += blockDim.x * gridDim.x; }}"),
+    "size_t": elements(f"size_t i = blockIdx.x * blockDim.x + threadIdx.x; {MAP}", parameters="const float* x, float* y, size_t n"),
+    "a macro": elements("EACH(i, n) { y[i] = 2 * x[i]; }", above="#define EACH(i, n) for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += blockDim.x * gridDim.x)"),
+    "a functor": elements(f"Twice f; {HERE} if (i < n) y[i] = f(x[i]);", above="struct Twice { __device__ float operator()(float v) const { return 2 * v; } };"),
+    "a lambda": elements(f"auto f = [](float v) {{ return 2 * v; }}; {HERE} if (i < n) y[i] = f(x[i]);"),
+    "no guard": elements(f"{HERE} y[i] = 2 * x[i];"),
+    "numbers": elements(f"{HERE} if (i < 1000) y[i] = 2 * x[i];", "4"),
+    "__ldg": elements(f"{HERE} if (i < n) {{ const float v = __ldg(x + i); y[i] = 2 * v; }}"),
+    "std": elements(f"{HERE} if (i < n) y[i] = 2 * std::max(x[i], 0.0f);", above="#include <algorithm>"),
+}  # fmt: skip
+PLACE = "int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;"
+
+
+def product(
+    body: str, above: str = "", grid: str = "cdiv(N, 16), cdiv(M, 16)", args: str = ""
+) -> str:
+    launch = f"#pragma optiml launch k grid({grid}) block(16, 16){args}"
+    head = "__global__ void k(const float* A, const float* B, float* C, int M, int N, int K)"
+    return f"{above}\n{launch}\n{head} {{ {PLACE} {body} }}\n"
+
+
+SUM = "float s = 0; for (int k = 0; k < K; ++k) s += {}; C[i * N + j] = s;"
+TILES = """\
+__shared__ float a[16][16], b[16][16];
+float s = 0;
+for (int t = 0; t < (K + 15) / 16; ++t) {
+    a[threadIdx.y][threadIdx.x] = i < M && t * 16 + threadIdx.x < K ? A[i * K + t * 16 + threadIdx.x] : 0.0f;
+    b[threadIdx.y][threadIdx.x] = j < N && t * 16 + threadIdx.y < K ? B[(t * 16 + threadIdx.y) * N + j] : 0.0f;
+    WAIT
+    for (int k = 0; k < 16; ++k) s += a[threadIdx.y][k] * b[k][threadIdx.x];
+    WAIT
+}
+if (i < M && j < N) C[i * N + j] = s;
+"""
+PRODUCTS = {
+    "plain": product(f"if (i < M && j < N) {{ {SUM.format('A[i * K + k] * B[k * N + j]')} }}"),
+    "whole blocks": product(SUM.format("A[i * K + k] * B[k * N + j]"), grid="N / 16, M / 16"),
+    "a block more": product(f"if (i < M && j < N) {{ {SUM.format('A[i * K + k] * B[k * N + j]')} }}", grid="N / 16 + 1, M / 16 + 1"),
+    "a lambda": product("auto a = [&](int r, int c) { return A[r * K + c]; }; "
+                        f"if (i < M && j < N) {{ {SUM.format('a(i, k) * B[k * N + j]')} }}"),
+    "views": product(f"View a{{A, K}}, b{{B, N}}; if (i < M && j < N) {{ {SUM.format('a.at(i, k) * b(k, j)')} }}",
+                     "struct View { const float* p; int ld; __device__ float at(int r, int c) const { return p[r * ld + c]; } "
+                     "__device__ float operator()(int r, int c) const { return p[r * ld + c]; } };"),
+    "other names": product(f"if (i < M && j < N) {{ {SUM.format('A[i * K + k] * B[k * N + j]')} }}",
+                           grid="cdiv(cols, 16), cdiv(rows, 16)", args=" args(x, w, y, rows, cols, deep)"),
+    "tiles": product(TILES.replace("WAIT", "__syncthreads();")),
+    "groups": product("cg::thread_block block = cg::this_thread_block();\n" + TILES.replace("WAIT", "cg::sync(block);"),
+                      "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;"),
+    "added up": product(f"if (i < M && j < N) {{ {SUM.format('A[i * K + k] * B[k * N + j]').split(' C[')[0]} atomicAdd(C, tanhf(s)); }}"),
+}  # fmt: skip
+PIXELS = [
+    "return x < 0 || y < 0 || x >= w || y >= h ? 0.0f : a[y * w + x];",
+    "if (x < 0 || y < 0 || x >= w || y >= h) return 0.0f;\n    return a[y * w + x];",
+    "if (x < 0) x = 0;\n    if (y < 0) y = 0;\n    if (x >= w) x = w - 1;\n    if (y >= h) y = h - 1;\n    return a[y * w + x];",
+    "x = min(max(x, 0), w - 1);\n    y = min(max(y, 0), h - 1);\n    return a[y * w + x];",
+    "int at = y * w + x;\n    if (x >= 0 && y >= 0 && x < w && y < h) { return a[at]; } else { return 1.0f; }",
+]  # fmt: skip
+EDGES = """\
+__device__ float pixel(const float* a, int x, int y, int w, int h) {{
+    {0}
+}}
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
+__global__ void k(const float* a, float* out, int w, int h) {{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    float s = 0.0f;
+    for (int dy = -1; dy <= 1; ++dy)
+        for (int dx = -1; dx <= 1; ++dx) s += pixel(a, x + dx, y + dy, w, h) * (dx + 2 * dy);
+    out[y * w + x] = fabsf(s);
+}}
+"""
+
+
+def seen(rule: BlockedProduct | ShareLoads | VectoriseMap, text: str) -> None:
+    ideas, refused = asked(rule, plain(parse_program(text), {}).text)
+    assert ideas, refused
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_a_map_by_its_launch(grid: str) -> None:
+    seen(VectoriseMap(), elements(f"{HERE} {MAP}", grid))
+
+
+@pytest.mark.parametrize("text", MAPS.values(), ids=MAPS)
+def test_a_map(text: str) -> None:
+    seen(VectoriseMap(), text)
+
+
+@pytest.mark.parametrize("text", PRODUCTS.values(), ids=PRODUCTS)
+def test_a_product(text: str) -> None:
+    seen(BlockedProduct(), text)
+
+
+@pytest.mark.parametrize("body", PIXELS)
+def test_a_window_by_a_function(body: str) -> None:
+    seen(ShareLoads(), EDGES.format(body))
