@@ -12,6 +12,7 @@ from optiml_magic.errors import SourceError
 from optiml_magic.kernels.allowance import Allowance, TooMuch, check_length
 from optiml_magic.kernels.primitives.apart import apart, facts_apart
 from optiml_magic.kernels.primitives.as_passed import as_passed, facts_as_passed
+from optiml_magic.kernels.primitives.defined import defined
 from optiml_magic.kernels.primitives.expanded import all_expanded
 from optiml_magic.kernels.primitives.instantiated import instantiated
 from optiml_magic.kernels.primitives.passed import passed
@@ -127,13 +128,15 @@ def _apart(view: View) -> tuple[Program, View]:
 
 def _facts(view: View, program: Program, own: Program) -> Facts | None:
     """What is known of the launches of a program, of those that it has ``own`` kernels for."""
-    apiece = facts_apart(view.facts, program, own)
-    return facts_told(facts_as_passed(apiece, _apiece(program), own), own)
+    before = _apiece(program)
+    found = facts_as_passed(facts_apart(view.facts, program, own), before, as_passed(before), own)
+    return facts_told(found, own)
 
 
 def plain(program: Program, inputs: Mapping[str, int]) -> Program:
     """A kernel for each launch, with its sizes, its numbers and what it calls, in plain words."""
-    return told(all_expanded(all_ungrouped(as_passed(_apiece(program)))), inputs)
+    own = told(all_expanded(all_ungrouped(as_passed(_apiece(program)))), inputs)
+    return defined(own, inputs)
 
 
 def _apiece(program: Program) -> Program:

@@ -34,14 +34,17 @@ def as_passed(program: Program) -> Program:
     return program
 
 
-def facts_as_passed(facts: Facts | None, before: Program, after: Program) -> Facts | None:
-    """What is known of the arguments, by the names of parameters in the program ``after``."""
+def facts_as_passed(
+    facts: Facts | None, before: Program, after: Program, own: Program
+) -> Facts | None:
+    """What is known of the arguments, by the names of parameters in the program ``after``.
+
+    Launches are on the lines that they have in the program that rules see, their ``own``.
+    """
     if facts is None or before is after:
         return facts
-    called = {
-        new.line: _called(before, old, after, new)
-        for old, new in zip(before.launches, after.launches, strict=True)
-    }
+    launches = zip(before.launches, after.launches, own.launches, strict=True)
+    called = {seen.line: _called(before, old, after, new) for old, new, seen in launches}
     return replace(facts, launches=tuple(
         replace(
             launch,
@@ -57,7 +60,7 @@ def _called(
     before: Program, old: LaunchDirective, after: Program, new: LaunchDirective
 ) -> dict[str, str]:
     one, other = Kernel(before, old).function, Kernel(after, new).function
-    pairs = zip(one.parameters, other.parameters, strict=False)  # sizes may be told behind them
+    pairs = zip(one.parameters, other.parameters, strict=True)
     return {p.name: q.name for p, q in pairs if p.name != q.name}
 
 

@@ -7,7 +7,7 @@ that it may be one with the launch beside it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from optiml_magic.errors import SourceError
@@ -53,30 +53,39 @@ def _number(argument: Expression) -> int | None:
 
 def _made(program: Program, launch: LaunchDirective) -> Program:
     kernel = Kernel(program, launch)
-    function, unit, raw = kernel.function, kernel.unit, program.text.encode()
-    given = launch.args or ()
+    function, given = kernel.function, launch.args or ()
     if len(given) != len(function.parameters):
         raise NotLegal("its launch passes more or less than its parameters", function.line)
+    values = {p: _shown(n) for p, a in zip(function.parameters, given, strict=True)
+              if (n := _number(a)) is not None and _holds(kernel, p, n)}  # fmt: skip
+    return with_constants(kernel, values)
+
+
+def with_constants(kernel: Kernel, values: Mapping[Variable, str]) -> Program:
+    """The program whose kernel has these parameters as constants of its own, where they stay.
+
+    What they are is said by the parameters that are left; one launch alone names the kernel.
+    """
+    program, launch, function = kernel.program, kernel.launch, kernel.function
+    unit, raw = kernel.unit, kernel.program.text.encode()
     declaration(unit, function)
     bare = function.name.rpartition("::")[2]
     if len(re.findall(rf"\b{re.escape(bare)}\b", lex(program.text).code)) != 1:
         raise NotLegal("the kernel is named elsewhere in the text", function.line)
-    values = {p: n for p, a in zip(function.parameters, given, strict=True)
-              if (n := _number(a)) is not None and _holds(kernel, p, n)}  # fmt: skip
-    changed = {v.name for v in Effects(kernel).changed(function.body)}
-    values = {p: n for p, n in values.items() if p.name not in changed | Effects(kernel).moved}
+    changed = {v.name for v in Effects(kernel).changed(function.body)} | Effects(kernel).moved
+    values = {p: words for p, words in values.items() if p.name not in changed}
     if not values:
-        raise NotLegal("no number that it passes stays what it is", function.line)
+        raise NotLegal("nothing that it passes stays what it is", function.line)
     span = function.body.span
     if span is None or not unit.origin.whole(*span):
         raise NotLegal("a macro makes its body", function.line)
     start = unit.origin.origin(*span)[0] + 1
     if raw[start - 1 : start] != b"{":
         raise NotLegal("where its body begins is not known", function.line)
-    spelled = [f"\n    const {p.type.base} {p.name} = {_shown(n)};" for p, n in values.items()]
+    spelled = [f"\n    const {p.type.base} {p.name} = {words};" for p, words in values.items()]
     left = tuple(
         argument
-        for parameter, argument in zip(function.parameters, given, strict=True)
+        for parameter, argument in zip(function.parameters, launch.args or (), strict=True)
         if parameter not in values
     )
     new = replace(launch, args=left)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from optiml_magic.kernels.primitives.apart import kernel_of
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.defined import said_in
 from optiml_magic.model.facts import Facts
 from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.edits import Edit, apply
@@ -54,7 +55,9 @@ def facts_told(facts: Facts | None, program: Program) -> Facts | None:
 
 
 def _sizes(program: Program, launch: LaunchDirective, inputs: Mapping[str, int]) -> list[str]:
-    read = {name for extent in launch.grid for name in extent.names} - program.values.keys()
+    passed = [a for a in launch.args or () if a.name is None and said_in(a, inputs)]
+    read = {name for part in (*launch.grid, *passed) for name in part.names}
+    read -= program.values.keys()
     return sorted(name for name in read if 0 < inputs.get(name, 0) <= _GREATEST)
 
 

@@ -88,9 +88,9 @@ def test_facts_have_the_names_too() -> None:
     before = apart(parse_program(TEXT))
     after = as_passed(before)
     stand = Stand(Made("one", TEXT, ARRAYS, {"N": 70}, {"N": 3}))
-    found = facts_as_passed(stand.facts(TEXT), before, after)
+    found = facts_as_passed(stand.facts(TEXT), before, after, after)
     assert found is not None
     (launch,) = found.launches
     assert {*launch.arrays} == {"x", "y"}
     assert launch.scalars["N"] == 70
-    assert facts_as_passed(None, before, after) is None
+    assert facts_as_passed(None, before, after, after) is None
