@@ -10,9 +10,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from optiml_magic.kernels.expressions import Call, Cast, Lambda, Name, Unread
 from optiml_magic.kernels.primitives.apart import kernel_of
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.dispatched import declaration
+from optiml_magic.kernels.tree import Declare, Function, Verbatim, expressions, walk
 from optiml_magic.model.facts import Facts
 from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.lexer import lex
@@ -56,6 +58,21 @@ def facts_as_passed(
     ))  # fmt: skip
 
 
+def _locals_alone(function: Function) -> set[str]:
+    """The names of locals that nothing else in a function has."""
+    inside = [*expressions(function.body)]
+    declared = [s for s in walk(function.body) if isinstance(s, Declare)]
+    others = {e.name for e in inside if isinstance(e, Name) and e.variable is None}
+    others |= {e.function for e in inside if isinstance(e, Call)}
+    others |= {word for s in declared for word in _WORD.findall(s.words)}
+    others |= {word for e in inside if isinstance(e, Cast) for word in _WORD.findall(e.type)}
+    if any(isinstance(e, Unread | Lambda) for e in inside) or any(
+        isinstance(s, Verbatim) for s in walk(function.body)
+    ):
+        return set()
+    return {v.name for s in declared for v in s.variables} - others
+
+
 def _called(
     before: Program, old: LaunchDirective, after: Program, new: LaunchDirective
 ) -> dict[str, str]:
@@ -85,10 +102,13 @@ def _made(program: Program, launch: LaunchDirective) -> Program:
         if p and p != a and _WORD.fullmatch(a) and passed.count(a) == 1
         and not {p, a} & meant and a not in program.values
     }  # fmt: skip
-    while taken := {p for p, a in called.items() if a in own - called.keys()}:
+    locals_ = _locals_alone(kernel.function)
+    while taken := {p for p, a in called.items() if a in own - called.keys() - locals_}:
         called = {p: a for p, a in called.items() if p not in taken}
     if not called:
         raise NotLegal("its parameters are called as what its launch passes", kernel.function.line)
+    for name in sorted(locals_ & {*called.values()} - called.keys()):
+        called[name] = kernel.fresh(name, *called.values())
     text = program.text
     for word in reversed([*_WORD.finditer(lexed.code, start, end)]):
         if word[0] in called:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
-from optiml_magic.kernels.editing import Node, edited
-from optiml_magic.kernels.expressions import Name
+from optiml_magic.kernels.primitives.as_passed import as_passed
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.tree import Declare, Variable, expressions, walk
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.program import parse_program
 
@@ -19,38 +16,19 @@ def called_alike(kernel: Kernel) -> Kernel:
     given, function = kernel.launch.args, kernel.function
     if given is None:
         return kernel
-    named: dict[Variable, str] = {}
     for parameter, argument in zip(function.parameters, given, strict=True):
         if argument.name is None:
             raise NotLegal(f"what is passed as `{parameter.name}` has no name", function.line)
-        named[parameter] = argument.name
-    if len({*named.values()}) < len(named):
+    passed = [argument.name for argument in given]
+    if len({*passed}) < len(passed):
         raise NotLegal("one array is passed under two names", function.line)
-    others = {v: new for v, new in named.items() if v.name != new}
-    hidden = {v.name for s in walk(function.body) if isinstance(s, Declare) for v in s.variables}
-    for new in others.values():
-        if new in hidden:
-            raise NotLegal(f"a local is called `{new}` as well", function.line)
-    swaps: dict[Node, Node] = {
-        e: Name(None, others[e.variable], e.variable)
-        for e in expressions(function.body)
-        if isinstance(e, Name) and e.variable in others
-    }
-    body = edited(function.body, swaps) if swaps else function.body
-    made = kernel.rewritten(body, launch=replace(kernel.launch, args=None), tidy=False)
-    raw, edits = made.program.text.encode(), []
-    for parameter in made.function.parameters:
-        new = next((n for v, n in others.items() if v.name == parameter.name), "")
-        if new and parameter.span is not None:
-            start, end = made.unit.origin.origin(*parameter.span)
-            words = raw[start:end].decode()
-            edits.append(
-                Edit(
-                    start,
-                    end,
-                    re.sub(rf"\b{parameter.name}\b(?!.*\b{parameter.name}\b)", new, words),
-                )
-            )
-    program = parse_program(apply(made.program.text, edits))
-    again = next(d for d in program.launches if str(d) == str(made.launch))
-    return replace(made, program=program, launch=again)
+    at = [str(launch) for launch in kernel.program.launches].index(str(kernel.launch))
+    program = as_passed(kernel.program)
+    launch = program.launches[at]
+    for parameter, name in zip(Kernel(program, launch).function.parameters, passed, strict=True):
+        if parameter.name != name:
+            raise NotLegal(f"something else is called `{name}` as well", function.line)
+    own = replace(launch, args=None)
+    start, end = (len(program.text[:place].encode()) for place in (launch.start, launch.end))
+    program = parse_program(apply(program.text, [Edit(start, end, str(own))]))
+    return replace(kernel, program=program, launch=program.launches[at])

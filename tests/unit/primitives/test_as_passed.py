@@ -63,7 +63,8 @@ def test_two_names_change_places() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "kept"),
     [
-        ("int i =", "int N = n, i =", "int n,"),
+        ("int i =", "int N = n, i =", "int N,"),
+        ("int i =", "int N = n; x(N); int i =", "float* a"),
         ("args(x, y, N, 2)", "args(y, y, N, 2)", "const float* a, float* c"),
         ("struct Pair", "#define N 70\nstruct Pair", "int n,"),
         ("struct Pair", "#define FIRST a[0]\nstruct Pair", "const float* a,"),
@@ -72,6 +73,16 @@ def test_two_names_change_places() -> None:
 )
 def test_names_that_mean_something_else_stay(old: str, new: str, kept: str) -> None:
     assert kept in as_passed(parse_program(TEXT.replace(old, new))).text
+
+
+def test_a_local_of_that_name_has_another() -> None:
+    text = TEXT.replace("int i =", "float x = a[0], y = 2.0f; int i =").replace(
+        "* by", "* y * by + x"
+    )
+    made = as_passed(parse_program(text)).text
+    assert "float x_2 = x[0], y_2 = 2.0f;" in made
+    assert "y[i] = x[i] * y_2 * by + x_2 + p.a;" in made
+    assert end_of(text, made, ARRAYS, {"N": 70}, {"N": 3}) == "same"
 
 
 def test_each_launch_of_a_kernel_has_tiles() -> None:
