@@ -56,7 +56,8 @@ def _quotient(node: Node, old: Node, width: int) -> _Quotient | None:
                 found = _quotient(one, old, width)
                 if found is not None and isinstance(other, Number):
                     return _Quotient(found.terms, found.more + other.value * width, found.exact)
-                if found is not None and _rest(other, found, old, width):
+                several = isinstance(other, Binary) and other.op == "%"
+                if found is not None and not several and _rest(other, found, old, width):
                     return _Quotient(found.terms, found.more + width - 1, found.exact)
         case Binary("-", left, Number(value)):
             found = _quotient(left, old, width)

@@ -63,7 +63,9 @@ def _captured(kernel: Kernel, local: Variable, value: Lambda, call: Call) -> Fun
     again = any(isinstance(e, Name) and e.variable is local for e in targets)
     if again or any(declared.count(v.name) > 1 for v in captured):
         return None
-    if value.copies and not all(_stays(kernel, v) for v in captured):
+    changed = {e.target.variable for e in expressions(function.body)
+               if isinstance(e, Assign | Step) and isinstance(e.target, Name)}  # fmt: skip
+    if value.copies and not all(_stays(kernel, v) and v not in changed for v in captured):
         return None
     if len(function.parameters) != len(call.arguments):
         return None
@@ -95,9 +97,12 @@ def _of_object(kernel: Kernel, place: Name, name: str, call: Call) -> Function |
     outside = [e for e in expressions(function.body) if isinstance(e, Name) and e.variable is None]
     if not {e.name for e in outside} <= fields or own & fields or local.name in own:
         return None
-    if any(isinstance(e, Assign | Step) for e in expressions(function.body)) or not _read(
-        kernel, local
-    ):
+    inside = [*expressions(function.body)]
+    methods = {f.name.rpartition("::")[2] for f in kernel.unit.functions if f.method}
+    others = {e.function.rpartition("::")[2] for e in inside if isinstance(e, Call)}
+    if others & methods or any(isinstance(e, Assign | Step) for e in inside):
+        return None
+    if not _read(kernel, local):
         return None
     swaps: dict[Node, Node] = {
         e: Member(None, Name(None, local.name, local), e.name, arrow=False) for e in outside

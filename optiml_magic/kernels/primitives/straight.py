@@ -66,7 +66,7 @@ def _straight(function: Function) -> Function | None:
                 late = value if other is None else _returned(other)
                 if early is None or late is None or (other is not None and value is not None):
                     return None
-                if not all(_computes(s) for s in kept):
+                if not all(_computes(s) for s in kept) or _changes(test) or _changes(early):
                     return None
                 value = Choice(None, test, early, late)
             case _ if any(isinstance(s, Leave) for s in walk(statement)):
@@ -89,6 +89,11 @@ def _returned(statement: Statement) -> Expr | None:
             one, two = _returned(then), _returned(other)
             return Choice(None, test, one, two) if one is not None and two is not None else None
     return None
+
+
+def _changes(value: Expr) -> bool:
+    """Whether to ask for a value changes something, so that it matters when."""
+    return any(isinstance(e, Assign | Step | Unread) for e in every(value))
 
 
 def _computes(statement: Statement) -> bool:

@@ -27,7 +27,7 @@ MORE = [
     "(n >> 3) + 1", "max((n + 7) / 8, 4)", "n / B + 1",
 ]  # fmt: skip
 NEITHER = ["n / 8", "min(cdiv(n, 8), 4)", "n", "(n + 7) / 16", "n / 8 * 2", "n % 8 ? n / 8 : n / 8 + 1",
-           "n / 8 + (m % 8 != 0)", "(n + 6) / 8", "32"]  # fmt: skip
+           "n / 8 + (m % 8 != 0)", "n / 8 + n % 8", "(n + 6) / 8", "32"]  # fmt: skip
 
 
 def said(words: str) -> tuple[Node, Node]:

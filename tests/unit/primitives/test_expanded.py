@@ -258,6 +258,7 @@ def test_a_load_within_bounds_stands_where_it_is_asked_for(old: str, new: str, s
         (CLAMPS, "if (x < 0) return 0.0f;\n    x = x + n;\n    return a[x - n >= n ? 0 : x - n];"),
         (CLAMPS, "if (x < 0) return 0.0f;\n    float y = a[x % n];\n    if (x > 3) return y;\n    return 1.0f;"),
         (CLAMPS, "if (x < 0) { x = 0; return a[x]; }\n    return a[x % n];"),
+        (CLAMPS, "if (x++ < 0 || x > n) return 0.0f;\n    int y = x;\n    return a[y - 1];"),
         (CLAMPS, "return a[x < 0 ? 0 : x % n];\n    return 0.0f;"),
         (CLAMPS, "return x < 0 || x >= n ? 0.0f : a[x];"),
         ("s += d * pixel(a, i + d, n);", "s += d > 0 ? pixel(a, i + d, n) : 0.0f;"),
@@ -278,6 +279,7 @@ struct View {
     const float* p;
     int step;
     __device__ float at(int place) const { return p[place * step]; }
+    __device__ float next(int place) const { return at(place); }
     __device__ float operator()(int place) const { if (place < 0) return 0.0f; return p[place]; }
 };
 #pragma optiml launch k grid(cdiv(n, 64)) block(64)
@@ -321,6 +323,8 @@ def test_lambdas_and_methods_stand_where_they_are_called(here: str, there: str, 
         ("auto f = [&](int x) { return a[x % n]; };", "{ int n = 3; s += f(i + d + 3) * n; }"),
         ("auto f = [&](int x) { return a[x % n]; };", "s += d > 0 ? f(i + d) : 0.0f;"),
         ("View v = {a, 1}; v.step = 0;", "s += v.at((i + d + n) % n);"),
+        ("View v = {a, 1};", "s += v.next((i + d + n) % n);"),
+        ("int m = 0; auto f = [=](int x) mutable { m += x; };", "{ f(d); s += m; }"),
     ],
 )
 def test_lambdas_and_methods_that_stay(here: str, there: str) -> None:
