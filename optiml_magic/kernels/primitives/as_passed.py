@@ -20,6 +20,7 @@ from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.lexer import lex
 from optiml_magic.source.program import Program, parse_program
 
+_DECLARING = frozenset({"struct", "class", "union", "enum"})
 _PRAGMA = re.compile(r"#\s*pragma\b")
 _WORD = re.compile(r"(?<![.\w])(?<!->)[A-Za-z_]\w*")
 
@@ -94,6 +95,8 @@ def _made(program: Program, launch: LaunchDirective) -> Program:
     raw, lexed = program.text.encode(), lex(program.text)
     start, end = (len(raw[:at].decode()) for at in declaration(kernel.unit, kernel.function))
     own = {word[0] for word in _WORD.finditer(lexed.code, start, end)}
+    if own & _DECLARING:
+        raise NotLegal("it has a type of its own, whose members have names", kernel.function.line)
     others = (line.text for line in lexed.lines if not _PRAGMA.match(line.text))
     meant = {word for line in others for word in _WORD.findall(line)}
     passed = [str(argument) for argument in given]

@@ -65,6 +65,7 @@ def test_two_names_change_places() -> None:
     [
         ("int i =", "int N = n, i =", "int N,"),
         ("int i =", "int N = n; x(N); int i =", "float* a"),
+        ("int i =", "struct Own { int n; } o = {n}; int i = o.n * 0 +", "int n,"),
         ("args(x, y, N, 2)", "args(y, y, N, 2)", "const float* a, float* c"),
         ("struct Pair", "#define N 70\nstruct Pair", "int n,"),
         ("struct Pair", "#define FIRST a[0]\nstruct Pair", "const float* a,"),
