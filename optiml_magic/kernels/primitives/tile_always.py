@@ -44,7 +44,9 @@ def always(
         last += by * (count - _ONE)
         if not _grows(by, given):
             return None
-    if not _grows(rest, given) or not last.symbols <= given or axis.step != _ONE:
+    begins = axis.start.value if axis.start is not None else None
+    counted = begins is not None and begins >= 0 and axis.step == _ONE
+    if not counted or not _grows(rest, given) or not last.symbols <= given:
         return None
     return room(kernel, access, Speller(kernel.reading.symbols, {}).form(last + _ONE))
 
