@@ -288,6 +288,7 @@ def test_nothing_more_is_sent_once_it_was_ended() -> None:
     """Neither what the client would try again after a while."""
     with asked(Answer(503, "{}", {"retry-after": "1"})) as (llm, endpoint):
         assert isinstance(llm.complete(replace(ASK, seconds=0.3)), LlmFailure)
+        time.sleep(0.4)  # what was on its way has arrived
         sent = len(endpoint.bodies)  # none where the client was still to be loaded
         time.sleep(1.5)
         assert len(endpoint.bodies) == sent
