@@ -15,13 +15,10 @@ from tests.twins.renaming import all_names
 from tests.twins.tree import (
     Edit,
     Syntax,
-    field,
-    function_of,
     index_of,
+    input_loads,
     repeated,
     src,
-    types,
-    walk,
     with_prelude,
 )
 from tests.twins.tree import replace as replaced
@@ -78,16 +75,9 @@ def within_bounds(one: Made, rng: Random) -> Made | None:
     fetched = set[str]()
 
     def step(syntax: Syntax) -> list[Edit]:
-        for node in walk(syntax.root):
-            if node.type != "subscript_expression" or node.parent is None:
-                continue
-            if node.parent.type in ("pointer_expression", "field_expression"):
-                continue
-            array = types(function_of(node)).get(src(field(node, "argument")))
-            if array is not None and array.kind == "pointer" and array.constant:
-                kind = re.sub(r"\bconst\b|\*|__restrict__", "", array.type).strip()
-                if kind not in ("float", "int", "double"):
-                    continue
+        for node, array in input_loads(syntax):
+            kind = re.sub(r"\bconst\b|\*|__restrict__", "", array.type).strip()
+            if kind in ("float", "int", "double"):
                 fetched.add(kind)
                 return [replaced(node, f"fetch_{kind}({array.name}, {src(index_of(node))})")]
         return []

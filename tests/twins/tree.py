@@ -348,3 +348,15 @@ def fresh(wanted: str, syntax: Syntax) -> str:
         count += 1
         name = f"{wanted}{count}"
     return name
+
+
+def input_loads(syntax: Syntax) -> Iterator[tuple[Node, Name]]:
+    """The subscripts of arrays that a function may only read, each with its array."""
+    for node in walk(syntax.root):
+        if node.type != "subscript_expression" or node.parent is None:
+            continue
+        if node.parent.type in ("pointer_expression", "field_expression"):
+            continue
+        array = types(function_of(node)).get(src(field(node, "argument")))
+        if array is not None and array.kind == "pointer" and array.constant:
+            yield node, array

@@ -127,8 +127,8 @@ def _touching(effects: Effects, statement: Statement, array: str) -> list[Access
 def _elsewhere(kernel: Kernel, access: Access, held_at: Polynomial | None) -> bool:
     """Whether an access is before the element with this index, or behind it, in a thread's own row.
 
-    As in ``for (j = i + 1; j < n; ...) x[i] -= a[j] * x[j];`` with ``x = all + n * t``: nobody else
-    is told what becomes of the element meanwhile.
+    As in ``for (j = i + 1; j < n; ...) x[i] -= a[j] * x[j];`` with ``x = all + n * t``: no other
+    thread reads the element meanwhile.
     """
     if access.index is None or held_at is None or access.mode == "atomic":
         return False

@@ -96,7 +96,7 @@ def _made(program: Program, launch: LaunchDirective) -> Program:
     start, end = (len(raw[:at].decode()) for at in declaration(kernel.unit, kernel.function))
     own = {word[0] for word in _WORD.finditer(lexed.code, start, end)}
     if own & _DECLARING:
-        raise NotLegal("it has a type of its own, whose members have names", kernel.function.line)
+        raise NotLegal("it declares a type of its own", kernel.function.line)
     others = (line.text for line in lexed.lines if not _PRAGMA.match(line.text))
     meant = {word for line in others for word in _WORD.findall(line)}
     passed = [str(argument) for argument in given]

@@ -27,7 +27,7 @@ def called_alike(kernel: Kernel) -> Kernel:
     launch = program.launches[at]
     for parameter, name in zip(Kernel(program, launch).function.parameters, passed, strict=True):
         if parameter.name != name:
-            raise NotLegal(f"something else is called `{name}` as well", function.line)
+            raise NotLegal(f"`{name}` already names something else in the kernel", function.line)
     own = replace(launch, args=None)
     start, end = (len(program.text[:place].encode()) for place in (launch.start, launch.end))
     program = parse_program(apply(program.text, [Edit(start, end, str(own))]))

@@ -289,11 +289,10 @@ def _with_body(kernel: Kernel, site: _Site) -> Kernel:
         assert last.value is not None
         value = edited(last.value, swaps)
         result = value
-        if _declared_alike(site):
-            pass
-        elif not isinstance(last.value, Name) or last.value.variable is None or not _alike(
+        named_alike = isinstance(last.value, Name) and last.value.variable is not None and _alike(
             last.value.variable.type, function.result
-        ):  # fmt: skip
+        )  # fmt: skip
+        if not named_alike and not _declared_alike(site):
             name = fresh(f"{function.name.rpartition('::')[2]}_value")
             shown = kernel.show(Evaluate(None, 0, value)).strip().removesuffix(";")
             before.append(lines(f"{_words(function.result)}{name} = {shown};"))

@@ -28,7 +28,7 @@ def left_early(kernel: Kernel) -> Kernel:
             swaps[branch] = (replace(branch, other=None, middle=None, span=None), *rest)
             break  # what is in it, the next time
     if not swaps:
-        raise NotLegal("no branch that only leaves has another beside it")
+        raise NotLegal("no branch that only leaves has an `else`")
     made = kernel.rewritten(edited(kernel.function.body, swaps))
     again = left_early(made)
     return again if isinstance(again, Kernel) else made

@@ -77,7 +77,7 @@ def the_sum(kernel: Kernel, loop: Loop) -> Reduction:
         raise NotLegal("its rounds do more than to sum up", loop.line)
     *_, last = body_of(loop.body) or (None,)
     if isinstance(last, Evaluate) and not adds(last.expression):
-        raise NotLegal("it takes from its sum", last.line)
+        raise NotLegal("a round subtracts from its sum", last.line)
     return found[0]
 
 

@@ -75,7 +75,7 @@ def with_constants(kernel: Kernel, values: Mapping[Variable, str]) -> Program:
     changed = {v.name for v in Effects(kernel).changed(function.body)} | Effects(kernel).moved
     values = {p: words for p, words in values.items() if p.name not in changed}
     if not values:
-        raise NotLegal("nothing that it passes stays what it is", function.line)
+        raise NotLegal("the kernel changes every parameter that could be a constant", function.line)
     span = function.body.span
     if span is None or not unit.origin.whole(*span):
         raise NotLegal("a macro makes its body", function.line)

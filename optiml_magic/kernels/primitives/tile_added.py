@@ -64,7 +64,7 @@ def added(kernel: Kernel, accesses: Iterable[Access]) -> list[Added]:
         kind, form = access.element, access.index
         plain = kind.kind in ("int", "float") and kind.size in _SIZES and access.space == "global"
         if not plain or form is None or not _anywhere(place):
-            raise NotLegal("it adds to what others hold, each thread elsewhere", access.line)
+            raise NotLegal("it adds to an element that differs between threads", access.line)
         found.append(Added(statements[call], access, place, value))
     return found
 

@@ -37,7 +37,7 @@ def uncentred(kernel: Kernel, at: int) -> Kernel:
     loop = loops_in(kernel.function.body)[at]
     effects, reduction = Effects(kernel), the_sum(kernel, loop)
     if reduction.type.kind != "int" or reduction.type.size != _WORD:
-        raise NotLegal("it does not sum up whole numbers of 32 bits", loop.line)
+        raise NotLegal("its sum is not a 32-bit integer", loop.line)
     *given, last = body_of(loop.body)
     meant = meant_in(given, loop)
     changed = {v.name for v in effects.changed(loop.body)}
@@ -47,14 +47,14 @@ def uncentred(kernel: Kernel, at: int) -> Kernel:
         raise NotLegal("it changes something on the way", loop.line)
     product = _bare(kernel, reduction.values[0], meant, loop)
     if not isinstance(product, Binary) or product.op != "*":
-        raise NotLegal("it sums up no products", loop.line)
+        raise NotLegal("it does not sum products", loop.line)
     (one, p, kind), (other, q, also) = (
         _parted(kernel, effects, side, meant, loop) for side in (product.left, product.right)
     )
     if kind.signed != also.signed:
-        raise NotLegal("one factor has a sign, the other has none", loop.line)
+        raise NotLegal("one factor is signed and the other is not", loop.line)
     if p == q == "0":
-        raise NotLegal("its bytes are as they are", loop.line)
+        raise NotLegal("its bytes have no zero point to take out", loop.line)
     taken = list[str]()
 
     def fresh(name: str) -> str:
@@ -90,7 +90,7 @@ def _bare(kernel: Kernel, value: Expr, meant: dict[Variable, Expr], loop: Loop) 
                 return value
         found = named(spelled, aliases)
         if found.kind != "int" or found.size != _WORD:
-            raise NotLegal("a factor is no whole number of 32 bits", loop.line)
+            raise NotLegal("a factor is not a 32-bit integer", loop.line)
         value = held
 
 
@@ -110,7 +110,7 @@ def _parted(
             if kind is not None and steady and whole.kind == "int" and whole.size == _WORD:
                 point = f"({point})" if op == "-" else f"(-({point}))"
                 return f"(int){shown(kernel, byte)}", point, kind
-    raise NotLegal("a factor is no byte, less what is the same for all rounds", loop.line)
+    raise NotLegal("a factor is not a byte minus a value that all rounds share", loop.line)
 
 
 def _steady(effects: Effects, value: Expr, meant: dict[Variable, Expr]) -> bool:

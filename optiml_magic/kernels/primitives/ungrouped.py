@@ -35,7 +35,7 @@ def all_ungrouped(program: Program) -> Program:
 def ungrouped(kernel: Kernel) -> Kernel:
     """The kernel without the groups that it asks for such things alone."""
     if not _groups(kernel)[0]:
-        raise NotLegal("it has no group of all threads of a block")
+        raise NotLegal("it declares no cooperative group for its block")
     while swaps := _swaps(kernel):  # what one is given may be another
         kernel = kernel.rewritten(edited(kernel.function.body, swaps))
     for _ in range(2):  # the warps of a block first, which ask for it

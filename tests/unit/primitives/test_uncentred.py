@@ -56,20 +56,20 @@ def test_the_sum_is_the_same(kind: str, start: str, round_: str) -> None:
 @pytest.mark.parametrize(
     ("round_", "why"),
     [
-        ("sum += x[i * d + k] * y[k * m + j];", "its bytes are as they are"),
-        ("sum -= (x[i * d + k] - p) * y[k * m + j];", "it takes from its sum"),
-        ("sum += (x[i * d + k] - k) * y[k * m + j];", "less what is the same for all rounds"),
+        ("sum += x[i * d + k] * y[k * m + j];", "no zero point to take out"),
+        ("sum -= (x[i * d + k] - p) * y[k * m + j];", "subtracts from its sum"),
+        ("sum += (x[i * d + k] - k) * y[k * m + j];", "a value that all rounds share"),
         ("int a = x[i * d + k] - p; a += 1; sum += a * y[k * m + j];", "do more than to sum up"),
-        ("sum += (x[i * d + k] - p) + y[k * m + j];", "sums up no products"),
+        ("sum += (x[i * d + k] - p) + y[k * m + j];", "does not sum products"),
         ("sum += (x[i * d + k] - 2.5f) * y[k * m + j];", "do more than to sum up"),
-        ("sum += (short)(x[i * d + k] - p) * y[k * m + j];", "no whole number of 32 bits"),
+        ("sum += (short)(x[i * d + k] - p) * y[k * m + j];", "not a 32-bit integer"),
     ],
 )
 def test_other_sums_are_refused(round_: str, why: str) -> None:
     text = TEXT.format("signed char", "signed char", "0", round_)
     assert why in refused(uncentred(kernel_of(text), 0))
     mixed = TEXT.format("signed char", "unsigned char", "0", ROUND)
-    assert "one factor has a sign" in refused(uncentred(kernel_of(mixed), 0))
+    assert "one factor is signed" in refused(uncentred(kernel_of(mixed), 0))
 
 
 @pytest.mark.parametrize(

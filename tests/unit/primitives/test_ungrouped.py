@@ -66,4 +66,4 @@ def test_groups_that_are_asked_for_more_stay(old: str, new: str) -> None:
 
 def test_a_kernel_without_groups() -> None:
     text = "#pragma optiml launch k grid(1) block(32)\n__global__ void k(float* x) { x[0] = 1; }\n"
-    assert refused(ungrouped(kernel_of(text))) == "it has no group of all threads of a block"
+    assert refused(ungrouped(kernel_of(text))) == "it declares no cooperative group for its block"
