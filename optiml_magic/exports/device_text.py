@@ -21,7 +21,9 @@ _SHIMS = Path(optiml_magic.compilers.__file__).parent / "shims"
 _PRELUDE = ("stdint.h", "float.h", "limits.h", "math.h", "sys/types.h")
 _DEFINED = re.compile(
     r"(?:typedef [\w ]+ (?P<type>\w+);|#define (?P<macro>\w+) .*"
-    r"|namespace std \{ using ::(?P<std>\w+); \})"
+    r"|namespace std \{ using ::(?P<std>\w+); \}"
+    r"|template <[^>]*> (?:struct|using|inline __device__ optiml_mixed<T, U>)"
+    r" (?P<template>\w+)\b.*)"
 )
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([\w./]+)[>\"].*$", re.MULTILINE)
 _WORD = re.compile(r"(?:std::)?[A-Za-z_]\w*", re.ASCII)
@@ -119,7 +121,7 @@ def _names(header: str) -> dict[str, str]:
     """The names that a header of the prelude defines, each with its line."""
     lines = (_SHIMS / header).read_text().splitlines()
     found = [m for line in lines if (m := _DEFINED.fullmatch(line))]
-    return {m["type"] or m["macro"] or f"std::{m['std']}": m[0] for m in found}
+    return {m["type"] or m["macro"] or m["template"] or f"std::{m['std']}": m[0] for m in found}
 
 
 def _words(text: str) -> set[str]:

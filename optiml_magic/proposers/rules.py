@@ -12,6 +12,7 @@ from optiml_magic.errors import SourceError
 from optiml_magic.kernels.allowance import Allowance, TooMuch, check_length
 from optiml_magic.kernels.primitives.apart import apart, facts_apart
 from optiml_magic.kernels.primitives.as_passed import as_passed, facts_as_passed
+from optiml_magic.kernels.primitives.concrete import all_concrete
 from optiml_magic.kernels.primitives.defined import defined
 from optiml_magic.kernels.primitives.expanded import all_expanded
 from optiml_magic.kernels.primitives.instantiated import instantiated
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from optiml_magic.source.program import Program
 
 
+_DEEP = 4  # templates that call templates; ours
 _SHOWN = 160  # characters of an error, which may hold a whole tree
 
 
@@ -133,9 +135,18 @@ def _facts(view: View, program: Program, own: Program) -> Facts | None:
     return facts_told(found, own)
 
 
+def _in_place(program: Program) -> Program:
+    """The program with what its kernels call in them, also what that calls in turn."""
+    for _ in range(_DEEP):
+        before, program = program, all_expanded(all_concrete(program))
+        if program is before:
+            break
+    return program
+
+
 def plain(program: Program, inputs: Mapping[str, int]) -> Program:
     """A kernel for each launch, with its sizes, its numbers and what it calls, in plain words."""
-    own = told(all_expanded(all_ungrouped(as_passed(_apiece(program)))), inputs)
+    own = told(_in_place(all_ungrouped(as_passed(_apiece(program)))), inputs)
     return defined(own, inputs)
 
 

@@ -57,11 +57,12 @@ def bounded(kernel: Kernel) -> Kernel:
 
 def _words(kernel: Kernel, size: Expression, at: int, width: int) -> str | None:
     """How many threads the launch has along an axis, as its directive and the kernel can say it."""
+    if not size.names and not size.arrays:
+        blocks = size.evaluate({})
+        return None if _asks_for_blocks(kernel) else str(blocks * width)
     whole, more = _divided(size.tree, kernel, at), ""
     if whole is None and not _asks_for_blocks(kernel):
         whole, more = rounded_up(size.tree, kernel.launch.block[at].tree, width), f" + {width - 1}"
-        if isinstance(size.tree, Number):
-            return str(size.tree.value * width)
     if whole is None or not _scalars(kernel, whole):
         return None
     words = str(Expression(whole, ""))

@@ -19,7 +19,7 @@ from optiml_magic.kernels.primitives.places import index
 from optiml_magic.kernels.primitives.sizes import with_grid
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.source.directives import RequireDirective
-from optiml_magic.source.expressions import Expression, parse_expression
+from optiml_magic.source.expressions import Binary, Expression, Number, parse_expression
 
 _ONE, _ITEM = Polynomial.constant(1), "@x"
 
@@ -33,7 +33,10 @@ def narrowed(kernel: Kernel) -> Kernel:
         raise NotLegal("its launch has as many threads as work")
     tree = rounded_up(size.tree, kernel.launch.block[0].tree, width)
     launched = form_of(tree, kernel.reading.symbols) if tree is not None else None
-    if tree is None or launched is None or not said_alike(kernel, Expression(tree, "").names):
+    if launched is None:  # in words that a kernel does not have, such as a part rounded up
+        tree = Binary("*", size.tree, Number(width))
+    assert tree is not None
+    if not said_alike(kernel, Expression(tree, "").names):
         raise NotLegal("its launch does not say how many threads it has")
     guards = {a.guard for a in kernel.reading.accesses if a.mode != "load"}
     bounds = [_bounds(kernel, guard, width) for guard in guards]
@@ -44,7 +47,10 @@ def narrowed(kernel: Kernel) -> Kernel:
     without_warps(kernel)
     every_place_read(kernel)
     names = [p.name for p in kernel.function.parameters]
-    words, whole = (expression(f, kernel.reading.symbols, names) for f in (items[0], launched))
+    words = expression(items[0], kernel.reading.symbols, names)
+    whole: Expression | None = Expression(tree, "")
+    if launched is not None:
+        whole = expression(launched, kernel.reading.symbols, names)
     if words is None or whole is None or not said_alike(kernel, words.names):
         raise NotLegal("its launch and its guards have other names")
     grid = (parse_expression(f"cdiv({words}, {kernel.launch.block[0]})"), *kernel.launch.grid[1:])

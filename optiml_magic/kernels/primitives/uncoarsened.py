@@ -16,16 +16,21 @@ from optiml_magic.kernels.expressions import (
     Choice,
     Expr,
     Index,
+    Literal,
     Name,
     builtin,
     every,
 )
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
+from optiml_magic.kernels.primitives.cutting import cut, uses
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
 from optiml_magic.kernels.primitives.grids import most_threads
-from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.primitives.places import bare, tops
+from optiml_magic.kernels.primitives.rolled import rolled
+from optiml_magic.kernels.primitives.staged import hints_of
+from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Compare, Condition, Every, Some
 from optiml_magic.kernels.tree import (
     Block,
@@ -38,12 +43,28 @@ from optiml_magic.kernels.tree import (
     Variable,
     walk,
 )
+from optiml_magic.kernels.types import CType
 from optiml_magic.source.expressions import parse_expression
+
+_DEEP = 4  # how many times products and sums without a part are looked for; ours
 
 
 @primitive
 def uncoarsened(kernel: Kernel) -> Kernel:
     """The kernel whose one loop over rows of a block is done by as many threads."""
+    return _uncoarsened(kernel, "yxz")
+
+
+@primitive
+def thread_an_item(kernel: Kernel) -> Kernel:
+    """The kernel whose threads take several items each, a block's width apart, as one for each."""
+    made = _uncoarsened(where_legal(rolled, kernel.settled()), "x")
+    if uses(made, "x").parts:
+        raise NotLegal("its threads would ask for more than their items")
+    return made
+
+
+def _uncoarsened(kernel: Kernel, axes: str) -> Kernel:
     effects = Effects(kernel)
     effects.straightforward()
     without_warps(kernel)
@@ -54,7 +75,7 @@ def uncoarsened(kernel: Kernel) -> Kernel:
         raise NotLegal("it is not one loop of a number of rounds")
     if kernel.launch.shared is not None or loops_in(axis.node.body):
         raise NotLegal("the loop is not all that it does", axis.line)
-    for name in "yxz":
+    for name in axes:
         width = kernel.block["xyz".index(name)]
         if width is not None and _Rows(kernel, effects, axis, name, width).fits():
             return _Rows(kernel, effects, axis, name, width).made()
@@ -74,14 +95,19 @@ class _Rows:
         threads = self.axis.trips or 0
         for size in kernel.block:
             threads *= size or 0
-        if not 0 < threads <= most_threads(kernel) or self.axis.start is None:
+        if self.axis.start is None or threads <= 0:
+            return False
+        if threads > most_threads(kernel) and (self.along != "x" or kernel.block[1:] != (1, 1)):
             return False
         if self.axis.start.value is None or self.effects.changed(self.loop.body):
             return False
-        if any(isinstance(s, Leave) for s in walk(self.loop.body)):
+        last = self.loop is kernel.function.body.body[-1]
+        if not last and any(isinstance(s, Leave) for s in walk(self.loop.body)):
+            return False
+        if any(isinstance(s, Leave) and s.kind != "continue" for s in walk(self.loop.body)):
             return False
         inside = self.effects.inside(self.loop.body)
-        stores = {a.array for a in reading.accesses if a.mode != "load"}
+        stores = [a for a in reading.accesses if a.mode != "load"]
         for access in reading.accesses:
             if access.own not in inside or access.index is None or access.space != "global":
                 return False
@@ -90,13 +116,18 @@ class _Rows:
                 return False
             if access.mode == "atomic" or access.call is not None:
                 return False
-            if access.mode == "load" and any(self.effects.same(access.array, s) for s in stores):
+            if access.mode == "load" and not all(self._apart(access, s) for s in stores):
                 return False
             own = [p for c in access.guard for p in c.conjuncts()]
             tests = [p for p in own if p not in {*self.axis.test.conjuncts()}]
             if not self._rows(access.index) or not all(map(self._tested, tests)):
                 return False
         return self._alone()
+
+    def _apart(self, load: Access, store: Access) -> bool:
+        """Whether a load does not ask for what another round stores."""
+        own = load.array == store.array and load.index == store.index
+        return own or not self.effects.same(load.array, store.array)
 
     def _tested(self, condition: Condition) -> bool:
         match condition:
@@ -108,26 +139,34 @@ class _Rows:
 
     def _rows(self, form: Polynomial) -> bool:
         """Whether a form has the row alone: the thread's place and the round, as one sum."""
-        inside = self.kernel.reading.symbols
+        symbols = self.kernel.reading.symbols
         by, turn = form.coefficient(self.thread), form.coefficient(self.axis.name)
-        rest = form.without([self.thread, self.axis.name])
-        hidden = {self.thread, self.axis.name} & inside.inside(rest)
-        if by is None or turn is None or hidden or not inside.known(form):
+        if by is None or turn is None or not symbols.known(form):
             return False
-        names = {self.thread, self.axis.name} & (by.symbols | turn.symbols)
-        return not names and turn == by * Polynomial.constant(self.width)
+        names = {self.thread, self.axis.name}
+        if names & (by.symbols | turn.symbols) or turn != by * Polynomial.constant(self.width):
+            return False
+        return all(
+            symbols[name].kind == "operation" and all(map(self._rows, symbols[name].arguments))
+            for name in form.symbols - names
+            if names & symbols.inside(Polynomial.symbol(name))
+        )
 
     def _alone(self) -> bool:
         """Whether nothing but indices and tests asks for the row, or for a part of it."""
         told: set[Variable] = {v for v in (self.axis.variable,) if v is not None}
         every_one = [*walk(self.kernel.function.body)]
+        allowed = {e for top in self._forms(every_one) for e in every(top)}
         for _ in every_one:
             before = len(told)
             for statement in every_one:
-                told |= {v for v, e in _given(statement) if self._tells(e, told)}
+                told |= {
+                    v
+                    for v, value in _given(statement)
+                    if any(e not in allowed and self._mentions(e, told) for e in every(value))
+                }
             if len(told) == before:
                 break
-        allowed = {e for top in self._forms(every_one) for e in every(top)}
         for statement in every_one:
             given = {e for _, top in _given(statement) for e in every(top)}
             heads = {e for top in statement.expressions for e in every(top)} if (
@@ -155,42 +194,93 @@ class _Rows:
     def _mentions(self, e: Expr, told: set[Variable]) -> bool:
         return builtin(e) == self.thread or (isinstance(e, Name) and e.variable in told)
 
-    def _tells(self, expr: Expr, told: set[Variable]) -> bool:
-        return any(self._mentions(e, told) for e in every(expr))
-
     def made(self) -> Kernel:
         kernel, loop, at = self.kernel, self.loop, "xyz".index(self.along)
-        assert self.axis.start is not None
-        start, types = str(self.axis.start.value), kernel.reading.types
-        swaps: dict[Node, Node | tuple[Statement, ...]] = {
-            e: text(start) for e in self.effects.inside(loop.body)
-            if isinstance(e, Name) and e.variable is self.axis.variable
-        }  # fmt: skip
-        if start == "0":
-            for part in self.effects.inside(loop.body):
-                match part:
-                    case Binary(op="+", left=left, right=right) if right in swaps and types.get(
-                        part
-                    ) == types.get(left):
-                        swaps[part] = left
+        width = self.width * (self.axis.trips or 1)
+        swaps, hints = self._asked(width), hints_of(kernel, loop)
+        for leave in walk(loop.body):
+            if isinstance(leave, Leave):
+                swaps[leave] = replace(leave, kind="return", span=None)
         body = edited(loop.body, swaps)
         inner = body.body if isinstance(body, Block) else (body,)
         plain = not any(isinstance(s, Declare) for s in inner)
         whole: Node | tuple[Statement, ...] = inner if plain else Block(None, loop.line, inner)
-        places: dict[Node, Node | tuple[Statement, ...]] = {loop: whole}
-        for statement in walk(kernel.function.body):
-            for top in statement.expressions:
-                places |= {
-                    e: text(str(self.width)) for e in every(top)
-                    if builtin(e) == f"blockDim.{self.along}"
-                }  # fmt: skip
         sizes = [
             *kernel.launch.block,
             *[parse_expression("1")] * (at + 1 - len(kernel.launch.block)),
         ]
-        sizes[at] = parse_expression(str(self.width * (self.axis.trips or 1)))
+        sizes[at] = parse_expression(str(width))
         launch = replace(kernel.launch, block=tuple(sizes))
-        return kernel.rewritten(edited(kernel.function.body, places), launch=launch)
+        made = kernel.rewritten(
+            edited(kernel.function.body, {**swaps, loop: whole, **dict.fromkeys(hints)}),
+            launch=launch,
+        )
+        return made if width <= most_threads(kernel) else _parted(made, self.along, self.width)
+
+    def _asked(self, width: int) -> dict[Node, Node | tuple[Statement, ...] | None]:
+        """What stands for the counter, and for the threads that a block had."""
+        assert self.axis.start is not None
+        start, types = str(self.axis.start.value), self.kernel.reading.types
+        swaps = dict[Node, Node | tuple[Statement, ...] | None]()
+        called = {
+            v: s for s in walk(self.kernel.function.body)
+            if isinstance(s, Declare) and len(s.variables) == 1 for v in s.variables
+            if v.value is not None and builtin(bare(v.value)) == self.thread
+            and v not in self.effects.changing
+        }  # fmt: skip
+        swaps |= dict.fromkeys(called.values())
+        for statement in walk(self.kernel.function.body):
+            for e in (e for top in statement.expressions for e in every(top)):
+                if isinstance(e, Name) and e.variable is self.axis.variable:
+                    swaps[e] = text(start)
+                elif isinstance(e, Name) and e.variable in called:
+                    swaps[e] = text(self.thread)
+                elif builtin(e) == f"blockDim.{self.along}":
+                    swaps[e] = text(str(self.width))
+        none: set[Node] = {
+            e for e in swaps
+            if start == "0" and isinstance(e, Name) and e.variable is self.axis.variable
+        }  # fmt: skip
+        for _ in range(_DEEP):
+            for part in (e for top in tops(self.kernel.function.body) for e in every(top)):
+                match part:
+                    case Binary(op="*", left=left, right=right) if {left, right} & none:
+                        none.add(part)
+                        swaps[part] = text("0")
+                    case Binary(op="+", left=left, right=right) if right in none:
+                        if _wide(types.get(part)) == _wide(types.get(left)):
+                            swaps[part] = edited(left, swaps)
+                    case Binary(op="*") if self._blocks(part) == width:
+                        swaps[part] = text(f"(blockIdx.{self.along} * blockDim.{self.along})")
+        return swaps
+
+    def _blocks(self, expr: Expr) -> int:
+        """The number that a block's number is multiplied by; 0 for all other products."""
+        found, many = 1, 0
+        stack = [expr]
+        while stack:
+            match part := bare(stack.pop()):
+                case Binary(op="*", left=left, right=right):
+                    stack += [left, right]
+                case Literal(value=int(value)):
+                    found *= value
+                case _ if builtin(part) == f"blockDim.{self.along}":
+                    found *= self.width
+                case _:
+                    many += 1 if builtin(part) == f"blockIdx.{self.along}" else 2
+        return found if many == 1 else 0
+
+
+def _wide(kind: CType | None) -> tuple[int | None, bool]:
+    return (kind.size, kind.integral) if kind is not None else (None, False)
+
+
+def _parted(kernel: Kernel, along: str, width: int) -> Kernel:
+    """The kernel in blocks that a card takes."""
+    made = cut(kernel, {along: width})
+    if isinstance(made, Refused):
+        raise NotLegal(made.reason, made.line)
+    return made
 
 
 def _given(statement: Statement) -> Iterator[tuple[Variable, Expr]]:

@@ -14,10 +14,13 @@ from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
 from optiml_magic.kernels.primitives.grid_words import grid_in_words
 from optiml_magic.kernels.primitives.headed import headed
 from optiml_magic.kernels.primitives.left_early import left_early
+from optiml_magic.kernels.primitives.lined import lined
+from optiml_magic.kernels.primitives.onward import onward
 from optiml_magic.kernels.primitives.rowed import rowed
 from optiml_magic.kernels.primitives.scoped import scoped
 from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.threaded import threaded
+from optiml_magic.kernels.primitives.uncoarsened import thread_an_item
 from optiml_magic.kernels.primitives.unshadowed import unshadowed
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.model.facts import Facts
@@ -49,7 +52,10 @@ class Site:
     joined: tuple[str, ...] = ()
 
 
-_SHAPES = (unshadowed, left_early, scoped, single, headed, grid_in_words, threaded, added_up, rowed)
+_SHAPES = (
+    unshadowed, left_early, scoped, single, headed, lined, grid_in_words, onward, thread_an_item,
+    threaded, added_up, rowed,
+)  # fmt: skip
 
 
 class KernelRule(ABC):

@@ -46,6 +46,18 @@ MAPS = {
     "no guard": elements(f"{HERE} y[i] = 2 * x[i];"),
     "numbers": elements(f"{HERE} if (i < 1000) y[i] = 2 * x[i];", "4"),
     "__ldg": elements(f"{HERE} if (i < n) {{ const float v = __ldg(x + i); y[i] = 2 * v; }}"),
+    "several a thread": elements("int base = blockIdx.x * blockDim.x * 4 + threadIdx.x; for (int k = 0; k < 4; k++) { "
+                                 "int i = base + k * blockDim.x; if (i < n) y[i] = 2 * x[i]; }", "cdiv(n, 1024)"),
+    "several, till the end": elements("const int tid = threadIdx.x; int base = blockIdx.x * (256 * 16) + tid; "
+                                      "for (int k = 0; k < 16; k++) { int i = base + k * 256; if (i >= n) break; float v = x[i]; y[i] = v * v; }",
+                                      "cdiv(n, 256 * 16)"),
+    "twice in the text": elements("int i = blockIdx.x * (blockDim.x * 2) + threadIdx.x; if (i < n) y[i] = 2 * x[i]; "
+                                  "if (i + blockDim.x < n) y[i + blockDim.x] = 2 * x[i + blockDim.x];", "cdiv(n, 512)"),
+    "blocks in a plane": elements(f"int i = (blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x; {MAP}", "1024, cdiv(n, 256 * 1024)"),
+    "blocks by columns": elements(f"int bx = blockIdx.x, by = blockIdx.y; int b = bx * gridDim.y + by; int i = b * blockDim.x + threadIdx.x; {MAP}",
+                                  "64, cdiv(n, 256 * 64)"),
+    "a template": elements(f"{HERE} if (i < n) y[i] = twice(x, i);",
+                           above="template <typename T> __device__ T twice(const T* a, int i) { T v = a[i]; return v + v; }"),
     "std": elements(f"{HERE} if (i < n) y[i] = 2 * std::max(x[i], 0.0f);", above="#include <algorithm>"),
 }  # fmt: skip
 PLACE = "int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;"
@@ -75,6 +87,7 @@ if (i < M && j < N) C[i * N + j] = s;
 PRODUCTS = {
     "plain": product(f"if (i < M && j < N) {{ {SUM.format('A[i * K + k] * B[k * N + j]')} }}"),
     "whole blocks": product(SUM.format("A[i * K + k] * B[k * N + j]"), grid="N / 16, M / 16"),
+    "numbers": product(SUM.format("A[i * K + k] * B[k * N + j]").replace("K", "512").replace("N", "256"), "#define R 256\n#define B_ 16", "R / B_, R / B_"),
     "a block more": product(f"if (i < M && j < N) {{ {SUM.format('A[i * K + k] * B[k * N + j]')} }}", grid="N / 16 + 1, M / 16 + 1"),
     "a lambda": product("auto a = [&](int r, int c) { return A[r * K + c]; }; "
                         f"if (i < M && j < N) {{ {SUM.format('a(i, k) * B[k * N + j]')} }}"),

@@ -51,7 +51,6 @@ def test_fields_of_an_item_are_taken_alone_or_with_their_neighbours(propose):
         MAP.replace("o[i] = a[i]", "o[i] = a[i] + a[i + 1]"),
         MAP.replace("o[i] = a[i]", "o[n - 1 - i] += o[i]"),
         MAP.replace("o[i] = a[i]", "for (int j = 0; j < 9; ++j) o[i * 9 + j] = a[j]"),
-        MAP.replace("if (i < n) ", ""),
         MAP.replace("float", "float4"),
     ],
 )

@@ -1,0 +1,68 @@
+"""Ways out of a loop that its later rounds would take as well lead on to the next round.
+
+``if (i >= n) break;`` in rounds whose ``i`` grows is the guard of each of them: with ``continue``
+in its place the loop has as many rounds as its head says, of which the last ones do nothing. So
+has ``if (i >= n) return;`` where nothing stands behind the loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.reading import Axis, Guard
+from optiml_magic.kernels.symbols import Compare
+from optiml_magic.kernels.tree import Blank, If, Leave, Loop, Statement, body_of, walk
+
+_FIXED = ("builtin", "scalar", "operation")
+
+
+@primitive
+def onward(kernel: Kernel) -> Kernel:
+    """The kernel with such ways out as ``continue``; it has some."""
+    effects = Effects(kernel)
+    axes = {axis.name: axis for axis in kernel.axes().values()}
+    guards = {g.test: g for g in kernel.reading.guards if g.exits and g.loops}
+    body = [s for s in kernel.function.body.body if not isinstance(s, Blank)]
+    swaps = dict[Node, Node]()
+    for loop in (s for s in walk(kernel.function.body) if isinstance(s, Loop)):
+        for branch in body_of(loop.body):
+            leaves = _leaves(branch, last=bool(body) and loop is body[-1])
+            if not isinstance(branch, If) or leaves is None:
+                continue
+            guard = guards.get(branch.test)
+            axis = axes.get(guard.loops[-1]) if guard is not None else None
+            if guard and axis and axis.node is loop and _stays(kernel, effects, axis, guard):
+                swaps[leaves] = replace(leaves, kind="continue", span=None)
+    if not swaps:
+        raise NotLegal("no round ends a loop that the rounds behind it would end as well")
+    return kernel.rewritten(edited(kernel.function.body, swaps))
+
+
+def _leaves(branch: Statement, *, last: bool) -> Leave | None:
+    """The way out that is all that a branch does."""
+    if not isinstance(branch, If) or branch.other is not None or branch.before is not None:
+        return None
+    inside = [s for s in body_of(branch.then) if not isinstance(s, Blank)]
+    match inside:
+        case [Leave(kind=kind, value=None) as only]:
+            return only if kind == "break" or (kind == "return" and last) else None
+    return None
+
+
+def _stays(kernel: Kernel, effects: Effects, axis: Axis, guard: Guard) -> bool:
+    """Whether a test that fails in a round fails in all behind it."""
+    step = axis.step.value if axis.step is not None else None
+    if step is None or axis.node.kind != "for" or not isinstance(guard.condition, Compare):
+        return False
+    form, symbols = guard.condition.form, kernel.reading.symbols
+    by = form.coefficient(axis.name)
+    if guard.condition.op != ">=" or by is None or by.value is None or by.value * step >= 0:
+        return False
+    rest = form.without([axis.name])
+    if axis.name in symbols.inside(rest) or not symbols.known(rest):
+        return False
+    fixed = {n for n in symbols.inside(rest) if symbols[n].kind not in _FIXED}
+    return fixed <= {*guard.loops[:-1]} and not rest.symbols & effects.moved
