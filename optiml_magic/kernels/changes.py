@@ -41,8 +41,8 @@ MayChange = Callable[[Call, int], bool]
 class Change:
     """``variable op= value``; ``value`` None is one, ``op`` ``?`` is anything.
 
-    ``always`` says that each round makes it once; ``early`` that it stands in the body, where a
-    ``continue`` may come before it.
+    ``always`` says that each round makes it once, or once in each round of the loops that it is
+    ``within``; ``early`` that it stands in the body, where a ``continue`` may come before it.
     """
 
     variable: Variable
@@ -50,6 +50,7 @@ class Change:
     value: Expr | None
     always: bool
     early: bool
+    within: tuple[Loop, ...] = ()
 
 
 class _Collector:
@@ -59,6 +60,7 @@ class _Collector:
         self.declared: set[Variable] = set()
         self.aliases: dict[Variable, Variable] = {}
         self.early = True
+        self.within: tuple[Loop, ...] = ()
 
     def add(self, target: Expr, op: str, value: Expr | None, *, always: bool) -> None:
         whole = isinstance(target, Name)
@@ -66,7 +68,8 @@ class _Collector:
             target = target.base
         if isinstance(target, Name) and target.variable is not None:
             variable = self.aliases.get(target.variable, target.variable)
-            change = Change(variable, op if whole else "?", value, always, self.early)
+            spelled = op if whole else "?"
+            change = Change(variable, spelled, value, always, self.early, self.within)
             self.found.setdefault(variable, []).append(change)
 
     def statement(self, statement: Statement, *, always: bool) -> None:
@@ -89,8 +92,13 @@ class _Collector:
         for expression in statement.expressions:
             # The test of a branch is evaluated in every round, what is inside is not.
             self.expression(expression, always=own or (always and isinstance(statement, If)))
+        counted = always and isinstance(statement, Loop) and _goes_through(statement)
         for inner in statement.statements:
-            self.statement(inner, always=False)
+            outer = self.within
+            if counted and isinstance(statement, Loop) and inner is statement.body:
+                self.within = (*outer, statement)
+            self.statement(inner, always=self.within is not outer)
+            self.within = outer
 
     def _refer(self, variable: Variable) -> None:
         """A reference stands for what it is bound to; to a member of it any change is a change."""
@@ -164,6 +172,12 @@ def changes(
     for expression in (*before, *after):
         collector.expression(expression, always=True)
     return {v: c for v, c in collector.found.items() if v not in collector.declared}
+
+
+def _goes_through(loop: Loop) -> bool:
+    """Whether no round of a loop ends before its end, or ends the loop."""
+    leaves = any(isinstance(s, Leave | Verbatim) for s in walk(loop.body))
+    return loop.kind == "for" and not leaves
 
 
 def skips(body: Statement) -> bool:

@@ -10,9 +10,11 @@ from optiml_magic.kernels.calls import CallEvaluator
 from optiml_magic.kernels.changes import Change, changes, skips
 from optiml_magic.kernels.expressions import (
     Assign,
+    Binary,
     Call,
     Expr,
     Index,
+    Literal,
     Name,
     Step,
     Unary,
@@ -27,6 +29,7 @@ from optiml_magic.kernels.symbols import (
 )
 from optiml_magic.kernels.tree import (
     Declare,
+    Evaluate,
     Function,
     Loop,
     Statement,
@@ -107,10 +110,13 @@ class InductionReader(CallEvaluator):
             if not regular or any(not self._steady(c.value, moving) for c in its_changes):
                 continue
             if all(c.op in ("+", "-") for c in its_changes):
-                step = self._step(start, its_changes)
+                step = self._step(start, its_changes, moving)
                 if step is not None:
                     found[variable] = Induction(variable, start, step)
-            elif len(its_changes) == 1 and its_changes[0].op in _POWERS and start.type.integral:
+            elif (
+                len(its_changes) == 1 and its_changes[0].op in _POWERS and start.type.integral
+                and not its_changes[0].within
+            ):  # fmt: skip
                 found[variable] = Induction(variable, start, None)
         return found
 
@@ -133,11 +139,18 @@ class InductionReader(CallEvaluator):
                 return False
         return True
 
-    def _step(self, start: Value, its_changes: list[Change]) -> Polynomial | None:
+    def _step(
+        self, start: Value, its_changes: list[Change], moving: AbstractSet[Variable]
+    ) -> Polynomial | None:
         """What a round adds: of a pointer in bytes."""
         total = Polynomial()
         for change in its_changes:
             by = _ONE if change.value is None else self._quietly(change.value)
+            for loop in change.within:
+                trips = self._trips(loop, moving)
+                if by is None or trips is None:
+                    return None
+                by = by * Polynomial.constant(trips)
             if by is None:
                 return None
             total = total + by if change.op == "+" else total - by
@@ -145,6 +158,35 @@ class InductionReader(CallEvaluator):
             stride = self.stride(start.type)
             return total * stride if stride is not None else None
         return total
+
+    def _trips(self, loop: Loop, moving: AbstractSet[Variable]) -> int | None:
+        """How many rounds a loop within this one makes each time, where that is a number."""
+        match loop.before:
+            case Declare(variables=(Variable(value=Expr() as first) as counter,)):
+                pass
+            case Evaluate(expression=Assign(op="=", target=Name(variable=Variable() as counter),
+                                            value=first)):  # fmt: skip
+                pass
+            case _:
+                return None
+        step = _stepped(loop.update, counter)
+        match loop.test:
+            case Binary(op="<" | "<=" | ">" | ">=" as op, left=Name(variable=own), right=last):
+                pass
+            case _:
+                return None
+        if own is not counter or not step or (step > 0) != (op[0] == "<"):
+            return None
+        if counter in changes((loop.body,), self.may_change):
+            return None
+        if not self._steady(first, moving) or not self._steady(last, moving):
+            return None
+        begin, end = self._quietly(first), self._quietly(last)
+        if begin is None or end is None or (end - begin).value is None:
+            return None
+        length = abs(step)
+        far = ((end - begin).value or 0) * (1 if step > 0 else -1) + (len(op) > 1)
+        return max(0, -(-far // length))
 
     def _quietly(self, expression: Expr) -> Polynomial | None:
         """The form of an expression that does nothing, without a note of it."""
@@ -198,6 +240,16 @@ class InductionReader(CallEvaluator):
         if induction.start.pointer is not None:
             return induction.start.pointer.offset
         return induction.start.form
+
+
+def _stepped(update: Expr | None, counter: Variable) -> int:
+    """How far an update of its head moves a counter, 0 where that is not a number."""
+    match update:
+        case Step(op=op, target=Name(variable=own)) if own is counter:
+            return 1 if op == "++" else -1
+        case Assign(op="+=" | "-=" as op, target=Name(variable=own), value=Literal(value=int(by))):
+            return (by if op == "+=" else -by) if own is counter else 0
+    return 0
 
 
 def moved(induction: Induction, rounds: Polynomial) -> Value:

@@ -117,7 +117,8 @@ class _Counting:
                 continue
             every_change = [*own.get(variable, []), *head.get(variable, [])]
             one = every_change[0]
-            if len(every_change) != 1 or not one.always or one.op not in "+-":
+            regular = one.always and not one.within and one.op in "+-"
+            if len(every_change) != 1 or not regular:
                 if variable in head or variable is self.axis.variable:
                     raise NotLegal(f"how `{variable.name}` moves is not followed", loop.line)
                 continue  # carried from round to round: nobody's business here

@@ -189,6 +189,34 @@ def _same_name(maker: Maker) -> None:
         maker.line(f"out[base + {name} * 11] = 2.0f;")
 
 
+def _through_a_nest(maker: Maker) -> None:
+    """A place that goes on in each round of the inner loop, from wherever it is."""
+    rng = maker.rng
+    one, two, at = maker.fresh("a"), f"b{maker.made}", f"at{maker.made}"
+    kind, outer = rng.choice([_INT, _INT, "unsigned"]), rng.choice(["3", "n", "m"])
+    inner = rng.choice([
+        "for (int {0} = -1; {0} <= 1; ++{0})", "for (int {0} = 0; {0} < 3; {0}++)",
+        "for (int {0} = 4; {0} > 0; {0} -= 2)", "for (int {0} = 0; {0} < m; ++{0})",
+        "for (int {0} = {1}; {0} < 3; ++{0})", "for (int {0} = 3; {0} < 1; ++{0})",
+    ]).format(two, one)  # fmt: skip
+    moved = rng.choice(["{0}++", "++{0}", "{0} += 2", "{0} = {0} + 1"]).format(at)
+    maker.line(f"{kind} {at} = {rng.randrange(3)};")
+    with maker.block(f"for (int {one} = 0; {one} < {outer}; ++{one})"), maker.inside(9, None):
+        if rng.random() < 0.3:
+            maker.line(
+                rng.choice([f"{at}++;", f"if ({one} == 1) continue;", f"if ({one} == 2) {at} = 0;"])
+            )
+        with maker.block(inner), maker.inside(4, None):
+            if rng.random() < 0.2:
+                maker.line(rng.choice([f"if ({two} == 1) break;", f"if ({two} == 0) continue;"]))
+            maker.line(f"out[base + AT((int){at}, 1)] = 1.0f;")
+            maker.line(f"{moved};")
+            if rng.random() < 0.2:
+                maker.line(f"if ({two} == 2) {moved};")
+        maker.line(f"out[base + 60 + (int){at}] = 2.0f;")
+    maker.line(f"out[base + 90 + (int){at}] = 3.0f;")
+
+
 def _run(maker: Maker, head: str, counter: Local, most: int, last: str = "") -> None:
     counter.fixed = True
     with maker.block(head), maker.inside(most, counter):
@@ -200,5 +228,5 @@ def _run(maker: Maker, head: str, counter: Local, most: int, last: str = "") -> 
 
 LOOPS: tuple[Callable[[Maker], None], ...] = (
     _for_up, _for_up, _for_up, _for_thread, _for_down, _for_down, _for_unequal, _for_powers,
-    _for_two, _for_moving_bound, _outer, _outer, _outer, _walking, _same_name,
+    _for_two, _for_moving_bound, _outer, _outer, _outer, _walking, _same_name, _through_a_nest,
 )  # fmt: skip
