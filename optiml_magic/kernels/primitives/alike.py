@@ -212,9 +212,7 @@ class Rounds:
 
     def _check(self) -> None:
         kernel = self.old
-        for access in kernel.reading.accesses:
-            if access.mode == "atomic":
-                raise NotLegal("threads may wait for what an atomic operation says", access.line)
+        self.effects.nobody_waits()
         if any(isinstance(e, Lambda) for e in expressions(kernel.function.body)):
             raise NotLegal("it has a function within itself")
         before = [tree for part in self.parts[: self.last] for tree in part.trees]

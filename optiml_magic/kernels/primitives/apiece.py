@@ -201,4 +201,5 @@ class Apiece(Cells):
                 return any(self._linear(a) and not self._linear(b) for a, b in ways)
             case Binary():
                 return False
-        return isinstance(self.value(expr), Share)
+        found = self.value(expr)
+        return isinstance(found, Share) and found.source.op == "+"

@@ -87,6 +87,14 @@ class Effects:
             name = min(reading.unclear)
             raise NotLegal(f"what it does with `{name}` is not followed")
 
+    def nobody_waits(self) -> None:
+        """Raise NotLegal where an atomic operation says something that is asked for."""
+        own = {s.expression for s in walk(self.kernel.function.body) if isinstance(s, Evaluate)}
+        for access in self.reading.accesses:
+            if access.mode == "atomic" and access.node not in own:
+                reason = "threads may wait for what an atomic operation says"
+                raise NotLegal(reason, access.line)
+
     @cached_property
     def moved(self) -> frozenset[str]:
         """The parameters whose names stand for other values somewhere in the kernel."""

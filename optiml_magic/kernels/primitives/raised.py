@@ -71,7 +71,13 @@ def _raised(kernel: Kernel) -> Kernel:
             raise NotLegal(f"`{name}` is not followed")
     kernel = where_legal(in_register, kernel)
     apart = _adds_up(kernel)
-    body, equals = _followed(kernel, apart=apart)
+    try:
+        body, equals = _followed(kernel, apart=apart)
+    except NotLegal:
+        if not apart:
+            raise
+        apart = False  # such as the greatest of what each block has the least of
+        body, equals = _followed(kernel, apart=False)
     kernel = replace(kernel, arithmetic=(*kernel.arithmetic, *([_EQUALS] * equals)))
     found = _tidy(kernel, body)
     if apart:
