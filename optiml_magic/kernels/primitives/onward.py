@@ -8,15 +8,37 @@ has ``if (i >= n) return;`` where nothing stands behind the loop.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 
 from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Call,
+    Index,
+    Lambda,
+    Step,
+    Unary,
+    Unread,
+    every,
+)
+from optiml_magic.kernels.functions import OF_ALL_NUMBERS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.reading import Axis, Guard
 from optiml_magic.kernels.symbols import Compare
-from optiml_magic.kernels.tree import Blank, If, Leave, Loop, Statement, body_of, walk
+from optiml_magic.kernels.tree import (
+    Blank,
+    Declare,
+    Evaluate,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    body_of,
+    walk,
+)
 
-_FIXED = ("builtin", "scalar", "operation")
+_FIXED = ("builtin", "scalar", "operation", "load", "select")
 
 
 @primitive
@@ -28,7 +50,9 @@ def onward(kernel: Kernel) -> Kernel:
     body = [s for s in kernel.function.body.body if not isinstance(s, Blank)]
     swaps = dict[Node, Node]()
     for loop in (s for s in walk(kernel.function.body) if isinstance(s, Loop)):
-        for branch in body_of(loop.body):
+        if not _counts_alone(effects, loop):
+            continue
+        for branch in takewhile(_does_nothing, body_of(loop.body)):
             leaves = _leaves(branch, last=bool(body) and loop is body[-1])
             if not isinstance(branch, If) or leaves is None:
                 continue
@@ -39,6 +63,32 @@ def onward(kernel: Kernel) -> Kernel:
     if not swaps:
         raise NotLegal("no round ends a loop that the rounds behind it would end as well")
     return kernel.rewritten(edited(kernel.function.body, swaps))
+
+
+def _counts_alone(effects: Effects, loop: Loop) -> bool:
+    """Whether what the head of a loop changes is asked for in the loop alone."""
+    if loop.kind != "for" or loop.update is None or not isinstance(loop.before, Declare):
+        return False
+    changed = effects.changed(Evaluate(None, loop.line, loop.update))
+    return {*changed} <= {*loop.before.variables}
+
+
+def _does_nothing(statement: Statement) -> bool:
+    """Whether a round that goes on to the next one may do this on its way, or be left by it."""
+    if isinstance(statement, If):
+        ways = (w for w in (statement.then, statement.other) if w is not None)
+        if statement.before is not None or not all(
+            isinstance(s, Leave | Blank) for way in ways for s in body_of(way)
+        ):
+            return False
+    elif not isinstance(statement, Declare | Blank):
+        return False
+    return not any(
+        isinstance(e, Assign | Step | Index | Lambda | Unread)
+        or (isinstance(e, Unary) and e.op == "*")
+        or (isinstance(e, Call) and e.function not in OF_ALL_NUMBERS)
+        for top in statement.expressions for e in every(top)
+    )  # fmt: skip
 
 
 def _leaves(branch: Statement, *, last: bool) -> Leave | None:
@@ -54,12 +104,11 @@ def _leaves(branch: Statement, *, last: bool) -> Leave | None:
 
 def _stays(kernel: Kernel, effects: Effects, axis: Axis, guard: Guard) -> bool:
     """Whether a test that fails in a round fails in all behind it."""
-    step = axis.step.value if axis.step is not None else None
-    if step is None or axis.node.kind != "for" or not isinstance(guard.condition, Compare):
+    if not isinstance(guard.condition, Compare) or guard.condition.op != ">=":
         return False
     form, symbols = guard.condition.form, kernel.reading.symbols
     by = form.coefficient(axis.name)
-    if guard.condition.op != ">=" or by is None or by.value is None or by.value * step >= 0:
+    if by is None or by.value is None or by.value >= 0:
         return False
     rest = form.without([axis.name])
     if axis.name in symbols.inside(rest) or not symbols.known(rest):

@@ -16,7 +16,6 @@ from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.opened import opened
-from optiml_magic.kernels.primitives.passed_over import passed_over
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sized import sized
@@ -71,7 +70,7 @@ class WeightedRows(KernelRule):
         kernel = _counted(kernel)
         known = _numbers(kernel)
         kernel = where_legal(sized, kernel, known) if known else kernel
-        kernel = where_legal(clipped, where_legal(passed_over, kernel))
+        kernel = where_legal(clipped, kernel)
         if kernel.block[1] != 1:
             kernel = where_legal(cut, kernel, {"y": 1})
         made = by_tiles(kernel)

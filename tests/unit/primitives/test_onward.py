@@ -1,0 +1,77 @@
+"""Loops that end in a round that all behind it would end as well, as rounds that go on."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.onward import onward
+from tests.rewriting.writing import Array
+from tests.unit.primitives.alike import end_of, kernel_of, refused, written
+
+CAUSAL = """\
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* x, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = 0.0f;
+    for (int j = 0; j < n; j++) {
+        if (j > i) break;
+        sum += x[j] * i;
+    }
+    out[i] = sum;
+}
+"""
+ARRAYS = {
+    "starts": Array("i4", ("1",)),
+    "x": Array("f4", ("n",)),
+    "out": Array("f4", ("n",), "zeros"),
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        *(("j > i)", f"{test})") for test in ("j >= i", "i < j", "i / 2 <= j", "2 * j + 1 > n")),
+        ("if (j > i) break;", "if (j > i) { break; }"),
+        ("if (j > i)", "int at = j - i;\n        if (at >= 1)"),
+        ("if (j > i)", "if (j == 2) continue;\n        if (j > i)"),
+        ("int j = 0; j < n; j++", "int j = 0; j < n; j += 2"),
+        (
+            "int j = 0; j < n; j++) {\n        if (j > i)",
+            "int j = n - 1; j >= 0; j--) {\n        if (j < i)",
+        ),
+    ],
+)
+def test_such_rounds_go_on(old: str, new: str) -> None:
+    text = CAUSAL.replace(old, new)
+    assert text != CAUSAL
+    made = written(onward(kernel_of(text)))
+    assert "continue;" in made
+    assert "break;" not in made
+    assert end_of(text, made, ARRAYS, {"n": 37}, {"n": 5}) == "same"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("j > i", "j < i"),
+        ("j > i", "x[j] > i"),
+        ("j > i", "j > x[i]"),
+        ("j > i", "j > i || sum > 9.0f"),
+        ("j > i", "j > sum"),
+        ("j > i) break", "j > i) { sum += 1.0f; break; }"),
+        (
+            "if (j > i) break;\n        sum += x[j] * i;",
+            "sum += x[j] * i;\n        if (j > i) break;",
+        ),
+        ("int j = 0; j < n; j++", "int j = n - 1; j >= 0; j--"),
+        ("for (int j = 0;", "int j = 0;\n    for (;"),
+        ("j > i) break", "j + x[j] > i) break"),
+        ("if (j > i) break;", "float v = x[j];\n        if (j > i) break;"),
+        ("if (j > i) break;", "if (j == 3) sum += 1.0f;\n        if (j > i) break;"),
+    ],
+)
+def test_other_ends_stay(old: str, new: str) -> None:
+    text = CAUSAL.replace(old, new)
+    assert text != CAUSAL
+    assert refused(onward(kernel_of(text)))
