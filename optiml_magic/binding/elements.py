@@ -9,7 +9,7 @@ import numpy as np
 
 from optiml_magic.errors import BindingError, nearest
 from optiml_magic.kernels.signature import Parameter
-from optiml_magic.kernels.structs import members
+from optiml_magic.kernels.structs import Member, members
 from optiml_magic.kernels.unit import Unit
 from optiml_magic.model.dtypes import DType, numbers, title
 from optiml_magic.source.dtypes import SCALARS
@@ -23,9 +23,12 @@ def element_dtype(parameter: Parameter) -> DType | None:
 
 
 def struct_dtype(
-    unit: Unit, parameter: Parameter, name: str, layouts: Mapping[str, DType]
+    unit: Unit, parameter: Parameter, name: str, layouts: Mapping[str, DType], *, given: bool
 ) -> DType:
-    """The dtype of a struct, by its C++ name; a BindingError for any other type without one."""
+    """The dtype of a struct, by its C++ name; a BindingError for any other type without one.
+
+    Of one that no array is ``given`` for, such as an output, the text says what it is like.
+    """
     refuse(unit, parameter, name)
     dtype = layouts.get(parameter.ctype)
     if dtype is not None and not numbers(dtype):
@@ -36,6 +39,9 @@ def struct_dtype(
         )
     if dtype is not None:
         return dtype
+    derived = _laid_out(unit, parameter.ctype)
+    if derived is not None and not given:
+        return derived
     if members(unit, parameter.ctype):
         raise BindingError(
             f"`{name}` is a struct `{parameter.ctype}`, and no array gives its layout",
@@ -85,35 +91,47 @@ def refuse(unit: Unit, parameter: Parameter, name: str) -> None:
 
 def suggested(unit: Unit, ctype: str) -> str:
     """A dtype to paste for a struct of the text, where its members are plain."""
-    found = members(unit, ctype)
-    if not found or any(m.dtype is None or m.array for m in found):
+    dtype, found = _laid_out(unit, ctype), members(unit, ctype)
+    if dtype is None or dtype.fields is None:
         return "np.dtype([(member, type), ...], align=True)"
     spelled = [(m.name, np.dtype(m.dtype).name, m.lanes) for m in found]
     fields = [f'("{n}", "{d}"{f", {lanes}" if lanes > 1 else ""})' for n, d, lanes in spelled]
-    plain = f"np.dtype([{', '.join(fields)}], align=True)"
-    widths = [np.dtype(m.dtype).itemsize for m in found]
-    aligned = [_alignment(width, m.lanes) for width, m in zip(widths, found, strict=True)]
-    if aligned == widths:
-        return plain
-    offsets, end = [], 0
-    for width, member, step in zip(widths, found, aligned, strict=True):
-        offsets.append(-(-end // step) * step)
-        end = offsets[-1] + width * member.lanes
+    if all(_alignment(m) == np.dtype(m.dtype).itemsize for m in found):
+        return f"np.dtype([{', '.join(fields)}], align=True)"
+    offsets = [dtype.fields[m.name][1] for m in found]
     formats = [f'("{d}", {lanes})' if lanes > 1 else f'"{d}"' for _, d, lanes in spelled]
     names = ", ".join(f'"{m.name}"' for m in found)
-    size = -(-end // max(aligned)) * max(aligned)
     return (
         f'np.dtype({{"names": [{names}], "formats": [{", ".join(formats)}], '
-        f'"offsets": {offsets}, "itemsize": {size}}})'
+        f'"offsets": {offsets}, "itemsize": {dtype.itemsize}}})'
     )
 
 
-def _alignment(width: int, lanes: int) -> int:
+def _laid_out(unit: Unit, ctype: str) -> DType | None:
+    """The dtype of a struct of the text, where its members are plain; the compiler checks it."""
+    found = members(unit, ctype)
+    if not found or any(m.dtype is None or m.dtype == "bfloat16" or m.array for m in found):
+        return None
+    offsets, end = list[int](), 0
+    for member in found:
+        step = _alignment(member)
+        offsets.append(-(-end // step) * step)
+        end = offsets[-1] + np.dtype(member.dtype).itemsize * member.lanes
+    most = max(map(_alignment, found))
+    return np.dtype({
+        "names": [m.name for m in found],
+        "formats": [(m.dtype, (m.lanes,)) if m.lanes > 1 else m.dtype for m in found],
+        "offsets": offsets, "itemsize": -(-end // most) * most,
+    })  # fmt: skip
+
+
+def _alignment(member: Member) -> int:
     """Of a vector type, in bytes: two and four lanes are one access, of 16 bytes at most.
 
     Source: CUDA C++ Programming Guide, "Built-in Vector Types".
     """
-    return min(width * lanes, 16) if lanes in (2, 4) else width
+    width = np.dtype(member.dtype).itemsize
+    return min(width * member.lanes, 16) if member.lanes in (2, 4) else width
 
 
 def is_row_of(dtype: DType, lane: DType) -> bool:

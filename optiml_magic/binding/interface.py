@@ -137,7 +137,8 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
     given |= {SM_COUNT} - values.keys()
     for parameter, expression in passed:
         if parameter.dtype is None and expression.text not in temporary:
-            structs[expression.text] = struct_dtype(unit, parameter, expression.text, known)
+            name = expression.text
+            structs[name] = struct_dtype(unit, parameter, name, known, given=name in values)
         if not parameter.pointer:
             scalars.update(dict.fromkeys(sorted(expression.names - given)))
     for step in _uses(launches):
@@ -280,7 +281,8 @@ def _variable_dtype(unit: Unit, variable: DeviceVariable, values: Mapping[str, A
         return np.dtype(variable.dtype)
     name = variable.bare_name
     struct = Parameter(name, variable.ctype, None, False, True, True, False, True, variable.line)
-    return struct_dtype(unit, struct, name, layouts([(struct, name)], values))
+    known = layouts([(struct, name)], values)
+    return struct_dtype(unit, struct, name, known, given=name in values)
 
 
 def content(bound: BoundBuffer, values: Mapping[str, Any]) -> Any:

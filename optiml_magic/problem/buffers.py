@@ -18,7 +18,7 @@ from optiml_magic.problem import shapes
 from optiml_magic.problem.tolerance import terms, tolerance
 from optiml_magic.source.expressions import parse_expression
 
-_OUTPUT_SPEC = re.compile(r"\s*(?P<dtype>[a-zA-Z]\w*)\s*(?:\[(?P<shape>.*)\])?\s*")
+_OUTPUT_SPEC = re.compile(r"\s*(?P<dtype>\?|[a-zA-Z]\w*)\s*(?:\[(?P<shape>.*)\])?\s*")
 
 
 @dataclass(frozen=True)

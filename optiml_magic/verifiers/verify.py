@@ -14,6 +14,8 @@ from optiml_magic.model.verdict import Outcome, OutputCheck, Verdict
 from optiml_magic.problem import Instance
 from optiml_magic.verifiers.hazards import Inspector
 
+_IN_FLOAT = 1e-5  # relative error that float arithmetic explains in a double; ours
+
 
 def verify(
     device: Device,
@@ -144,4 +146,6 @@ def _describe(check: OutputCheck, condition: str) -> str:
         text += f"; {check.nonfinite} are NaN or infinite and should not be"
     if check.unwritten:
         text += f"; {check.unwritten} were never written"
+    elif 0 < check.rtol < check.error <= _IN_FLOAT and not check.nonfinite:
+        text += f"; float arithmetic is as far off: where that is meant, give rtol={_IN_FLOAT:g}"
     return text

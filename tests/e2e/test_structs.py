@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -277,3 +279,46 @@ def test_matrices_by_value_become_tiles_though_the_launch_alone_knows_how_wide_t
     assert next(n for n in result.summary.notes if "is passed as" in n).startswith("`Matrix a`")
     assert "blocked_product" in {s.candidate.proposal.proposer for s in result.trajectory.steps}
     assert all(s.evaluation.verdict.passed for s in result.trajectory.steps)
+
+
+def test_a_struct_that_is_only_stored_is_laid_out_as_the_text_says() -> None:
+    text = """\
+struct Hit { short motif; float2 place; };
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* x, Hit* hits, bool* large, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    hits[i].motif = (short)i;
+    hits[i].place = make_float2(x[i], 2.0f * x[i]);
+    large[i] = x[i] > 0.5f;
+}
+"""
+    wanted = np.dtype([("motif", "i2"), ("place", "f8", 2)])
+
+    def reference(x: np.ndarray, n: int) -> dict[str, np.ndarray]:
+        hits = np.zeros(n, wanted)
+        hits["motif"], hits["place"] = np.arange(n), np.stack([x, 2.0 * x], axis=1)
+        return {"hits": hits, "large": x > 0.5}
+
+    x = np.random.default_rng(0).random(300, dtype=np.float32)
+    one = Task(text, reference, {"x": x, "n": 300}, outputs={"large": "?[n]"})
+    verdict = evaluate_once(one, resolve({"device": "emulated"}), counters=False).evaluation.verdict
+    assert verdict.passed, verdict
+
+
+def test_a_double_that_is_off_as_floats_are_says_so() -> None:
+    text = """\
+#pragma optiml launch k grid(1) block(64)
+__global__ void k(const float* x, double* out, int n) {
+    int i = threadIdx.x;
+    if (i < n) out[i] = x[i] * 1.1f;
+}
+"""
+    x = np.random.default_rng(0).random(64, dtype=np.float32)
+    one = Task(text, lambda x, n: {"out": x.astype(np.float64) * 1.1}, {"x": x, "n": 64})
+    settings = resolve({"device": "emulated"})
+    verdict = evaluate_once(one, settings, counters=False).evaluation.verdict
+    assert verdict.outcome is Outcome.WRONG
+    assert "give rtol=1e-05" in verdict.summary
+    again = evaluate_once(replace(one, rtol=1e-5), settings, counters=False).evaluation.verdict
+    assert again.passed, again

@@ -116,7 +116,9 @@ def _along_rows(
     try:
         sharing = shared(kernel, Several({"x": items}, fixed))
     except NotLegal as reason:
-        if found:
+        padded = [*_padded(kernel, fixed, found, items)]
+        yield from padded
+        if found and not padded:
             yield Refused(reason.reason, reason.line)
         return
     for form, width in sharing.rows:

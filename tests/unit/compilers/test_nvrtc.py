@@ -234,3 +234,28 @@ def test_the_digest_is_that_of_another_process() -> None:
     assert told[0][0] != told[1][0]
     assert told[0][1::2] == told[1][1::2]
     assert told[0][1] != told[0][3]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "pow(x, 1.0 / 3.0)", "pow(x, 2)", "pow(i, 2)", "pow(2, i)", "pow(1.5, x)", "pow(2.0f, i)",
+        "std::sqrt(x) + std::abs(x) + std::pow(x, 2.0f)", "std::fmax(x, 1.0f) * M_1_PI * M_SQRT1_2",
+    ],
+)  # fmt: skip
+def test_functions_that_nvcc_takes_with_arguments_of_several_types(
+    value: str, nvrtc: NvrtcCompiler
+) -> None:
+    text = f"__global__ void k(float x, int i, double* out) {{ out[0] = {value}; }}"
+    build = nvrtc.compile(text, ("k",), chip("h200"), CompileOptions())
+    assert isinstance(build, Build), build
+
+
+def test_a_class_that_becomes_a_float_takes_the_float_function(nvrtc: NvrtcCompiler) -> None:
+    text = (
+        "struct Half { float v; __device__ operator float() const { return v; } };\n"
+        "__global__ void k(Half x, float y, float* out) { out[0] = pow((float)x, y); }"
+    )
+    build = nvrtc.compile(text, ("k",), chip("h200"), CompileOptions())
+    assert isinstance(build, Build)
+    assert ".f64" not in build.ptx

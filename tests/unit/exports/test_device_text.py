@@ -141,3 +141,13 @@ def test_short_names_and_tests_of_floats_are_written_out() -> None:
     assert "ulong" not in alone
     assert "#include <sys/types.h>\n" in beside
     assert "typedef" not in for_nvrtc("using uint = unsigned;\n" + text)
+
+
+def test_powers_of_several_types_are_written_out() -> None:
+    text = "__global__ void k(float* f) { f[0] = pow(f[1], 1.0 / 3.0) * M_1_PI; }\n"
+    alone = for_nvrtc(text)
+    assert alone.count("template <") == 4
+    assert "#define M_1_PI" in alone
+    assert "M_PI " not in alone
+    assert "template" not in for_nvrtc(text.replace("pow(", "powf("))
+    assert for_nvcc(text) == f"#include <math.h>\n{text}"
