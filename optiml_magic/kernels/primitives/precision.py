@@ -23,6 +23,7 @@ from optiml_magic.kernels.expressions import (
     Choice,
     Expr,
     Literal,
+    Name,
     Unary,
     every,
 )
@@ -71,7 +72,8 @@ class Demotion:
         }
         for call, name in sorted(self.calls, key=lambda pair: len([*every(pair[0])])):
             arguments = tuple(edited(argument, made) for argument in call.arguments)
-            made[call] = replace(call, span=None, function=name, arguments=arguments)
+            raised = replace(call, span=None, function=name, arguments=arguments)
+            made[call] = _product(raised) if name == "pow" else raised
         return made
 
 
@@ -229,8 +231,20 @@ class _Reader:
         types = [self.types.get(argument) for argument in call.arguments]
         found.keep(inner)
         if name in _NAMES and not all(_float(t) for t in types):
-            found.calls.append((call, f"{name}f"))
+            # A whole power is a few products, and ``powf`` takes thirty instructions for it.
+            whole = name == "pow" and types[1] is not None and types[1].integral
+            found.calls.append((call, name if whole else f"{name}f"))
         return "float"
+
+
+def _product(call: Call) -> Expr:
+    """A small power of a name as a product; any other one as it is."""
+    match call.arguments:
+        case (Name() as base, Literal(value=2)):
+            return Binary(None, "*", base, base)
+        case (Name() as base, Literal(value=3)):
+            return Binary(None, "*", Binary(None, "*", base, base), base)
+    return call
 
 
 def _joined(kinds: list[Kind]) -> Kind:

@@ -20,6 +20,7 @@ from optiml_magic.proposers.rewrites.index_strength import IndexStrength
 from optiml_magic.proposers.rewrites.lend_lanes import LendLanes
 from optiml_magic.proposers.rewrites.load_ahead import LoadAhead
 from optiml_magic.proposers.rewrites.look_ahead import LookAhead
+from optiml_magic.proposers.rewrites.look_up import LookUp
 from optiml_magic.proposers.rewrites.merge_runs import MergeRuns
 from optiml_magic.proposers.rewrites.one_pass import OnePass
 from optiml_magic.proposers.rewrites.pad_shared import PadShared
@@ -69,6 +70,7 @@ REWRITES: tuple[Rewrite, ...] = (
     LendLanes(),
     LoadAhead(),
     LookAhead(),
+    LookUp(),
     ReadOnce(),
     ReuseBroadcast(),
     SplitReduction(),

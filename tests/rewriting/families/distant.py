@@ -34,8 +34,13 @@ def met(rng: Random) -> Made:
     body = f"float m = {start};\nfor (int q = {{0}}; q < m_; {{1}}) {{{{\n{rounds}\n{keeps}\n}}}}\n"
     if rng.choice([True, False]):
         block = rng.choice([32, 64])
-        op = {"m += d;": "part[t] += part[t + h]", "m = fmaxf(m, d);": "part[t] = max(part[t], part[t + h])"}
-        tree = rng.choice(_TREES).format(op.get(keeps, "part[t] = min(part[t], part[t + h])"), block // 2)
+        op = {
+            "m += d;": "part[t] += part[t + h]",
+            "m = fmaxf(m, d);": "part[t] = max(part[t], part[t + h])",
+        }
+        tree = rng.choice(_TREES).format(
+            op.get(keeps, "part[t] = min(part[t], part[t + h])"), block // 2
+        )
         text = (
             f"#pragma optiml launch met grid(n) block({block})\n__global__ void met({head}) {{\n"
             f"__shared__ float part[{block}];\nconst int i = blockIdx.x, t = threadIdx.x;\n"
@@ -54,7 +59,15 @@ def met(rng: Random) -> Made:
         "all": Array("f4", ("3",), "positive"), "counts": Array("i4", ("4",)), "out": Array("f4", ("n",)),
     }  # fmt: skip
     first, second = sizes_of(rng, ["n", "m_"], (1, 2, 5, 31, 33, 64, 130))
-    return Made("met", text, arrays, first, second, inout=("all", "counts", "out"), exact="w[c]" not in rounds)
+    return Made(
+        "met",
+        text,
+        arrays,
+        first,
+        second,
+        inout=("all", "counts", "out"),
+        exact="w[c]" not in rounds,
+    )
 
 
 FAMILY = (met,)

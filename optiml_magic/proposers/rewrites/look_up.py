@@ -1,0 +1,39 @@
+"""What depends on one byte alone, such as the gamma of a pixel: from a table of 256 values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.looked_up import looked_up, lookups
+from optiml_magic.model.hypothesis import TIME, Hypothesis
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+
+class LookUp(KernelRule):
+    """Powers of pixels, codes of letters, classes of bytes."""
+
+    name = "look_up"
+    teaches = (
+        "Each thread computed a function of a byte, by a power of a hundred instructions or by a "
+        "switch that sends the lanes of a warp different ways. A byte has 256 values: a launch "
+        "before computes the function of each of them once, and a thread loads its own from a "
+        "table that a cache holds whole, or, by another rule, shared memory."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        found = lookups(kernel)
+        if not found:
+            return
+        made = looked_up(kernel)
+        if isinstance(made, Refused):
+            yield made
+            return
+        names = ", ".join(dict.fromkeys(one.called for one in found))
+        yield Site(
+            "bytes", f"look {names} up in a table of all values of a byte",
+            partial(looked_up, kernel), 0.86 if any(one.long for one in found) else 0.7,
+            Hypothesis(TIME, "lower", "what 256 values need is computed once", (1.2, 16.0)),
+            arithmetic=("the rounding of products",) if any(o.type.floating for o in found) else (),
+        )  # fmt: skip
