@@ -61,6 +61,8 @@ class Digits:
     def whole(self, axis: str) -> Polynomial:
         """The index along an axis as the sum of its digits."""
         whole = Polynomial()
+        if axis not in self.axes:
+            raise NotLegal(f"its launch has no axis {axis}")
         for digit in self.axes[axis]:
             whole = whole + digit.weight * digit.form
         return whole

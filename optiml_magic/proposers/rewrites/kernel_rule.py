@@ -15,6 +15,7 @@ from optiml_magic.kernels.primitives.grid_words import grid_in_words
 from optiml_magic.kernels.primitives.headed import headed
 from optiml_magic.kernels.primitives.left_early import left_early
 from optiml_magic.kernels.primitives.lined import lined
+from optiml_magic.kernels.primitives.one_axis import one_axis
 from optiml_magic.kernels.primitives.onward import onward
 from optiml_magic.kernels.primitives.rowed import rowed
 from optiml_magic.kernels.primitives.scoped import scoped
@@ -53,8 +54,8 @@ class Site:
 
 
 _SHAPES = (
-    unshadowed, left_early, scoped, single, headed, lined, grid_in_words, onward, thread_an_item,
-    threaded, added_up, rowed,
+    unshadowed, left_early, scoped, single, headed, one_axis, lined, grid_in_words, onward,
+    thread_an_item, threaded, added_up, rowed,
 )  # fmt: skip
 
 

@@ -99,7 +99,11 @@ def in_a_plane(rng: Random) -> Made:
         f"{start}\nif (i >= n) return;\n{does}", f"{start}\nif (i < n) {{\n{does}\n}}",
         f"{start}\nfor (; i < n; i += gridDim.x * gridDim.y * blockDim.x) {{\n{does}\n}}",
     ])  # fmt: skip
-    grid = f"{across}, cdiv(n, {across * block})"
+    grid = rng.choice(
+        [f"{across}, cdiv(n, {across * block})"] * 3 + [f"cdiv(n, {block}), 1", f"cdiv(n, {block})"]
+    )
+    if rng.choice([1, 0, 0]):
+        body = body.replace("* blockDim.x", "* blockDim.x * blockDim.y", 1)
     return _made("in_a_plane", _kernel("in_a_plane", grid, block, body), rng)
 
 
@@ -119,4 +123,25 @@ def in_numbers(rng: Random) -> Made:
     return Made("in_numbers", text, arrays, {"n": 1}, {"n": 2}, inout=("out",))
 
 
-FAMILY = (dealt, copied, in_a_plane, in_numbers)
+def rows_of_a_block(rng: Random) -> Made:
+    """Threads that take several rows each, the height of their block apart."""
+    tall, wide, rows = rng.choice([(2, 32, 16), (8, 32, 32), (4, 16, 16)])
+    does = rng.choice([
+        "out[(y + j) * n + x] = a[(y + j) * n + x] * 2.0f;", "out[x * m_ + y + j] = a[(y + j) * n + x];",
+        "out[(y + j) * n + x] += a[x] * (y + j);", "out[(y + j) * n + x] = a[((y + j) % 3) * n + x];",
+    ])  # fmt: skip
+    guard = rng.choice(["if (x < n && y + j < m_) ", "if (y + j >= m_) break;\nif (x < n) "])
+    body = (
+        f"int x = blockIdx.x * {wide} + threadIdx.x;\nint y = blockIdx.y * {rows} + threadIdx.y;\n"
+        f"for (int j = 0; j < {rows}; j += {tall}) {{\n{guard}{{ {does} }}\n}}"
+    )
+    text = (
+        f"#pragma optiml launch rows_of_a_block grid(cdiv(n, {wide}), cdiv(m_, {rows})) block({wide}, {tall})\n"
+        f"__global__ void rows_of_a_block(const float* a, float* out, int n, int m_) {{\n{body}\n}}\n"
+    )
+    first, second = sizes_of(rng, ["n", "m_"], (1, 3, 31, 33, 64, 65))
+    arrays = {"a": Array("f4", ("m_ + 3", "n")), "out": Array("f4", ("m_", "n"))}
+    return Made("rows_of_a_block", text, arrays, first, second, inout=("out",))
+
+
+FAMILY = (rows_of_a_block, dealt, copied, in_a_plane, in_numbers)

@@ -56,6 +56,8 @@ MAPS = {
     "blocks in a plane": elements(f"int i = (blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x; {MAP}", "1024, cdiv(n, 256 * 1024)"),
     "blocks by columns": elements(f"int bx = blockIdx.x, by = blockIdx.y; int b = bx * gridDim.y + by; int i = b * blockDim.x + threadIdx.x; {MAP}",
                                   "64, cdiv(n, 256 * 64)"),
+    "an axis of one block": elements(f"int b = blockIdx.y * gridDim.x + blockIdx.x; int i = b * blockDim.x * blockDim.y + threadIdx.x; {MAP}"),
+    "blocks of one row": elements(f"int i = blockDim.x * (gridDim.x * blockIdx.y + blockIdx.x) + threadIdx.x; {MAP}", "cdiv(n, 256), 1"),
     "a template": elements(f"{HERE} if (i < n) y[i] = twice(x, i);",
                            above="template <typename T> __device__ T twice(const T* a, int i) { T v = a[i]; return v + v; }"),
     "std": elements(f"{HERE} if (i < n) y[i] = 2 * std::max(x[i], 0.0f);", above="#include <algorithm>"),
