@@ -18,7 +18,7 @@ from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.places import bare, own_text_only, tops
 from optiml_magic.kernels.primitives.sizes import with_grid
 from optiml_magic.kernels.tree import Declare, Evaluate, Variable, walk
-from optiml_magic.source.expressions import parse_expression
+from optiml_magic.source.expressions import Number, parse_expression
 
 #: What stands for the blocks before those of a block's row, and for its place in that, by rows or
 #: by columns.
@@ -31,7 +31,7 @@ _FIRST = Member(None, Name(None, "blockIdx"), "x")
 @primitive
 def lined(kernel: Kernel) -> Kernel:
     """The kernel with a grid of one axis; it numbers the blocks of two."""
-    if len(kernel.launch.grid) != 2:
+    if len(kernel.launch.grid) != 2 or kernel.launch.grid[1].tree == Number(1):
         raise NotLegal("its grid does not have two axes")
     own_text_only(kernel)
     every_place_read(kernel)

@@ -1,4 +1,4 @@
-"""P3, axes of one: what a kernel asks of an axis along which its launch has one block, or thread.
+"""P3, axes of one: what a kernel asks of an axis along which its launch has one thread.
 
 ``(blockIdx.y * gridDim.x + blockIdx.x) * blockDim.x + threadIdx.x`` of a launch along x alone is
 ``blockIdx.x * blockDim.x + threadIdx.x``, as steps that look for a thread's index know it.
@@ -17,7 +17,7 @@ _NOTHING = Literal(None, "0u", 0)  # what a product with a zero is
 
 @primitive
 def one_axis(kernel: Kernel) -> Kernel:
-    """The kernel without those numbers in its sums and products; it asks for some."""
+    """The kernel without their numbers in its sums and products; it asks for some."""
     own_text_only(kernel)
     numbers, swaps = _numbers(kernel), dict[Node, Node]()
     for top in tops(kernel.function.body):
@@ -30,17 +30,16 @@ def one_axis(kernel: Kernel) -> Kernel:
             else:
                 swaps[expr] = made
     if not swaps:
-        raise NotLegal("it asks for no axis along which its launch has one")
+        raise NotLegal("it asks for no axis along which its launch has one thread")
     return kernel.rewritten(edited(kernel.function.body, swaps))
 
 
 def _numbers(kernel: Kernel) -> dict[str, int]:
     """What the built-in variables of such axes are."""
-    found = dict[str, int]()
+    found, grid = dict[str, int](), kernel.launch.grid
     for at, axis in enumerate("xyz"):
-        if kernel.block[at] == 1:
+        if kernel.block[at] == 1 and (at >= len(grid) or grid[at].tree == Number(1)):
             found |= {f"threadIdx.{axis}": 0, f"blockDim.{axis}": 1}
-        if at >= len(kernel.launch.grid) or kernel.launch.grid[at].tree == Number(1):
             found |= {f"blockIdx.{axis}": 0, f"gridDim.{axis}": 1}
     return found
 

@@ -22,7 +22,9 @@ from optiml_magic.kernels.expressions import (
     Cast,
     Choice,
     Expr,
+    Index,
     Literal,
+    Member,
     Name,
     Unary,
     every,
@@ -238,11 +240,15 @@ class _Reader:
 
 
 def _product(call: Call) -> Expr:
-    """A small power of a name as a product; any other one as it is."""
-    match call.arguments:
-        case (Name() as base, Literal(value=2)):
+    """A small power of a name, or of an element, as a product; any other one as it is."""
+    base, power = call.arguments
+    plain = all(isinstance(e, Name | Index | Member | Literal | Binary) for e in every(base))
+    if isinstance(base, Binary) or not plain or not isinstance(power, Literal):
+        return call
+    match power.value:
+        case 2:
             return Binary(None, "*", base, base)
-        case (Name() as base, Literal(value=3)):
+        case 3:
             return Binary(None, "*", Binary(None, "*", base, base), base)
     return call
 

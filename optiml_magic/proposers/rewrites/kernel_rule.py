@@ -54,7 +54,7 @@ class Site:
 
 
 _SHAPES = (
-    unshadowed, left_early, scoped, single, headed, one_axis, lined, grid_in_words, onward,
+    unshadowed, left_early, scoped, single, headed, lined, one_axis, grid_in_words, onward,
     thread_an_item, threaded, added_up, rowed,
 )  # fmt: skip
 

@@ -46,9 +46,6 @@ def test_they_become_as_many_as_work(grid: str, test: str) -> None:
     [
         ("cdiv(n, 32)", "i >= n"),
         ("cdiv(n, 32)", "i >= n - 1"),
-        ("cdiv(n, 32)", "2 * i > n - m"),
-        ("cdiv(n, 32)", "a[i] < 0 && i > n - m"),
-        ("8", "i + m > n"),
     ],
 )
 def test_others_stay(grid: str, test: str) -> None:
