@@ -33,7 +33,8 @@ def concrete(kernel: Kernel) -> Kernel:
     """The kernel with plain functions in the place of such templates; it calls some."""
     named, helpers = dict[tuple[Function, tuple[str, ...]], str](), list[str]()
     swaps = dict[Node, Node]()
-    for call in (e for e in expressions(kernel.function.body) if isinstance(e, Call)):
+    calls = [e for e in expressions(kernel.function.body) if isinstance(e, Call)]
+    for call in reversed(calls):  # what one is given comes before it
         function = _template(kernel, call)
         words = _meant(kernel, function, call) if function is not None else None
         if function is None or words is None:
@@ -47,8 +48,10 @@ def concrete(kernel: Kernel) -> Kernel:
                 continue
             named[function, words] = name
             helpers.append(shown)
+        given = tuple(edited(argument, swaps) for argument in call.arguments)
+        plain = named[function, words]
         swaps[call] = replace(
-            call, function=named[function, words], template=(), values=(), span=None
+            call, span=None, function=plain, arguments=given, template=(), values=()
         )
     if not swaps:
         raise NotLegal("it calls no template whose types are known")

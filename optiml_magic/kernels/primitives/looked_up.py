@@ -144,16 +144,19 @@ class _Finder:
         self._quiet = dict[Function, bool]()
 
     def within(self, expr: Expr) -> Iterator[tuple[Expr, Expr]]:
-        """The largest parts of an expression that are worth a table, each with its byte."""
-        source = self._source(expr)
+        """The parts of an expression that are worth a table, each with its byte.
+
+        What stands around one of them is left to the threads, so that more of them are alike.
+        """
+        parts = expr.parts
+        if isinstance(expr, Assign):  # where it stores is no value
+            parts = (*expr.target.parts, expr.value)
+        inner = [found for part in parts for found in self.within(part)]
+        source = self._source(expr) if len(inner) != 1 else None
         if source is not None and self._is_worth(expr):
             yield expr, source
-            return
-        parts = expr.parts
-        if isinstance(expr, Assign):
-            parts = (expr.value, *(p for e in (expr.target,) for p in e.parts))
-        for part in parts:
-            yield from self.within(part)
+        else:
+            yield from inner
 
     def words(self, expr: Expr, source: Expr) -> str:
         """What is computed, whatever byte it is of."""
