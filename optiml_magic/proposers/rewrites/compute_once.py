@@ -57,8 +57,10 @@ class ComputeOnce(KernelRule):
         except NotLegal:
             return
         chosen = next((w for w in found if _is_worth(kernel, finder, w)), None)
-        if chosen is None or isinstance(once_a_row(kernel), Kernel):
+        if chosen is None:
             return
+        if chosen.kept and isinstance(once_a_row(kernel), Kernel):
+            return  # a row's threads share it; what all threads have alike is made before
         made = _apply(kernel)
         if isinstance(made, Refused):
             yield made
