@@ -5,6 +5,8 @@ from __future__ import annotations
 from optiml_magic.proposers.rewrites.compute_once import ComputeOnce
 from optiml_magic.source.program import parse_program
 from tests.ideas import asked
+from tests.rewriting.writing import Array
+from tests.unit.primitives.alike import end_of
 
 ATTENTION = """\
 #pragma optiml launch attend grid(cdiv(h * n * d, 256)) block(256) args(q, k, v, out, h, n, d)
@@ -149,3 +151,29 @@ def test_short_functions_and_those_of_all_indices_stay():
     for weight in ("fabsf(x - i) * 0.5f", "sinf(x * (float)y)", "sinf(a[x])"):
         text = RESAMPLED.replace("(sinc(sx - i) * sinc(sy - j))", weight)
         assert asked(ComputeOnce(), text) == ([], []), weight
+
+
+def test_what_all_threads_have_alike_is_computed_by_one(compiles):
+    text = """\
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
+__global__ void k(const int* a, const float* x, float* out, int w, int h, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= w || j >= h) return;
+    int first = 0;
+    for (int l = 0; l < n; ++l) {
+        if (a[l] != 0) { first = a[l]; break; }
+    }
+    out[j * w + i] = x[j * w + i] - first;
+}
+"""
+    (idea, *_), _ = asked(ComputeOnce(), text)
+    made = idea.make()
+    assert isinstance(made, str)
+    compiles(made)
+    assert [launch.kernel for launch in parse_program(made).launches] == ["k_first", "k"]
+    arrays = {
+        "a": Array("i4", ("n",)), "x": Array("f4", ("h", "w")), "out": Array("f4", ("h", "w")),
+    }  # fmt: skip
+    assert (
+        end_of(text, made, arrays, {"w": 33, "h": 5, "n": 20}, {"w": 1, "h": 1, "n": 1}) == "same"
+    )
