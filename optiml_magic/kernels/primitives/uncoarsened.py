@@ -250,25 +250,27 @@ class _Rows:
                     case Binary(op="+", left=left, right=right) if right in none:
                         if _wide(types.get(part)) == _wide(types.get(left)):
                             swaps[part] = edited(left, swaps)
-                    case Binary(op="*") if self._blocks(part) == width:
-                        swaps[part] = text(f"(blockIdx.{self.along} * blockDim.{self.along})")
+                    case Binary(op="*") if (block := self._block(part, width)) is not None:
+                        swaps[part] = Binary(None, "*", block, text(str(width)))
         return swaps
 
-    def _blocks(self, expr: Expr) -> int:
-        """The number that a block's number is multiplied by; 0 for all other products."""
-        found, many = 1, 0
-        stack = [expr]
+    def _block(self, expr: Expr, width: int) -> Expr | None:
+        """The block's number, where a product of several numbers multiplies it by a width."""
+        found, blocks, stack, parts = 1, list[Expr](), [expr], 0
         while stack:
-            match part := bare(stack.pop()):
+            match part := stack.pop():
                 case Binary(op="*", left=left, right=right):
                     stack += [left, right]
+                    parts += 1
                 case Literal(value=int(value)):
                     found *= value
                 case _ if builtin(part) == f"blockDim.{self.along}":
                     found *= self.width
+                case _ if builtin(bare(part)) == f"blockIdx.{self.along}":
+                    blocks.append(part)
                 case _:
-                    many += 1 if builtin(part) == f"blockIdx.{self.along}" else 2
-        return found if many == 1 else 0
+                    return None
+        return blocks[0] if found == width and len(blocks) == 1 and parts > 1 else None
 
 
 def _wide(kind: CType | None) -> tuple[int | None, bool]:
