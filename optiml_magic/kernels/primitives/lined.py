@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
-from optiml_magic.kernels.expressions import Binary, Expr, Member, Name, builtin, every
+from optiml_magic.kernels.expressions import Binary, Cast, Expr, Member, Name, builtin, every
 from optiml_magic.kernels.primitives.axes import every_place_read
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
@@ -101,7 +101,10 @@ class _Lines:
                     e: _FIRST for e in every(place) if self._asked(e) == self.place
                 }
                 joined = _joined([edited(t, swaps) for t in rest], "+")
-                return joined if self._alike(expr, place) else None
+                kind = self.kernel.reading.types.get(expr)
+                if kind is None or not self._alike(expr, place):
+                    return None
+                return Cast(None, kind.name, joined) if kind.signed else joined
         return None
 
     def _alike(self, *both: Expr) -> bool:
@@ -129,7 +132,7 @@ class _Lines:
 
 def _chain(expr: Expr, op: str) -> Iterator[Expr]:
     """What a sum or a product is made of, in its order."""
-    match bare(expr):
+    match expr:
         case Binary(op=own, left=left, right=right) if own == op:
             yield from _chain(left, op)
             yield from _chain(right, op)
