@@ -52,14 +52,18 @@ def onward(kernel: Kernel) -> Kernel:
     for loop in (s for s in walk(kernel.function.body) if isinstance(s, Loop)):
         if not _counts_alone(effects, loop):
             continue
+        last = bool(body) and loop is body[-1]
         for branch in takewhile(_does_nothing, body_of(loop.body)):
-            leaves = _leaves(branch, last=bool(body) and loop is body[-1])
-            if not isinstance(branch, If) or leaves is None:
-                continue
-            guard = guards.get(branch.test)
+            leaves = _leaves(branch, last=last)
+            guard = guards.get(branch.test) if isinstance(branch, If) else None
             axis = axes.get(guard.loops[-1]) if guard is not None else None
-            if guard and axis and axis.node is loop and _stays(kernel, effects, axis, guard):
+            own = guard is not None and axis is not None and axis.node is loop
+            if leaves and guard and axis and own and _stays(kernel, effects, axis, guard):
                 swaps[leaves] = replace(leaves, kind="continue", span=None)
+            elif not last and any(
+                isinstance(s, Leave) and s.kind == "return" for s in walk(branch)
+            ):
+                break  # a later round may leave the kernel here
     if not swaps:
         raise NotLegal("no round ends a loop that the rounds behind it would end as well")
     return kernel.rewritten(edited(kernel.function.body, swaps))

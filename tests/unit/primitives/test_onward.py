@@ -67,6 +67,7 @@ def test_such_rounds_go_on(old: str, new: str) -> None:
         ("int j = 0; j < n; j++", "int j = n - 1; j >= 0; j--"),
         ("for (int j = 0;", "int j = 0;\n    for (;"),
         ("j > i) break", "j + x[j] > i) break"),
+        ("if (j > i)", "if (j == 7) return;\n        if (j > i)"),
         ("if (j > i) break;", "float v = x[j];\n        if (j > i) break;"),
         ("if (j > i) break;", "if (j == 3) sum += 1.0f;\n        if (j > i) break;"),
     ],
