@@ -157,8 +157,7 @@ class Values:
 
     def _ceiling(self, node: Node, depth: int) -> str | None:
         """``ceil(n / 256.0)`` and ``ceil((float)n / threads)`` as a division rounded up."""
-        while node.type == "parenthesized_expression" and node.named_child_count == 1:
-            node = node.named_children[0]
+        node = _bare(node)
         if text_of(node.child_by_field_name("operator")) != "/":
             return None
         left, right = (self._operand(node.child_by_field_name(side), depth)
@@ -170,6 +169,7 @@ class Values:
 
     def _operand(self, node: Node | None, depth: int) -> tuple[str, bool] | None:
         """An integer's text, and whether it stands there as a floating number."""
+        node = _bare(node) if node is not None else None
         inner, floating = node, False
         if node is not None and node.type == "cast_expression":
             floating = _is_floating(node.child_by_field_name("type"))
@@ -182,6 +182,13 @@ class Values:
             return whole[1], True
         text = self.text(inner, depth + 1)
         return (text, floating) if text is not None else None
+
+
+def _bare(node: Node) -> Node:
+    """An expression without the parentheses around it."""
+    while node.type == "parenthesized_expression" and node.named_child_count == 1:
+        node = node.named_children[0]
+    return node
 
 
 def _is_floating(type_: Node | None) -> bool:

@@ -105,6 +105,10 @@ def test_device_code_stays_byte_for_byte_and_the_notes_say_what_went():
         ("add<float><<<ceil(c / 256.0), 256>>>(a, y, c);", "grid(cdiv(n, 256)) block(256)"),
         ("add<float><<<(int)ceilf((float)c / BLOCK), 8>>>(a, y, c);", "grid(cdiv(n, 256)) block(8)"),
         ("add<float><<<ceil(double(c) / 8), 8>>>(a, y, c);", "grid(cdiv(n, 8)) block(8)"),
+        (
+            "dim3 b(64); dim3 g((size_t)ceil(((float)c) / ((float)b.x))); add<float><<<g, b>>>(a, y, c);",
+            "grid(cdiv(n, 64)) block(64)",
+        ),
         ("add<float><<<ceil(c / 256), 256>>>(a, y, c);", "grid(n / 256) block(256)"),
     ],
 )  # fmt: skip
