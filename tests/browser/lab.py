@@ -77,8 +77,9 @@ class Notebook:
     def until_ready(self) -> None:
         """Wait for its kernel."""
         context = "jupyterapp.shell.currentWidget.sessionContext"
-        self.page.evaluate(f"() => {context}.ready.then(() => null)")
-        self.page.wait_for_function(f"{context}.session?.kernel?.status == 'idle'", timeout=60_000)
+        self.page.wait_for_function(
+            f"{context}.isReady && {context}.session?.kernel?.status == 'idle'", timeout=60_000
+        )
 
     def run_all(self) -> None:
         self.command("notebook:run-all-cells")

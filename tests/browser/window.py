@@ -10,13 +10,15 @@ from tests.browser.lab import TOKEN, Lab, Notebook, darken
 
 T = TypeVar("T")
 HERE = ("http://127.0.0.1:", "ws://127.0.0.1:", "http://localhost:", "data:", "blob:")
-OPEN = """async path => {
-  const widget = await jupyterapp.commands.execute('docmanager:open', {path});
-  await widget.context.ready;
-  for (const other of [...jupyterapp.shell.widgets('main')]) {
-    if (other.id.startsWith('launcher')) other.dispose();
-  }
+OPEN = "path => { void jupyterapp.commands.execute('docmanager:open', {path}); }"
+# Looked at again and again: the inspector holds a promise weakly, and one of these was collected.
+OPENED = """path => {
+  const all = [...jupyterapp.shell.widgets('main')];
+  const widget = all.find(each => each.context?.path === path);
+  if (!widget?.context.isReady) return false;
+  for (const other of all) if (other.id.startsWith('launcher')) other.dispose();
   jupyterapp.shell.activateById(widget.id);
+  return true;
 }"""
 CLOSE = """async () => {
   const open = [...jupyterapp.shell.widgets('main')];
@@ -82,6 +84,7 @@ class Window:
     def show(self, path: str) -> None:
         """Any file of the folder, in what JupyterLab opens it with."""
         self.page.evaluate(OPEN, path)
+        self.page.wait_for_function(OPENED, arg=path, timeout=60_000)
 
     def clear(self) -> list[str]:
         """Close everything, and end the kernels; what the page did wrong meanwhile."""
