@@ -147,5 +147,6 @@ def _describe(check: OutputCheck, condition: str) -> str:
     if check.unwritten:
         text += f"; {check.unwritten} were never written"
     elif 0 < check.rtol < check.error <= _IN_FLOAT and not check.nonfinite:
-        text += f"; float arithmetic is as far off: where that is meant, give rtol={_IN_FLOAT:g}"
+        text += "; an error of this size is usual in float arithmetic: if that is intended, "
+        text += f"give rtol={_IN_FLOAT:g}"
     return text

@@ -88,7 +88,7 @@ class Effects:
             raise NotLegal(f"what it does with `{name}` is not followed")
 
     def nobody_waits(self) -> None:
-        """Raise NotLegal where an atomic operation says something that is asked for."""
+        """Raise NotLegal where the kernel uses what an atomic operation returns."""
         own = {s.expression for s in walk(self.kernel.function.body) if isinstance(s, Evaluate)}
         for access in self.reading.accesses:
             if access.mode == "atomic" and access.node not in own:

@@ -14,7 +14,7 @@ from optiml_magic.kernels.expressions import Binary, Expr, builtin
 from optiml_magic.kernels.primitives.axes import every_place_read
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.grids import form_of, said_alike
-from optiml_magic.kernels.primitives.places import bare, own_text_only, tops
+from optiml_magic.kernels.primitives.places import bare, chain, own_text_only, tops
 from optiml_magic.kernels.primitives.sizes import measured
 from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import Binary as Quotient
@@ -84,7 +84,7 @@ def _swaps(kernel: Kernel, words: Mapping[str, _Words]) -> dict[Node, Node]:
         if name == "gridDim" and axis in words:
             found[expr] = text(f"(unsigned int){words[axis].blocks}")
             continue
-        factors = [*_factors(expr)]
+        factors = [*chain(expr, "*")]
         said = [builtin(bare(factor)) for factor in factors]
         both = [a for a in words if {f"gridDim.{a}", f"blockDim.{a}"} <= {*said}]
         kind = types.get(expr)
@@ -101,10 +101,3 @@ def _swaps(kernel: Kernel, words: Mapping[str, _Words]) -> dict[Node, Node]:
         found[expr] = made
         stack += left
     return found
-
-
-def _factors(expr: Expr) -> list[Expr]:
-    """What a product is made of, in its order."""
-    if isinstance(expr, Binary) and expr.op == "*":
-        return [*_factors(expr.left), *_factors(expr.right)]
-    return [expr]

@@ -7,7 +7,7 @@ numbers them alike, in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
@@ -15,9 +15,10 @@ from optiml_magic.kernels.expressions import Binary, Cast, Expr, Member, Name, b
 from optiml_magic.kernels.primitives.axes import every_place_read
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.places import bare, own_text_only, tops
+from optiml_magic.kernels.primitives.multiplied import shown
+from optiml_magic.kernels.primitives.places import bare, chain, own_text_only, tops
 from optiml_magic.kernels.primitives.sizes import with_grid
-from optiml_magic.kernels.tree import Declare, Evaluate, Variable, walk
+from optiml_magic.kernels.tree import Declare, Variable, walk
 from optiml_magic.source.expressions import Number, parse_expression
 
 #: What stands for the blocks before those of a block's row, and for its place in that, by rows or
@@ -38,7 +39,7 @@ def lined(kernel: Kernel) -> Kernel:
     found = (_Lines(kernel, *order).swaps() for order in _ORDERS)
     swaps = next((one for one in found if one is not None), None)
     if swaps is None:
-        raise NotLegal("it asks for more than the number of a block, or not for that")
+        raise NotLegal("it asks for more than the number of a block in the whole grid")
     across, down = kernel.launch.grid
     launch = replace(kernel.launch, grid=(parse_expression(f"({across}) * ({down})"),))
     return with_grid(kernel.rewritten(edited(kernel.function.body, swaps), launch=launch))
@@ -88,7 +89,7 @@ class _Lines:
 
     def _number(self, expr: Expr) -> Expr | None:
         """``y * gridDim.x * w + x * w + rest`` without its first term."""
-        terms = [*_chain(expr, "+")]
+        terms = [*chain(expr, "+")]
         for row in terms:
             left = self._beside(row, self.row)
             for place in terms:
@@ -114,30 +115,20 @@ class _Lines:
 
     def _all(self, expr: Expr) -> Expr | None:
         """``gridDim.x * gridDim.y * w`` without its second factor."""
-        factors = [*_chain(expr, "*")]
+        factors = [*chain(expr, "*")]
         if self._beside(expr, _ALL) is None:
             return None
         return _joined([f for f in factors if self._asked(bare(f)) != "gridDim.y"], "*")
 
     def _beside(self, expr: Expr, wanted: Sequence[str]) -> list[str] | None:
         """What else is in a product of these, as text; None where it is another."""
-        factors = [(self._asked(bare(f)), f) for f in _chain(expr, "*")]
+        factors = [(self._asked(bare(f)), f) for f in chain(expr, "*")]
         if sorted(name for name, _ in factors if name) != sorted(wanted):
             return None
         others = [f for name, f in factors if not name]
         if any(self._asked(e) for f in others for e in every(f)):
             return None
-        return sorted(self.kernel.show(Evaluate(None, 0, bare(f))) for f in others)
-
-
-def _chain(expr: Expr, op: str) -> Iterator[Expr]:
-    """What a sum or a product is made of, in its order."""
-    match expr:
-        case Binary(op=own, left=left, right=right) if own == op:
-            yield from _chain(left, op)
-            yield from _chain(right, op)
-        case _:
-            yield expr
+        return sorted(shown(self.kernel, bare(f)) for f in others)
 
 
 def _joined(parts: list[Expr], op: str) -> Expr:

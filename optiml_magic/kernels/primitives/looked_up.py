@@ -33,6 +33,7 @@ from optiml_magic.kernels.primitives.axes import every_place_read
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.costs import is_long
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.multiplied import shown
 from optiml_magic.kernels.primitives.parameters import with_parameters
 from optiml_magic.kernels.primitives.places import tops
 from optiml_magic.kernels.tree import (
@@ -115,11 +116,11 @@ def _made(kernel: Kernel, one: Lookup) -> Kernel:
                    if p in one.given), scratch)  # fmt: skip
         args = (*launch.args, scratch)
     raw, kind = kernel.unit.syntax.text, "signed" if one.signed else "unsigned"
-    shown = [raw[slice(*p.span)].decode() for p in kernel.function.parameters
+    given = [raw[slice(*p.span)].decode() for p in kernel.function.parameters
              if p in one.given and p.span is not None]  # fmt: skip
     value = kernel.fresh("value")
     made = (
-        f"__global__ void {name}({', '.join([*shown, f'{one.type.name}* {table}'])}) {{\n"
+        f"__global__ void {name}({', '.join([*given, f'{one.type.name}* {table}'])}) {{\n"
         f"    const {kind} char {value} = ({kind} char)threadIdx.x;\n"
         f"    {table}[threadIdx.x] = {one.words.replace(_HOLE, value)};\n}}"
     )
@@ -161,7 +162,7 @@ class _Finder:
     def words(self, expr: Expr, source: Expr) -> str:
         """What is computed, whatever byte it is of."""
         swaps: dict[Node, Node] = {e: text(_HOLE) for e in every(expr) if same(e, source)}
-        return self._show(edited(expr, swaps)).replace(f"({_HOLE})", _HOLE)
+        return shown(self.kernel, edited(expr, swaps)).replace(f"({_HOLE})", _HOLE)
 
     def lookup(self, words: str, pairs: Sequence[tuple[Expr, Expr]]) -> Lookup:
         expr, source = pairs[0]
@@ -172,9 +173,6 @@ class _Finder:
             tuple(e for e, _ in pairs), tuple(s for _, s in pairs), kind, byte.signed, given, words,
             is_long(self.kernel, expr),
         )  # fmt: skip
-
-    def _show(self, expr: Expr) -> str:
-        return self.kernel.show(Evaluate(None, 0, expr)).strip().removesuffix(";")
 
     def _source(self, expr: Expr) -> Expr | None:
         """The byte that an expression is a function of, besides numbers that are given."""

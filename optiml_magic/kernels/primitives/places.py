@@ -164,6 +164,16 @@ def bare(expr: Expr) -> Expr:
     return expr
 
 
+def chain(expr: Expr, op: str) -> Iterator[Expr]:
+    """The terms of a sum, or the factors of a product, in their order."""
+    match expr:
+        case Binary(op=own, left=left, right=right) if own == op:
+            yield from chain(left, op)
+            yield from chain(right, op)
+        case _:
+            yield expr
+
+
 def returned(unit: Unit, call: Call) -> Expr | None:
     """What a function without parameters returns, where it does nothing else."""
     found = unit.called(call.function, 0)

@@ -17,7 +17,7 @@ from optiml_magic.kernels.groups import ASKING
 from optiml_magic.kernels.primitives.axes import GROUPS, every_place_read
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.places import bare, reached, tops
+from optiml_magic.kernels.primitives.places import bare, chain, reached, tops
 from optiml_magic.kernels.tree import Variable, expressions
 from optiml_magic.model.launch import Dim3
 from optiml_magic.source.expressions import Number, parse_expression
@@ -138,7 +138,7 @@ def _take_apart(
 def _number(expr: Expr, wide: int, count: int, swaps: dict[Node, Node]) -> None:
     """Exchange the numbers of a thread; raises NotLegal where one axis alone is asked for."""
     if isinstance(expr, Binary) and expr.op == "+":
-        terms = [*_terms(expr)]
+        terms = [*chain(expr, "+")]
         x = next((t for t in terms if builtin(bare(t)) == "threadIdx.x"), None)
         y = next((t for t in terms if _is_row(bare(t), wide)), None)
         if x is not None and y is not None:
@@ -159,14 +159,6 @@ def _number(expr: Expr, wide: int, count: int, swaps: dict[Node, Node]) -> None:
         raise NotLegal("its threads do more than to number themselves")
     for part in expr.parts:
         _number(part, wide, count, swaps)
-
-
-def _terms(expr: Expr) -> Iterator[Expr]:
-    if isinstance(expr, Binary) and expr.op == "+":
-        yield from _terms(expr.left)
-        yield from _terms(expr.right)
-    else:
-        yield expr
 
 
 def _is_row(expr: Expr, wide: int) -> bool:

@@ -60,7 +60,7 @@ def thread_an_item(kernel: Kernel) -> Kernel:
     """The kernel whose threads take several items each, a block's width apart, as one for each."""
     made = _uncoarsened(where_legal(rolled, kernel.settled()), "xy")
     if any(uses(made, axis).parts for axis in "xy"[: len(made.launch.block)]):
-        raise NotLegal("its threads would ask for more than their items")
+        raise NotLegal("a thread would ask for more than the index of its item")
     return made
 
 

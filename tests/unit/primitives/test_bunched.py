@@ -142,7 +142,7 @@ REFUSED = {
     "s += x[l]; } out[i] = s; }": "an item may end a round before the others",
     f"if (i < n) {{ float s[2] = {{1, 2}}; {LOOP} s[j % 2] += x[j]; out[i] = s[0]; }}":
         "`s` cannot be one for each item",
-    f"if (i < n) {{ float s = 0; {LOOP} s += x[j]; atomicAdd(out + i, s); }}":
+    f"if (i < n) {{ float s = 0; {LOOP} s += x[j]; out[i] = atomicAdd(out, s); }}":
         "threads may wait for what an atomic operation says",
 }  # fmt: skip
 
