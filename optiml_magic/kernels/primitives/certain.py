@@ -69,9 +69,10 @@ def _says_rounds(decided: Decided, statement: If) -> bool:
 
 
 def _stays(decided: Decided, statement: If) -> bool:
-    """Whether it tests a border, which says as well what is loaded at all."""
+    """Whether its test says as well what is loaded at all."""
     padded = decided.padded
-    return padded is not None and (statement in padded.around or statement in padded.own)
+    own = padded is not None and statement in padded.own
+    return own or statement in decided.scopes.around
 
 
 def _computed(decided: Decided, expr: Expr) -> Iterator[Expr]:

@@ -32,6 +32,7 @@ from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.items import element, numbers
 from optiml_magic.kernels.primitives.naming import signed_size
 from optiml_magic.kernels.primitives.padding import Padding
+from optiml_magic.kernels.primitives.scopes import Scopes
 from optiml_magic.kernels.primitives.windows import Window
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Compare, Condition
@@ -55,16 +56,18 @@ _UNROLL = "#pragma unroll"
 class Decided:
     """What to exchange in a kernel, in ``swaps``, which begin with its ``places``.
 
-    ``most`` items are unrolled at once. Of the locals that keep a value which costs nothing but
-    arithmetic, ``pure`` ones, some are ``uniform``: the same for all items and rounds.
+    ``most`` items are unrolled at once; tests in ``scopes`` stand around all of them. Of the locals
+    that keep a value which costs nothing but arithmetic, ``pure`` ones, some are ``uniform``: the
+    same for all items and rounds.
     """
 
     def __init__(
         self, kernel: Kernel, effects: Effects, interior: Interior, most: int,
-        places: Mapping[Node, Node | None], padded: Padding | None = None,
+        places: Mapping[Node, Node | None], *, padded: bool = False,
     ) -> None:  # fmt: skip
         self.kernel = kernel
-        self.padded = padded
+        self.scopes = Scopes(effects, interior.moving)
+        self.padded = Padding(effects, interior, self.scopes) if padded else None
         self.effects = effects
         self.interior = interior
         self.most = most
@@ -91,6 +94,8 @@ class Decided:
                 raise NotLegal(reason, statement.line)
         self._fix(body)
         self._respell(body)
+        self._tell(body)
+        self._kept.clear()  # such a test says that the loops around it are kept
         self.unrolled, self.told = self._unrolled(body)
 
     # What is known of locals.
@@ -180,6 +185,22 @@ class Decided:
             if way is not None:
                 loads[at] = sum(a.mode == "load" for a in self.effects.accesses(way))
         return None if loads[0] == loads[1] else loads[0] > loads[1]
+
+    def _tell(self, statement: Statement) -> None:
+        """Tests that memory decides for all items, within what these go by alike."""
+        around = self.scopes.around
+        if isinstance(statement, If) and statement not in around | self.taken.keys():
+            if not self.scopes.tells(statement):
+                return
+            around.add(statement)
+        if isinstance(statement, Loop) and not self._is_same(statement):
+            return
+        alive = statement.statements
+        if isinstance(statement, If) and statement in self.taken:
+            way = statement.then if self.taken[statement] else statement.other
+            alive = (way,) if way is not None else ()
+        for inner in alive:
+            self._tell(inner)
 
     def _choose(self, choice: Choice) -> None:
         """``x > 0 ? a[x - 1] : 0`` is ``a[x - 1]``."""
@@ -340,7 +361,7 @@ class Decided:
         return self._kept[loop]
 
     def _is_short(self, loop: Loop) -> bool:
-        if self._gathers(loop) or (self.padded is not None and self.padded.inside(loop)):
+        if self._gathers(loop) or self.scopes.inside(loop):
             return False
         total = self._rounds(loop) * self.most
         for inner in loops_in(loop.body):

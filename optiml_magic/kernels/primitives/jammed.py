@@ -31,7 +31,6 @@ from optiml_magic.kernels.primitives.grids import most_threads as allowed
 from optiml_magic.kernels.primitives.indices import Along, Undecided
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.limits import at_least, limits
-from optiml_magic.kernels.primitives.padding import Padding
 from optiml_magic.kernels.primitives.pairs import in_pairs
 from optiml_magic.kernels.primitives.places import as_wide, axis_of, is_wide, own_text_only
 from optiml_magic.kernels.primitives.saved import Saved, saved_by
@@ -169,7 +168,7 @@ def shared(kernel: Kernel, several: Several) -> Sharing:
     sizes = tuple((Polynomial.of({s: 1}), width) for s, width in sorted(rows))
     sizes += tuple(made.vectored.apart) if made.vectored is not None else ()
     padded = made.decided.padded
-    stay = len(padded.around) + len(padded.own) if padded is not None else 0
+    stay = len(made.decided.scopes.around) + len(padded.own) if padded is not None else 0
     return Sharing(saved, sizes, deep, alone, stay)
 
 
@@ -196,7 +195,7 @@ class _Jam:
             beyond = more
             self._decide(beyond)
         padded = self.decided.padded
-        if padded is not None and not padded.around and not padded.own:
+        if padded is not None and not self.decided.scopes.around and not padded.own:
             raise NotLegal("no test of a border stays")
         self.decided.prepare()
 
@@ -214,8 +213,9 @@ class _Jam:
             self.interior.exist()
         except Undecided as reason:
             raise NotLegal(f"how many items there are is not compared: {reason}") from reason
-        padded = Padding(self.effects, self.interior) if several.padded else None
-        self.decided = Decided(kernel, self.effects, self.interior, most, self.swaps, padded)
+        self.decided = Decided(
+            kernel, self.effects, self.interior, most, self.swaps, padded=several.padded
+        )
         self.vectored: Vectored | None = None
         for along in self.along:
             if along.axis == "x" and along.several:

@@ -17,7 +17,8 @@ _PLACES = ("threadIdx", "blockIdx")
 class Moving:
     """For a kernel whose threads have items ``along`` some axes.
 
-    Nothing writes the ``steady`` parameters; ``builtins`` say where a thread stands along the axes.
+    Nothing writes the ``steady`` parameters; ``builtins`` say where a thread stands along the axes,
+    of which those in ``coarse`` say which of its items it takes.
     """
 
     def __init__(self, kernel: Kernel, effects: Effects, along: Sequence[Along]) -> None:
@@ -29,7 +30,7 @@ class Moving:
             if p.type.depth and not any(effects.same(p.name, w) for w in reading.written)
         )  # fmt: skip
         self.builtins = {f"{p}.{a.axis}" for a in along for p in _PLACES}
-        self._coarse = {f"{p}.{a.axis}" for a in along if a.several for p in _PLACES}
+        self.coarse = {f"{p}.{a.axis}" for a in along if a.several for p in _PLACES}
 
     def gathered(self, form: Polynomial) -> frozenset[str]:
         """What is in a form of memory that nothing writes, and is the same for all items."""
@@ -46,7 +47,7 @@ class Moving:
         found = [self.symbols[name] for name in names]
         return all(
             s.array in self.steady if s.kind == "load"
-            else s.kind in ("scalar", "operation", "builtin") and s.name not in self._coarse
+            else s.kind in ("scalar", "operation", "builtin") and s.name not in self.coarse
             for s in found
         )  # fmt: skip
 
@@ -67,7 +68,7 @@ class Moving:
             kinds = {self.symbols[n].kind for n in inside}
             if not kinds <= {"scalar", "operation", "builtin"}:
                 raise Undecided(f"`{name}` may be another in each round")
-            if inside & self._coarse and self.digit(symbol) is None:
+            if inside & self.coarse and self.digit(symbol) is None:
                 raise Undecided(f"`{name}` may be another for each item")
 
     def is_size(self, name: str) -> bool:
@@ -90,7 +91,7 @@ class Moving:
     def same(self, form: Polynomial) -> bool:
         """Whether a number is the same for all items of a thread, and in all rounds."""
         inside = self.symbols.inside(form)
-        return not inside & self._coarse and not any(map(self.is_counter, inside))
+        return not inside & self.coarse and not any(map(self.is_counter, inside))
 
     def varies(self, symbol: Symbol) -> bool:
         return self.moves(Polynomial.symbol(symbol.name))

@@ -8,32 +8,31 @@ theirs holds; those of the items themselves are there for all items, which a thr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.indices import COUNTER, Element, Undecided, factor
 from optiml_magic.kernels.primitives.interior import Interior
+from optiml_magic.kernels.primitives.scopes import Scopes
 from optiml_magic.kernels.primitives.windows import Border, Round
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import Compare, Condition
-from optiml_magic.kernels.tree import If, Leave, Loop, walk
+from optiml_magic.kernels.tree import If, walk
 
 
 class Padding:
-    """The tests of a kernel that stay: ``around`` all items, and ``own`` ones of each.
+    """The tests of borders that stay: around all items, in ``scopes``, and ``own`` ones of each.
 
     The latter are sums over items and the counters of loops, none of which is below 0. Some are
     ``certain`` to hold where other words do, which a compiler knows once loops are unrolled.
     """
 
-    def __init__(self, effects: Effects, interior: Interior) -> None:
+    def __init__(self, effects: Effects, interior: Interior, scopes: Scopes) -> None:
         self.effects = effects
         self.interior = interior
-        self.around: set[If] = set()
+        self.scopes = scopes
         self.own: dict[If, tuple[Polynomial, ...]] = {}
         self.certain: dict[Expr, str] = {}
 
@@ -43,20 +42,12 @@ class Padding:
         several = [along for along in self.interior.along if along.several]
         axes = [{along.axis for along in several if along.moves(form)} for form in forms]
         if forms and not any(axes) and not self._within(branch):
-            self.around.add(branch)
+            self.scopes.around.add(branch)
         elif forms and all(found == {"x"} for found in axes):
             self.own[branch] = forms
         else:
             return False
         return True
-
-    def inside(self, loop: Loop) -> bool:
-        """Whether a branch around all items is in a loop."""
-        return any(statement in self.around for statement in walk(loop.body))
-
-    def scopes(self, expr: Expr) -> Iterator[If]:
-        """The branches around all items that an expression is in."""
-        return (branch for branch in self.around if expr in self.effects.inside(branch))
 
     def tell(self, expr: Expr, words: str) -> None:
         """When the tests hold that each item makes for itself before it comes to an expression."""
@@ -81,10 +72,7 @@ class Padding:
 
     def _forms(self, branch: If, condition: Condition) -> tuple[Polynomial, ...]:
         """The sums that a branch compares with 0; none where it does more than that."""
-        accesses = self.effects.accesses(branch)
-        stores = any(access.mode != "load" for access in accesses)
-        leaves = any(isinstance(s, Leave) for s in walk(branch))
-        if branch.other is not None or stores or leaves or not accesses:
+        if not self.scopes.loads_alone(branch):
             return ()
         interior, found = self.interior, list[Polynomial]()
         for part in condition.conjuncts():

@@ -82,7 +82,7 @@ class Together:
         body = self.kernel.function.body
         whole = self._list(body, None)
         around = {part.around for own in _lists(whole) for part in own.parts}
-        if self.decided.padded is not None and not self.decided.padded.around <= around:
+        if not self.decided.scopes.around <= around:
             raise NotLegal("a test of all items stands in one of each")
         self._expand(whole)
         made = self._written(whole)
@@ -100,7 +100,7 @@ class Together:
                 found.parts.append(
                     _Part(edited(head, self.swaps), inner, self._list(inner.body, inner))
                 )
-            elif isinstance(inner, If) and self._is_around(inner):
+            elif isinstance(inner, If) and inner in self.decided.scopes.around:
                 self._close(found, run)
                 test = replace(inner, then=Block(None, inner.line, ()), span=None, head=None)
                 found.parts.append(
@@ -131,10 +131,6 @@ class Together:
         self._close(found, run)
         self._close(found, late)
         return found
-
-    def _is_around(self, branch: If) -> bool:
-        """Whether all items go by a test alike."""
-        return self.decided.padded is not None and branch in self.decided.padded.around
 
     def _columns(self, statement: Statement) -> Stacked | None:
         """Two loops whose columns neighbours share, where they may be taken in any order."""

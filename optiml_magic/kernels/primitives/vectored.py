@@ -304,9 +304,8 @@ class Vectored:
             if not unrolled or not count or start is None or not step or axis.variable is None:
                 raise NotLegal("a loop around its loads is not unrolled", axis.line)
             rounds.append(Round(axis.variable.name, start, step, count, axis.name))
-        padded, inside = self.decided.padded, self.decided.effects.inside
-        around = [*padded.scopes(access.own)] if padded is not None else []
-        scopes = [*around, *([scope] if scope is not None else [])]
+        inside = self.decided.effects.inside
+        scopes = [*self.decided.scopes.of(access.own), *([scope] if scope is not None else [])]
         return min(scopes, key=lambda s: len(inside(s)), default=None), tuple(rounds)
 
     def _is_whole(self, group: Window) -> bool:

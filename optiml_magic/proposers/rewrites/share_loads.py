@@ -15,6 +15,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, wher
 from optiml_magic.kernels.primitives.costs import long_calls
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.enclosed import enclosed_by_memory
 from optiml_magic.kernels.primitives.floored import floored
 from optiml_magic.kernels.primitives.grids import needed_form
 from optiml_magic.kernels.primitives.hoisted import hoisted
@@ -68,7 +69,8 @@ class ShareLoads(KernelRule):
     """A thread computes several neighbours of a stencil, or several filters of one image."""
 
     name = "share_loads"
-    before = (*PLAIN, in_full, by_numbers, unravelled, floored, unclamped, in_register)
+    before = (*PLAIN, in_full, by_numbers, unravelled, floored, unclamped, in_register,
+              enclosed_by_memory)  # fmt: skip
     teaches = (
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "
         "for every neighbour whether it lies inside. A thread that computes several outputs along "

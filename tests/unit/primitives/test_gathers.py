@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from optiml_magic.kernels.primitives.base import Refused
+from optiml_magic.kernels.primitives.base import Refused, where_legal
+from optiml_magic.kernels.primitives.enclosed import enclosed_by_memory
 from optiml_magic.kernels.primitives.jammed import Several, jam, shared
 from tests.present import sampled
 from tests.rewriting.offers import Offer
@@ -61,11 +62,35 @@ def test_rows_come_as_vectors(body: str) -> None:
         ("for (int k = 0; k < 3; ++k) s += t[at[k] + x];", "begin anywhere"),
         ("for (int k = 0; k < 3; ++k) s += t[at[x] * w + x];", "is not read"),
         ("for (int k = 0; k < h; ++k) { s += out[at[k] * w + x]; }", "loads its elements"),
-        ("for (int k = 0; k < h; ++k) if (t[k] >= 0.0f) s -= t[at[k] * w + x];", "anew"),
+        ("for (int k = 0; k < h; ++k) if (t[x] >= 0.0f) s -= t[at[k] * w + x];", "anew"),
+        ("for (int k = 0; k < h; ++k) if (s >= 0.0f) s -= t[at[k] * w + x];", "anew"),
+        ("for (int k = 0; k < h; ++k) if (out[k] >= 0.0f) s -= t[at[k] * w + x];", "anew"),
     ],
 )
 def test_refused(body: str, reason: str) -> None:
     assert reason in refused(jam(kernel(ROWS % body), FOUR))[0]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int k = 0; k < 3; ++k) { int r = at[y * 3 + k]; if (r < 3) continue; s += t[r * w + x]; }",
+        "for (int k = 0; k < 3; ++k) if (t[k] > 0.0f && from[y] > 2) s += t[at[k] * w + x] * t[x];",
+        "if (from[y] > 4) { for (int k = 0; k < 3; ++k) s += t[at[k] * w + x]; }",
+        "if (from[y] > 4) s = t[from[y] * w + x]; for (int k = 0; k < 3; ++k) s += t[k * w + x];",
+    ],
+)  # fmt: skip
+def test_what_memory_tells_all_items_stands_around_their_loads(body: str) -> None:
+    text = ROWS % body
+    made = jam(where_legal(enclosed_by_memory, kernel(text)), FOUR)
+    words = applied(made).program.text
+    inside = words[words.index("if (inside) {") : words.index("if (edges) {", words.index("if (inside)"))]
+    assert "if (" in inside.removeprefix("if (inside) {")
+    assert "t_row" in inside.split("if (", 2)[2]
+    program = applied(made).program.with_values({"ITEMS_X": 8})
+    stand = Stand(Made("one", text, ARRAYS, {"w": 32, "h": 19}, {"w": 30, "h": 5}, exact=True))
+    found = stand.applied(Offer("one", "", program.text, False), text)
+    assert found.sound, f"{found.end}: {found.detail}\n{found.after}"
 
 
 def test_rows_are_others_along_other_axes() -> None:
