@@ -1,4 +1,8 @@
-"""A ``switch`` whose cases end before the next one as the branches that it is short for."""
+"""A ``switch`` as the branches that it is short for.
+
+Cases that end before the next one are ``if`` and ``else``. One that runs on into the next is a
+branch of its own, and what it runs on into is done for its labels as well.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from optiml_magic.kernels.expressions import (
     Lambda,
     Name,
     Step,
+    Unary,
     Unread,
     every,
 )
@@ -37,21 +42,34 @@ Case = tuple[Expr | None, tuple[Statement, ...]]
 
 
 def branches(subject: Expr, cases: Sequence[Case]) -> If | Block | None:
-    """The cases in their order, the default last, or None where they run on into each other.
+    """The cases in their order, the default last, or None where they end in another way.
 
     ``cases`` are the labels as they are written, each with its value, None for the default, and
     what stands below it. What is switched on is asked anew by each test; where something happens in
-    it, it is a local of a block of its own. Statements keep their own text, the branches have none.
+    it, or cases run on into each other, it is a local of a block of its own. Statements keep their
+    own text, the branches have none.
     """
     if any(isinstance(part, Lambda | Unread) for part in every(subject)):
         return None
-    if any(_happens(part) for part in every(subject)):
-        local = _local(subject, cases)
-        asked = Name(None, local.name, local)
-        made = branches(asked, cases)
-        if made is None:
-            return None
-        return Block(None, made.line, (Declare(None, made.line, "const auto ", (local,)), made))
+    local = _local(subject, cases)
+    asked = Name(None, local.name, local)
+    made: Sequence[Statement] | None
+    if not any(_happens(part) for part in every(subject)):
+        alone = _apart(subject, cases)
+        if alone is not None:
+            return alone
+        made = _running_on(asked, cases)
+    else:
+        alone = _apart(asked, cases)
+        made = [alone] if alone is not None else _running_on(asked, cases)
+    if not made:
+        return None
+    line = made[0].line
+    return Block(None, line, (Declare(None, line, "const auto ", (local,)), *made))
+
+
+def _apart(subject: Expr, cases: Sequence[Case]) -> If | None:
+    """Cases of which each ends before the next one."""
     default: Statement | None = None
     tested: list[tuple[Expr, Block]] = []
     values: list[Expr | None] = []
@@ -67,16 +85,44 @@ def branches(subject: Expr, cases: Sequence[Case]) -> If | Block | None:
         if None in values:
             default = block if kept else None
         else:
-            tests = (Binary(None, "==", subject, each) for each in values if each is not None)
-            test: Expr = next(tests)
-            for other in tests:
-                test = Binary(None, "||", test, other)
-            tested.append((test, block))
+            tested.append((_one_of(subject, values), block))
         values = []
     whole: Statement | None = default
     for test, block in reversed(tested):
         whole = If(None, block.line, test, block, whole)
     return whole if isinstance(whole, If) else None
+
+
+def _running_on(subject: Expr, cases: Sequence[Case]) -> list[Statement] | None:
+    """A branch for each run of statements, of what comes to it. Locals belong to one run alone."""
+    every_value, found = [value for value, _ in cases], list[Statement]()
+    coming: list[Expr | None] = []
+    for at, (value, body) in enumerate(cases):
+        coming.append(value)
+        kept, ended = _cut(body)
+        inside = [s for statement in kept for s in walk(statement)]
+        declared = any(isinstance(s, Declare) for s in kept)
+        if any(isinstance(s, Verbatim) for s in inside) or any(map(_breaks, kept)) or declared:
+            return None
+        if kept:
+            block = Block(None, kept[0].line, kept)
+            others = [one for one in every_value if one not in coming] if None in coming else []
+            test = _one_of(subject, others or coming) if others or None not in coming else None
+            if test is not None:
+                test = Unary(None, "!", test) if others else test
+            found.append(If(None, block.line, test, block) if test is not None else block)
+        if ended or at + 1 == len(cases):
+            coming = []
+    return found
+
+
+def _one_of(subject: Expr, values: Sequence[Expr | None]) -> Expr:
+    """Whether what is switched on is one of some values."""
+    tests = (Binary(None, "==", subject, each) for each in values if each is not None)
+    test: Expr = next(tests)
+    for other in tests:
+        test = Binary(None, "||", test, other)
+    return test
 
 
 def _local(subject: Expr, cases: Sequence[Case]) -> Variable:

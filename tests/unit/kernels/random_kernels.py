@@ -189,9 +189,13 @@ class Maker(Writer):
         with self.block(f"switch ({test.text})"):
             self.line("case 1:")
             self.assign()
-            self.line("break;")
+            if self.rng.random() < 0.7:
+                self.line("break;")
             self.line("default:")
             self.store()
+            if self.rng.random() < 0.3:
+                self.line("case 2:")
+                self.assign()
 
     def loop(self) -> None:
         if self.loops >= 3 or self.rounds > 60:

@@ -256,7 +256,7 @@ def test_value_ranges_follow_from_types():
         "int i = 3; auto f = [&]() { i = n; }; unseen(f); out[i] = 1;",
         'int i = 3; asm("mov.u32 %0, %1;" : "=r"(i) : "r"(n)); out[i] = 1;',
         "int i = 3; while (a[i] > 0) { if (a[i] > 1) i = n; else i++; } out[i] = 1;",
-        "int i = 3; switch (n) { case 1: i = 4; default: i += 5; } out[i] = 1;",
+        "int i = 3; switch (n) { case 1: if (a[0] > 1) break; i = 4; } out[i] = 1;",
         "int i = 3, j = 4; int* p = n > 3 ? &i : &j; *p = 7; out[i] = 1;",
         "int i = 3; int* p = &i; unseen(p); out[i] = 1;",
     ],
@@ -275,7 +275,7 @@ def test_uniform_is_what_all_threads_of_a_block_share():
 
 
 def test_text_that_is_not_understood_is_kept_and_its_effects_are_told():
-    found = reading("switch (n) { case 1: out[0] = a[3]; default: out[1] = 2; }")
+    found = reading("switch (n) { case 1: int t = a[3]; default: out[1] = 2; out[0] = t; }")
     assert [v.reason for v in found.verbatim] == ["switch statement"]
     assert {(x.array, x.mode) for x in found.accesses} == {("out", "store"), ("a", "load")}
     assert all(x.verbatim for x in found.accesses)
@@ -297,11 +297,26 @@ SWITCHES = {
         switch (m) { case 0: continue; case 1: for (;;) break; }
         out[j] = 1; }""":
     "for (int j = 0; j < n; j++) { if (m == 0) continue; out[j] = 1; }",
+    "switch (n) { case 3: out[2] = 1; case 2: out[1] = 1; case 1: out[0] = 1; }":
+    """int c = n; if (c == 3) out[2] = 1; if (c == 3 || c == 2) out[1] = 1;
+       if (c == 3 || c == 2 || c == 1) out[0] = 1;""",
+    "switch (n) { case 1: out[i] = 1; default: out[m] = 2; break; case 4: case 5: out[0] = a[i]; }":
+    """int c = n; if (c == 1) out[i] = 1; if (!(c == 4 || c == 5)) out[m] = 2;
+       if (c == 4 || c == 5) out[0] = a[i];""",
+    "switch (n) { default: out[0] = 1; case 1: out[1] = 1; }":
+    "int c = n; if (!(c == 1)) out[0] = 1; out[1] = 1;",
+    "switch (n) { default: out[0] = 1; }": "out[0] = 1;",
+    """for (int j = 0; j < n; j++) {
+        switch (m) { case 0: out[0] = 1; case 1: continue; case 2: out[1] = 1; }
+        out[j] = 1; }""":
+    """for (int j = 0; j < n; j++) {
+        int c = m; if (c == 0) out[0] = 1; if (c == 0 || c == 1) continue; if (c == 2) out[1] = 1;
+        out[j] = 1; }""",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("switch", "ifs"), SWITCHES.items())
-def test_a_switch_whose_cases_end_is_read_as_its_branches(switch, ifs):
+def test_a_switch_is_read_as_its_branches(switch, ifs):
     before = "#define M 7\n__device__ int f(int);\n__device__ int chosen;\n"
     ways = [reading(f"int i = threadIdx.x; {body}", before=before) for body in (switch, ifs)]
     assert not ways[0].verbatim
@@ -312,16 +327,15 @@ def test_a_switch_whose_cases_end_is_read_as_its_branches(switch, ifs):
 @pytest.mark.parametrize(
     "switch",
     [
-        "switch (n) { case 1: out[0] = 1; case 2: out[1] = 1; }",
+        "switch (n) { case 1: int t = 1; case 2: out[1] = t; }",
         "switch (n) { case 1: if (m) break; out[0] = 1; break; case 2: out[1] = 1; }",
         "switch (int k = n; k++) { case 1: out[0] = 1; }",
         "switch (n) { int t; case 1: out[0] = t; }",
         "switch (n) { case 1: do { out[0] = 1; case 2: out[1] = 1; } while (--m); }",
-        "switch (n) { default: out[0] = 1; }",
         "switch (n) { }",
     ],
 )
-def test_a_switch_whose_cases_run_on_is_kept(switch):
+def test_a_switch_that_is_no_branches_is_kept(switch):
     found = reading(switch, before="__device__ int f(int);\n")
     assert [v.reason for v in found.verbatim][:1] == ["switch statement"]
 
