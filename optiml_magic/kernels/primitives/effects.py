@@ -279,8 +279,9 @@ def parted(body: Statement) -> Iterator[Statement]:
     """The statements of a body, each local by itself."""
     for statement in body.body if isinstance(body, Block) else (body,):
         if isinstance(statement, Declare):
-            for variable in statement.variables:
-                yield replace(statement, variables=(variable,), span=None)
+            for at, variable in enumerate(statement.variables):
+                lead = None if at else statement.lead
+                yield replace(statement, variables=(variable,), span=None, lead=lead)
         elif not isinstance(statement, Blank):
             yield statement
 

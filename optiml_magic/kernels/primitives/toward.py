@@ -1,14 +1,29 @@
-"""What leads a thread to work that several do alike, where a launch of its own does it."""
+"""What leads a thread to work that several do alike, where a launch of its own does it.
+
+Work that loads nothing, and divides no whole numbers, may be done whether a thread comes to it or
+not: what nobody asks for is lost.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Expr
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Choice,
+    Expr,
+    Literal,
+    Name,
+    Unary,
+    every,
+)
+from optiml_magic.kernels.functions import pure
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
-from optiml_magic.kernels.primitives.effects import parted
+from optiml_magic.kernels.primitives.effects import loops_in, parted
 from optiml_magic.kernels.primitives.endings import denied
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.mapped import joined_test, split_test
@@ -21,13 +36,16 @@ from optiml_magic.kernels.tree import (
     Block,
     Declare,
     Evaluate,
+    Function,
     If,
     Leave,
     Loop,
     Statement,
     Variable,
+    expressions,
     walk,
 )
+from optiml_magic.kernels.types import CType
 
 _ONE = Polynomial.constant(1)
 
@@ -54,7 +72,11 @@ class Way:
         self.names += self.own
         for axis in (one for one in work.dropped if isinstance(one, str)):
             self._stand(axis, "0")
-        self.asked = self.finder.locals_of(self._expressions())
+        own = [e for s in self.work.statements for e in self.finder.effects.inside(s)]
+        self.asked = self.finder.locals_of(own)
+        self.harmless = self._is_harmless(own)
+        if not self.harmless:
+            self.asked = self.finder.locals_of([*own, *self._tests()])
 
     def index(self, names: Sequence[str]) -> str:
         """Where an item's results lie."""
@@ -124,10 +146,22 @@ class Way:
             if isinstance(part, Block):
                 yield part, path[at + 1] if at + 1 < len(path) else None
 
-    def _expressions(self) -> Iterator[Expr]:
-        """What the work asks for, and the tests on the way to it."""
-        for statement in self.work.statements:
-            yield from self.finder.effects.inside(statement)
+    def _is_harmless(self, own: Sequence[Expr]) -> bool:
+        """Whether anybody may do the work, as arithmetic alone."""
+        unit, types = self.old.unit, self.old.reading.types
+        given = [v.value for v in self.asked if v.value is not None]
+        found = [*own, *(e for value in given for e in every(value))]
+        loads = {a.own for a in self.old.reading.accesses}
+        called = [f for e in found if isinstance(e, Call)
+                  for f in unit.called(e.function, len(e.arguments))]  # fmt: skip
+        return (
+            not any(loops_in(statement) for statement in self.work.statements)
+            and all(map(_is_of_floats, called))
+            and not any(e in loads or (_divides(e) and _is_whole(types.get(e))) for e in found)
+        )
+
+    def _tests(self) -> Iterator[Expr]:
+        """The tests on the way to the work."""
         for statement in self.work.path:
             if isinstance(statement, If | Loop) and statement.test is not None:
                 yield statement.test
@@ -179,9 +213,11 @@ class Way:
         """What a thread does of a body on its way."""
         for statement in self._before(block, child):
             yield from self._needed(statement)
-            if any(ends(statement)):
+            if any(ends(statement)) and not self.harmless:
                 yield from self._guard(self._exit(statement), leaves=True)
         match child:
+            case If() if self.harmless:
+                pass
             case If(test=test, then=then):
                 inside = self.work.path[self.work.path.index(child) + 1] is then
                 yield from self._guard(test, leaves=not inside)
@@ -278,3 +314,26 @@ class Way:
         inside = self.old.reading.symbols.inside(part.form.without(own))
         falling = all(b is not None and b.value is not None and b.value <= 0 for b in by)
         return falling and not own & {*inside}
+
+
+def _is_whole(kind: CType | None) -> bool:
+    return kind is None or kind.integral
+
+
+def _divides(expr: Expr) -> bool:
+    return isinstance(expr, Binary | Assign) and expr.op in ("/", "%", "/=", "%=")
+
+
+def _is_of_floats(function: Function) -> bool:
+    """Whether a function knows nothing but floating-point numbers, and does them in a row."""
+    declared = [v for s in walk(function.body) if isinstance(s, Declare) for v in s.variables]
+    plain = all(
+        v.type.base in ("float", "double") and not v.type.depth and not v.type.reference
+        and not v.array for v in (*function.parameters, *declared)
+    )  # fmt: skip
+    known = Literal | Name | Unary | Binary | Assign | Choice | Call
+    return plain and not loops_in(function.body) and all(
+        isinstance(e, known) and (not isinstance(e, Name) or e.variable is not None)
+        and (not isinstance(e, Call) or pure(e.function))
+        for e in expressions(function.body)
+    )  # fmt: skip

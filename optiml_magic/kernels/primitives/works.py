@@ -105,17 +105,32 @@ class Finder:
         found: list[tuple[int, Common]] = []
         for path, body in _bodies(self.kernel.function.body, ()):
             own, covered = tuple(parted(body)), set[int]()
-            for at in reversed(range(len(own))):
-                long = loops_in(own[at]) or self.called_loops(own[at]) or self.is_long(own[at])
-                if at in covered or not long:
+            long = [at for at in reversed(range(len(own))) if self._takes_long(own[at])]
+            for at in long:
+                if at in covered:
                     continue
                 try:
-                    common = self._common(path, body, own, at)
+                    common = self._common(path, body, own, self._closed(own, at))
                 except NotLegal:
                     continue
+                for more in (n for n in long if n < at and n not in {*common.chosen, *covered}):
+                    common = self._with(common, more)
                 covered |= {*common.chosen}
                 found.append((len(path), common))
         yield from (common for _, common in sorted(found, key=lambda pair: -pair[0]))
+
+    def _takes_long(self, statement: Statement) -> bool:
+        called = loops_in(statement) or self.called_loops(statement)
+        return bool(called) or self.is_long(statement)
+
+    def _with(self, common: Common, more: int) -> Common:
+        """With another statement of its body, where that depends on the same."""
+        chosen = sorted({*common.chosen, *self._closed(common.own, more)})
+        try:
+            wider = self._common(common.path, common.body, common.own, chosen)
+        except NotLegal:
+            return common
+        return wider if wider.kept == common.kept else common
 
     def called_loops(self, statement: Statement) -> list[Loop]:
         """The loops of the functions that a statement calls by itself."""
@@ -133,10 +148,10 @@ class Finder:
         return any(is_long(self.kernel, value) for value in given if value is not None)
 
     def _common(
-        self, path: tuple[Statement, ...], body: Block, own: tuple[Statement, ...], at: int
-    ) -> Common:
-        chosen = self._closed(own, at)
-        line = own[at].line
+        self, path: tuple[Statement, ...], body: Block, own: tuple[Statement, ...],
+        chosen: Sequence[int],
+    ) -> Common:  # fmt: skip
+        line = own[chosen[-1]].line
         statements = [own[n] for n in chosen]
         declared = {v for s in statements if isinstance(s, Declare) for v in s.variables}
         inner = {v for s in statements for i in walk(s) if isinstance(i, Declare)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.beforehand import beforehand, rounding, works
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.distributed import distributed
@@ -15,6 +15,7 @@ from optiml_magic.kernels.primitives.floored import floored
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.pruned import pruned
 from optiml_magic.kernels.primitives.set_apart import set_apart
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import most_rounds, value
@@ -113,7 +114,7 @@ def _step(kernel: Kernel) -> Kernel | Refused:
         if _is_worth(kernel, finder, work):
             made = beforehand(kernel, at)
             if isinstance(made, Kernel):
-                return made
+                return where_legal(pruned, made)
             refused = made
     return refused
 

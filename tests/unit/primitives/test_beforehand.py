@@ -177,3 +177,46 @@ def test_products_that_are_added_later_are_said() -> None:
         kernel = kernel_of(text)
         _, found = works(kernel)
         assert any(rounding(kernel, work) for work in found) == rounds
+
+
+ANGLES = """\
+__device__ float turned(float by) { return by * 0.5f + 0.1f; }
+#pragma optiml launch k grid(cdiv(d, 32), cdiv(n, 4)) block(32, 4)
+__global__ void k(const float* q, float* out, float at, int n, int d) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= n || c >= d) return;
+    float here = q[i * d + c];
+    if (here < 0.3f) { out[i * d + c] = 7.0f; return; }
+    float angle = turned(at) * i;
+    float x = cosf(angle), y = here + 1.0f, z = sinf(angle);
+    float w = powf(at, 0.3f);
+    out[i * d + c] = here * x + y * z + w;
+}
+"""
+FIELDS = {"q": Array("f4", ("n", "d")), "out": Array("f4", ("n", "d"), "zeros")}
+
+
+def test_arithmetic_alone_is_done_whether_a_thread_comes_to_it_or_not() -> None:
+    made, launches = moved(ANGLES)
+    assert isinstance(made, Kernel), made
+    assert launches == 2  # both functions of the angle at once, and the one of no index
+    after = made.program.text
+    assert "x_found[i] = x;" in after
+    assert "z_found[i] = z;" in after
+    assert end_of(ANGLES, after, FIELDS, {"n": 9, "d": 40}, {"n": 3, "d": 33}, at=0.7) == "same"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("turned(at) * i", "turned(at) * q[i]"),  # a load, which may lie beyond
+        ("turned(at) * i", "turned(at) * (n / i)"),  # by what may be zero
+        ("by * 0.5f + 0.1f;", "(float)(7 / (int)by);"),
+        ("return by", "while (by > 1.0f) by -= 1.0f; return by"),
+    ],
+)
+def test_what_may_fail_or_never_end_is_done_by_who_comes_to_it(old: str, new: str) -> None:
+    made = beforehand(kernel_of(ANGLES.replace(old, new).replace("float w = powf(at, 0.3f);",
+                                                                 "float w = at;")), 0)  # fmt: skip
+    assert isinstance(made, Refused)
+    assert "left before" in made.reason or "come to it" in made.reason
