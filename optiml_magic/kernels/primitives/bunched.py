@@ -21,6 +21,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.primitives.alike import Part, Rounds
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.cornered import Corner, corner
 from optiml_magic.kernels.primitives.naming import LocalSpeller, declared_type
 from optiml_magic.kernels.tree import (
     Block,
@@ -29,6 +30,7 @@ from optiml_magic.kernels.tree import (
     Leave,
     Statement,
     Variable,
+    body_of,
     expressions,
     walk,
 )
@@ -139,6 +141,10 @@ class _Taking:
             if part.loop is None:
                 made += self._each(part.run, stores=top and at >= self.rounds.last, inside=not top)
                 continue
+            own = corner(self.old, self.items, self.effects, part)
+            if own is not None:
+                made += self._beside_the_diagonal(own)
+                continue
             head = replace(part.loop, body=Block(None, 0, ()), span=None, head=None)
             shown = self.old.show(edited(head, self._swaps([head])))
             made += [
@@ -148,6 +154,37 @@ class _Taking:
                 "}",
             ]
         return made
+
+    def _beside_the_diagonal(self, own: Corner) -> list[str]:
+        """Rounds that all items of a block make, and those of which some items make some."""
+        counter, kind = own.counter.name, declared_type(self.old, own.counter)
+        taken = [f"{counter}_{word}" for word in ("least", "all", "end")]
+        least, most, end = (self.old.fresh(name, *taken[:at]) for at, name in enumerate(taken))
+        first = f"(long long)blockIdx.x * (blockDim.x * {self.count})"
+        offset = self._speller.form(own.offset)
+        start, stop = self._shown(own.start), self._shown(own.stop)
+        # Where items begin or end: the first one of the block, and the one behind the last.
+        places = [f"{first} + {offset}", f"{first} + blockDim.x * {self.count} - 1 + {offset}"]
+        least_, most_ = (f"({kind})min(max({place}, (long long)({start})), (long long)({end}))"
+                         for place in places)  # fmt: skip
+        bounds = [
+            f"const {kind} {end} = {stop};",
+            f"const {kind} {least} = {least_};",
+            f"const {kind} {most} = {most_};",
+        ]
+        tested = [*own.lets, own.branch]
+        alone = [*own.lets, *body_of(own.branch.then)]
+        ranges = [(least, most, tested), (most, end, alone)]
+        if own.ends:
+            ranges = [(f"({kind})({start})", least, alone), (least, most, tested)]
+        made = list[str]()
+        for begin, behind, run in ranges:
+            made += [
+                f"for ({kind} {counter} = {begin}; {counter} < {behind}; ++{counter}) {{",
+                *self._each(run, stores=False, inside=True),
+                "}",
+            ]
+        return [*bounds, *made]
 
     def _each(self, run: Sequence[Statement], *, stores: bool, inside: bool) -> list[str]:
         """Statements for each item in turn; where they store, for those that there are."""
@@ -236,11 +273,15 @@ class _Taking:
 
     @property
     def _limit(self) -> str:
+        return self.items.limit(self._speller)
+
+    @property
+    def _speller(self) -> LocalSpeller:
         reading = self.old.reading
         steady = frozenset(reading.arrays) - reading.written
         speller = LocalSpeller(reading.symbols, {}, steady=steady, moved=self.effects.moved)
         speller.kernel = self.old
-        return self.items.limit(speller)
+        return speller
 
     def _shown(self, expr: Expr) -> str:
         return self.old.show(Evaluate(None, 0, expr)).removesuffix(";")

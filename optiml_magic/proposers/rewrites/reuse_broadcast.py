@@ -23,6 +23,7 @@ from optiml_magic.kernels.primitives.held import holding
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.precision import in_float
+from optiml_magic.kernels.primitives.rectangular import all_rectangular
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.staged import stage
@@ -51,7 +52,10 @@ class ReuseBroadcast(KernelRule):
     """Bodies, charges, centres, samples: a round loads one of them, and each item meets it."""
 
     name = "reuse_broadcast"
-    before = (*PLAIN, unbroken, linear, in_full, direct, branched, in_register, foreseen)
+    before = (
+        *PLAIN, unbroken, linear, in_full, direct, branched, in_register, foreseen,
+        all_rectangular,
+    )  # fmt: skip
     teaches = (
         "All threads of a warp loaded the same element in each round, and used it for one item. A "
         "load takes as long as several additions, so the rounds waited for what all of them read. "
