@@ -31,6 +31,7 @@ from optiml_magic.kernels.literals import number
 from optiml_magic.kernels.memory import MemoryWalker
 from optiml_magic.kernels.merging import State
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.reading import Rest
 from optiml_magic.kernels.symbols import (
     UNKNOWN,
     Always,
@@ -238,6 +239,10 @@ class Evaluator(MemoryWalker):
         if op in ("&&", "||"):
             return self._short_circuit(expression)
         left, right = self.value(expression.left), self.value(expression.right)
+        if op == "%" and left.form is not None and right.form is not None:
+            alike = promoted(left.type) == promoted(right.type)
+            rest = Rest(left.form, right.form, tuple(self.state.path))
+            self.recorder.rests.setdefault(expression, []).append(rest if alike else None)
         return self.combined(op, left, right)
 
     def combined(self, op: str, left: Value, right: Value) -> Value:

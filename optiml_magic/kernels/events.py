@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from optiml_magic.kernels.combining import Combination, combination
 from optiml_magic.kernels.expressions import Assign, Expr, Step
-from optiml_magic.kernels.reading import Access, Array, Axis, Barrier, Guard, Mode
+from optiml_magic.kernels.reading import Access, Array, Axis, Barrier, Guard, Mode, Rest
 from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import Variable, Verbatim
 from optiml_magic.kernels.types import CType
@@ -47,6 +47,7 @@ class Recorder:
     barriers: list[Barrier] = field(default_factory=list)
     uses: list[Use] = field(default_factory=list)
     verbatim: list[Verbatim] = field(default_factory=list)
+    rests: dict[Expr, list[Rest | None]] = field(default_factory=dict)
     unclear: set[str] = field(default_factory=set)
     trusted: set[str] = field(default_factory=set)
     calls: set[str] = field(default_factory=set)

@@ -231,6 +231,11 @@ class Operations:
             and ranges.nonnegative(right - left - _ONE)
         ):
             return Polynomial() if op == "/" else left
+        if positive and len(right.terms) == 1 and right.value is None:
+            ((size, factor),) = right.terms
+            whole = Polynomial.constant(dict(left.terms).get(size, 0) // factor)
+            if whole.terms and ranges.within(left - whole * right, right):
+                return whole if op == "/" else left - whole * right  # (i + n) % n
         high = None
         if positive and right.value:
             high = abs(right.value) - 1 if op == "%" else self._most(left) // abs(right.value)

@@ -115,7 +115,11 @@ class _Reader:
             types=executor.types,
             unclear=frozenset(recorder.unclear),
             calls=frozenset(recorder.calls),
-        )
+            rests={
+                expr: tuple(r for r in found if r is not None)
+                for expr, found in recorder.rests.items() if None not in found
+            },
+        )  # fmt: skip
 
     def _parameter(self, parameter: Variable) -> Value:
         kind = self.executor.declared(parameter)

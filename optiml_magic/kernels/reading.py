@@ -157,6 +157,15 @@ class Guard:
 
 
 @dataclass(frozen=True, eq=False)
+class Rest:
+    """``left % right`` of two whole numbers, and what holds where it is computed."""
+
+    left: Polynomial
+    right: Polynomial
+    guard: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Array:
     """Something that is indexed: a parameter's, a variable's, a shared or a local one."""
 
@@ -186,6 +195,8 @@ class Reading:
     unclear: frozenset[str] = frozenset()
     calls: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
+    #: Rests by where they stand, each time that they are computed, where both sides are followed.
+    rests: Mapping[Expr, tuple[Rest, ...]] = field(default_factory=dict, repr=False)
 
     def uniform(self, form: Polynomial | Condition) -> bool:
         """Whether all threads of a block certainly get the same value."""

@@ -1,4 +1,4 @@
-"""Indices that threads take apart by division: axes of the launch, and divisors that are known."""
+"""Indices that threads divide: axes of the launch, divisors that are known, places on a ring."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
+from optiml_magic.kernels.primitives.wrapped import turns, wrapped
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _SMALL = 1024  # a size that is a property of the data's layout, and not of how much there is: ours
+_SEVERAL, _MANY, _ONE = 3, 0.6, 0.4  # divisions an item, and the chances from there on: ours
 _SHAPES = ((256, 1), (64, 4), (32, 8))  # threads along a row, and rows
 _EXTENTS = {"x": (32, 64, 128, 256), "y": (1, 2, 4, 8, 16)}
 
@@ -33,11 +35,14 @@ class IndexStrength(KernelRule):
         "Every thread divided its index by a size to find its row and its column. The compiler "
         "does not know the size, so a division is some twenty instructions, more than the rest of "
         "a small kernel. A launch with an axis for each has both at once. Where a loop divides by "
-        "a size in each round, the size at hand as a number makes it a shift, or a product."
+        "a size in each round, the size at hand as a number makes it a shift, or a product. And "
+        "a neighbour on a ring, `(x + 1) % n`, lies one turn away at most, so that a comparison is "
+        "enough."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         yield from _known(kernel)
+        yield from _ring(kernel)
         made = unravelled(kernel)
         if isinstance(made, Refused):
             return
@@ -69,4 +74,16 @@ def _known(kernel: Kernel) -> Iterator[Site]:
             partial(sized, kernel, found), 0.6 if shifts else 0.45,
             Hypothesis("smsp__inst_executed.sum", "lower", "no round divides by what is unknown",
                        (1.1, 6.0)),
+        )  # fmt: skip
+
+
+def _ring(kernel: Kernel) -> Iterator[Site]:
+    """Places that go around once."""
+    count = len(turns(kernel))
+    if count:
+        yield Site(
+            "ring", "compare where an index goes around, in the place of a division",
+            partial(wrapped, kernel), _MANY if count >= _SEVERAL else _ONE,
+            Hypothesis("smsp__inst_executed.sum", "lower", "a comparison is a tenth of a division",
+                       (1.05, 3.0)),
         )  # fmt: skip
