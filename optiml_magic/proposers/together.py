@@ -119,7 +119,8 @@ def _along(likely: Sequence[Idea], view: View, again: Again) -> Iterator[Idea]:
     shapes = [idea for idea in likely if idea.proposer not in SPELLED][:_SHAPES]
     for shape in [[one] for one in shapes] or [[]]:
         told = {word for idea in shape for word in idea.arithmetic}
-        spelled = [i for i in _spelled(likely, [*names]) if not told.issuperset(i.arithmetic)]
+        spelled = [i for i in _spelled(likely, [*names])
+                   if not i.arithmetic or not told.issuperset(i.arithmetic)]  # fmt: skip
         if len(names) == 1 and len(shape) + len(spelled) > 1:
             yield _with_expressions((*shape, *spelled), view, again)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import Literal as Word
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.deciding import REASON, line_decided
 from optiml_magic.kernels.primitives.fast import Kind, angles, fast, kinds_in, of_kind, repeated
 from optiml_magic.kernels.primitives.own_functions import own_functions
+from optiml_magic.kernels.primitives.sines import has_pairs, sines_at_once
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -22,6 +24,9 @@ SAID: dict[Kind, str] = {
 }
 
 
+_PAIRS: Word["pairs"] = "pairs"
+
+
 class FastFunctions(KernelRule):
     """``expf`` becomes ``__expf``, ``a / b`` ``__fdividef(a, b)``, ``powf(x, 2)`` ``x * x``."""
 
@@ -30,7 +35,8 @@ class FastFunctions(KernelRule):
         "A division, a logarithm or a power that is right to the last bits takes ten to forty "
         "instructions, some of them for numbers that hardly ever occur. The special function unit "
         "has a reciprocal, a root, an exponential and a logarithm of one instruction each, whose "
-        "last bits may differ. Whether the results still agree is for the tolerance to say."
+        "last bits may differ. Whether the results still agree is for the tolerance to say. A sine "
+        "and a cosine of one angle share most of their work, and no bit of them changes."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
@@ -38,17 +44,19 @@ class FastFunctions(KernelRule):
         kinds_here = [kind for kind in kinds_in(kernel) if kind not in once]
         lines = {kind: line_decided(kernel, of_kind(kernel, kind)) for kind in kinds_here}
         found = tuple(kind for kind, at in lines.items() if not at)
-        choices = [found, *((kind,) for kind in found)] if len(found) > 1 else [found]
-        for kinds in choices if found else ():
-            said = ", ".join(SAID[kind] for kind in kinds)
+        both = has_pairs(kernel)
+        every: tuple[Kind | Word["pairs"], ...] = (*found, *((_PAIRS,) if both else ()))
+        choices = [every, *((kind,) for kind in every)] if len(every) > 1 else [every]
+        for kinds in choices if every else ():
+            said = ", ".join(_said(kind) for kind in kinds)
             yield Site(
                 " ".join(kinds), f"use {said}", partial(_fast, kernel, kinds),
-                0.62 if kinds == found else 0.4,
+                0.62 if kinds == every else 0.4,
                 Hypothesis(
                     "smsp__inst_executed.sum", "lower", "the short forms are a few instructions",
                     (1.05, 3.0),
                 ),
-                arithmetic=tuple(SAID[kind] for kind in kinds),
+                arithmetic=tuple(SAID[kind] for kind in kinds if kind != _PAIRS),
             )  # fmt: skip
         for kind, at in lines.items():
             if at:
@@ -58,5 +66,14 @@ class FastFunctions(KernelRule):
             yield Refused("a sine is fast near zero alone, and its argument may be anything", line)
 
 
-def _fast(kernel: Kernel, kinds: Sequence[Kind]) -> Kernel | Refused:
-    return fast(where_legal(own_functions, kernel), kinds)
+def _fast(kernel: Kernel, kinds: Sequence[Kind | Word["pairs"]]) -> Kernel | Refused:
+    own = where_legal(own_functions, kernel)
+    short = [kind for kind in kinds if kind != _PAIRS]
+    made = fast(own, short) if short else own
+    if _PAIRS not in kinds or isinstance(made, Refused):
+        return made
+    return where_legal(sines_at_once, made) if short else sines_at_once(made)
+
+
+def _said(kind: Kind | Word["pairs"]) -> str:
+    return "sines and cosines of an angle at once" if kind == "pairs" else SAID[kind]
