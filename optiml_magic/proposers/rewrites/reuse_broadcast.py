@@ -27,6 +27,7 @@ from optiml_magic.kernels.primitives.rectangular import all_rectangular
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.staged import stage
+from optiml_magic.kernels.primitives.tallied import tallied
 from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
@@ -54,7 +55,7 @@ class ReuseBroadcast(KernelRule):
     name = "reuse_broadcast"
     before = (
         *PLAIN, unbroken, linear, in_full, direct, branched, in_register, foreseen,
-        all_rectangular,
+        all_rectangular, tallied,
     )  # fmt: skip
     teaches = (
         "All threads of a warp loaded the same element in each round, and used it for one item. A "
