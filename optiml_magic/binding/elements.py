@@ -11,7 +11,7 @@ from optiml_magic.errors import BindingError, nearest
 from optiml_magic.kernels.signature import Parameter
 from optiml_magic.kernels.structs import Member, members
 from optiml_magic.kernels.unit import Unit
-from optiml_magic.model.dtypes import DType, numbers, title
+from optiml_magic.model.dtypes import DType, numbers, row_of, title
 from optiml_magic.source.dtypes import SCALARS
 
 _TEXTURES = frozenset({"cudaTextureObject_t", "cudaSurfaceObject_t"})
@@ -23,11 +23,16 @@ def element_dtype(parameter: Parameter) -> DType | None:
 
 
 def struct_dtype(
-    unit: Unit, parameter: Parameter, name: str, layouts: Mapping[str, DType], *, given: bool
+    unit: Unit,
+    parameter: Parameter,
+    name: str,
+    layouts: Mapping[str, DType],
+    values: Mapping[str, Any],
 ) -> DType:
     """The dtype of a struct, by its C++ name; a BindingError for any other type without one.
 
-    Of one that no array is ``given`` for, such as an output, the text says what it is like.
+    Of one that no array is given for, such as an output, the text says what it is like. So it does
+    where its members are numbers of one dtype, and the array has a row of these for each.
     """
     refuse(unit, parameter, name)
     dtype = layouts.get(parameter.ctype)
@@ -40,7 +45,7 @@ def struct_dtype(
     if dtype is not None:
         return dtype
     derived = _laid_out(unit, parameter.ctype)
-    if derived is not None and not given:
+    if derived is not None and (name not in values or holds_rows(values[name], derived)):
         return derived
     if members(unit, parameter.ctype):
         raise BindingError(
@@ -134,12 +139,11 @@ def _alignment(member: Member) -> int:
     return min(width * member.lanes, 16) if member.lanes in (2, 4) else width
 
 
-def is_row_of(dtype: DType, lane: DType) -> bool:
-    """Whether a struct is nothing but numbers of one dtype, with no gap between them."""
-    found = numbers(dtype)
-    return {n.dtype for n in found} == {lane} and dtype.itemsize == lane.itemsize * sum(
-        n.count for n in found
-    )
+def holds_rows(value: object, struct: DType) -> bool:
+    """Whether an array of numbers has the members of a struct along its last axis."""
+    row = row_of(struct)
+    plain = isinstance(value, np.ndarray) and value.ndim > 1 and row is not None
+    return plain and (value.dtype, value.shape[-1]) == row  # type: ignore[attr-defined]
 
 
 def wanted(parameter: Parameter) -> str:

@@ -13,13 +13,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from optiml_magic.binding.elements import element_dtype, is_row_of, layouts, struct_dtype
+from optiml_magic.binding.elements import (
+    element_dtype,
+    holds_rows,
+    layouts,
+    struct_dtype,
+)
 from optiml_magic.errors import BindingError, SourceError, nearest
 from optiml_magic.kernels.prepared import without_kernel
 from optiml_magic.kernels.signature import Kernel, Parameter, kernels, select
 from optiml_magic.kernels.unit import Unit, lift_program
 from optiml_magic.kernels.variables import DeviceVariable, device_variables
-from optiml_magic.model.dtypes import BFLOAT16, DType, title
+from optiml_magic.model.dtypes import BFLOAT16, DType, row_of, title
 from optiml_magic.model.task import Task
 from optiml_magic.source.directives import LaunchDirective, RepeatDirective, grouped
 from optiml_magic.source.expressions import Expression, parse_expression
@@ -138,7 +143,7 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
     for parameter, expression in passed:
         if parameter.dtype is None and expression.text not in temporary:
             name = expression.text
-            structs[name] = struct_dtype(unit, parameter, name, known, given=name in values)
+            structs[name] = struct_dtype(unit, parameter, name, known, values)
         if not parameter.pointer:
             scalars.update(dict.fromkeys(sorted(expression.names - given)))
     for step in _uses(launches):
@@ -282,7 +287,7 @@ def _variable_dtype(unit: Unit, variable: DeviceVariable, values: Mapping[str, A
     name = variable.bare_name
     struct = Parameter(name, variable.ctype, None, False, True, True, False, True, variable.line)
     known = layouts([(struct, name)], values)
-    return struct_dtype(unit, struct, name, known, given=name in values)
+    return struct_dtype(unit, struct, name, known, values)
 
 
 def content(bound: BoundBuffer, values: Mapping[str, Any]) -> Any:
@@ -333,7 +338,8 @@ def check_array(buffer: BoundBuffer, value: Any) -> None:
             fix=f"pass {_made(buffer)}",
             line=buffer.line,
         )
-    if value.dtype != buffer.dtype and not is_row_of(value.dtype, buffer.dtype):
+    alike = (row_of(value.dtype) or (None,))[0] == buffer.dtype or holds_rows(value, buffer.dtype)
+    if value.dtype != buffer.dtype and not alike:
         fix = f"pass {_made(buffer)}, or change the parameter's type"
         if buffer.dtype.names or value.dtype.names:
             fix = "give it the kernel's type"

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from optiml_magic.binding.elements import element_dtype, is_row_of, wanted
+from optiml_magic.binding.elements import element_dtype, wanted
 from optiml_magic.errors import BindingError
 from optiml_magic.kernels.signature import Parameter
-from optiml_magic.model.dtypes import DType, kind, title
+from optiml_magic.model.dtypes import DType, kind, row_of, title
 
 
 def pack(parameter: Parameter, value: Any) -> bytes:
@@ -63,7 +63,8 @@ def _pack_several(parameter: Parameter, value: Any) -> bytes:
             return value.tobytes()  # its layout is for the compiler to confirm
         size = 0 if lane is None else lane.itemsize * parameter.lanes
         row = value.shape == (parameter.lanes,) and value.dtype == lane
-        packed = struct and lane is not None and is_row_of(value.dtype, lane)
+        members = row_of(value.dtype) if struct else None
+        packed = members is not None and members[0] == lane
         if (row or packed) and value.nbytes == size:
             return value.tobytes()
     fix = "pass a NumPy structured scalar with the fields of the struct: an_array[0]"

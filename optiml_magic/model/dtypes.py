@@ -47,6 +47,15 @@ def numbers(dtype: DType) -> tuple[Number, ...]:
     return found if all(kind(number.dtype) != "V" for number in found) else ()
 
 
+def row_of(dtype: DType) -> tuple[DType, int] | None:
+    """Of a struct that is numbers of one dtype without a gap, that and how many; else None."""
+    found = numbers(dtype) if dtype.names is not None else ()
+    count = sum(number.count for number in found)
+    kinds = {number.dtype for number in found}
+    lane = next(iter(kinds)) if len(kinds) == 1 else None
+    return (lane, count) if lane is not None and dtype.itemsize == count * lane.itemsize else None
+
+
 def _numbers(dtype: DType, path: str, offset: int) -> Iterator[Number]:
     if dtype.names is None:
         base, shape = dtype.subdtype or (dtype, ())

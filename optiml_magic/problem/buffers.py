@@ -12,7 +12,7 @@ import numpy as np
 from optiml_magic import binding
 from optiml_magic.devices.base import Array, Buffer
 from optiml_magic.errors import BindingError, OracleError, UsageError
-from optiml_magic.model.dtypes import kind, title, widened
+from optiml_magic.model.dtypes import kind, row_of, title, widened
 from optiml_magic.model.task import Task
 from optiml_magic.problem import shapes
 from optiml_magic.problem.tolerance import terms, tolerance
@@ -53,7 +53,11 @@ def buffer_of(
     elif start is not None:
         array = _start(bound, start, values)
     else:
-        array = _empty_output(task, bound, values, wanted.shape if exact is None else exact.shape)
+        shape = wanted.shape if exact is None else exact.shape
+        row = row_of(bound.dtype) if exact is not None and exact.dtype.names is None else None
+        rows = row is not None and shape is not None and shape[-1:] == (row[1],)
+        dtype = row[0] if row is not None and rows else bound.dtype
+        array = _empty_output(task, bound, values, shape, dtype)
     if not array.size:
         raise BindingError(
             f"the output `{bound.name}` has the shape {array.shape}: there is nothing to check",
@@ -97,10 +101,11 @@ def _empty_output(
     bound: binding.BoundBuffer,
     values: Mapping[str, Any],
     shape: tuple[int, ...] | None,
+    dtype: np.dtype[Any],
 ) -> Array:
-    dtype = bound.dtype
     if task.outputs.get(bound.name):
-        return np.empty(_shape(bound, task.outputs[bound.name], values), dtype)
+        shape, dtype = _declared(bound, task.outputs[bound.name], values)
+        return np.empty(shape, dtype)
     given = values.get(bound.name)
     if isinstance(given, np.ndarray):
         binding.check_array(bound, given)
@@ -115,7 +120,9 @@ def _empty_output(
     )
 
 
-def _shape(bound: binding.BoundBuffer, spec: str, values: Mapping[str, Any]) -> tuple[int, ...]:
+def _declared(
+    bound: binding.BoundBuffer, spec: str, values: Mapping[str, Any]
+) -> tuple[tuple[int, ...], np.dtype[Any]]:
     match = _OUTPUT_SPEC.fullmatch(spec)
     struct = bound.dtype.names is not None
     fix = f"write it like {'struct' if struct else title(bound.dtype)}[rows, cols]"
@@ -125,7 +132,9 @@ def _shape(bound: binding.BoundBuffer, spec: str, values: Mapping[str, Any]) -> 
         given = bound.dtype if struct and match["dtype"] == "struct" else np.dtype(match["dtype"])
     except TypeError:
         raise UsageError(f"`{match['dtype']}` in `{spec}` is not a dtype", fix=fix) from None
-    if given != bound.dtype:
+    row = row_of(bound.dtype)
+    rows = row is not None and given == row[0]
+    if given != bound.dtype and not rows:
         raise BindingError(
             f"`{bound.name}` is declared {given.name}; the kernel's pointer is to "
             f"{title(bound.dtype)}",
@@ -144,7 +153,14 @@ def _shape(bound: binding.BoundBuffer, spec: str, values: Mapping[str, Any]) -> 
                 fix="give it at least one element",
                 line=bound.line,
             )
-    return shape
+    if row is not None and rows and shape[-1:] != (row[1],):
+        raise BindingError(
+            f"`{bound.name}` is declared {spec.strip()}; the kernel's structs have {row[1]} of "
+            f"{title(given)} each",
+            fix=f"write it like {title(given)}[n, {row[1]}]",
+            line=bound.line,
+        )
+    return shape, given
 
 
 def _split_axes(text: str) -> list[str]:

@@ -84,7 +84,9 @@ def test_what_memory_tells_all_items_stands_around_their_loads(body: str) -> Non
     text = ROWS % body
     made = jam(where_legal(enclosed_by_memory, kernel(text)), FOUR)
     words = applied(made).program.text
-    inside = words[words.index("if (inside) {") : words.index("if (edges) {", words.index("if (inside)"))]
+    inside = words[
+        words.index("if (inside) {") : words.index("if (edges) {", words.index("if (inside)"))
+    ]
     assert "if (" in inside.removeprefix("if (inside) {")
     assert "t_row" in inside.split("if (", 2)[2]
     program = applied(made).program.with_values({"ITEMS_X": 8})

@@ -86,6 +86,51 @@ def test_an_output_of_structs_is_declared_as_such() -> None:
         assert "struct[rows, cols]" in raised.value.fix
 
 
+STRUCTS = """\
+struct P { float x, y, z; };
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const P* a, P* out, P* kept, int n) {
+    int i = blockIdx.x * 64 + threadIdx.x;
+    if (i < n) { P p = a[i]; p.y += 1.0f; out[i] = p; kept[i].z = p.x; }
+}
+"""
+
+
+def test_structs_of_numbers_alike_may_be_rows_of_them() -> None:
+    a = np.arange(210, dtype=np.float32).reshape(70, 3)
+
+    def reference(a, kept):
+        out, kept = a.astype(np.float64), kept.copy()
+        out[:, 1] += 1
+        kept[:, 2] = a[:, 0]
+        return {"out": out, "kept": kept}
+
+    for outputs in ({}, {"out": "f4[n, 3]"}):
+        given = {"a": a, "kept": a * 2, "n": 70}
+        task = Task(STRUCTS, reference, given, outputs=outputs, inout=("kept",))
+        problem = prepare(task, seeds=1)
+        buffers = {b.name: b for b in problem.instances[0].case.buffers}
+        assert buffers["out"].array.shape == (70, 3)
+        assert buffers["out"].array.dtype == np.float32
+        assert buffers["out"].expected[3, 1] == 11
+
+
+@pytest.mark.parametrize(
+    ("a", "spec"),
+    [
+        (np.ones((70, 4), np.float32), "f4[n, 3]"),
+        (np.ones((70, 3)), "f4[n, 3]"),
+        (np.ones(210, np.float32), "f4[n, 3]"),
+        (np.ones((70, 3), np.float32), "f4[n]"),
+        (np.ones((70, 3), np.float32), "f8[n, 3]"),
+    ],
+)
+def test_rows_that_are_not_the_members_are_refused(a: np.ndarray, spec: str) -> None:
+    given = {"a": a, "kept": np.ones((70, 3), np.float32), "n": 70}
+    with pytest.raises(BindingError):
+        prepare(Task(STRUCTS, None, given, outputs={"out": spec}, inout=("kept",)), seeds=1)
+
+
 def test_an_output_without_elements_proves_nothing() -> None:
     task = Task(TEXT, inputs={"x": X, "out": X[:0], "rows": 8})
     with pytest.raises(BindingError, match="nothing to check"):
