@@ -40,6 +40,7 @@ from optiml_magic.proposers.rewrites.share_table import ShareTable
 from optiml_magic.proposers.rewrites.skip_rounds import SkipRounds
 from optiml_magic.proposers.rewrites.slide_window import SlideWindow
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
+from optiml_magic.proposers.rewrites.split_rounds import SplitRounds
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.stream_once import StreamOnce
 from optiml_magic.proposers.rewrites.tabulate_weights import TabulateWeights
@@ -69,6 +70,7 @@ REWRITES: tuple[Rewrite, ...] = (
     ShareState(),
     LendLanes(),
     LoadAhead(),
+    SplitRounds(),
     LookAhead(),
     LookUp(),
     ReadOnce(),

@@ -1,0 +1,161 @@
+"""A kernel as two launches: the items' own, and one behind that has an axis for their rounds too.
+
+What an item found, or found in a round, and the launch behind asks for, waits in scratch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+
+from optiml_magic.kernels.editing import Swaps, lines
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.beforehand import works
+from optiml_magic.kernels.primitives.flow import ends
+from optiml_magic.kernels.primitives.grids import said_alike
+from optiml_magic.kernels.primitives.limits import limits
+from optiml_magic.kernels.primitives.mapped import Mapped, mapped
+from optiml_magic.kernels.primitives.naming import declared_type
+from optiml_magic.kernels.primitives.parameters import with_parameters
+from optiml_magic.kernels.primitives.works import Finder
+from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.spelling import Speller
+from optiml_magic.kernels.symbols import Compare
+from optiml_magic.kernels.tidying import tidied
+from optiml_magic.kernels.tree import Block, Evaluate, Loop, Statement, Variable
+from optiml_magic.kernels.types import named
+from optiml_magic.source.directives import Directive, ScratchDirective, TuneDirective
+from optiml_magic.source.expressions import Number, parse_expression
+
+ACROSS, DOWN = 32, 8  # threads of a block along rounds, and along items
+_SIZES = (4, 8)
+
+
+def items_of(kernel: Kernel) -> tuple[Mapped, Finder]:
+    """The items that threads have along x alone. Raises NotLegal where they have others."""
+    finder, _ = works(kernel)
+    found = mapped(kernel, finder.effects)
+    alone = all(extent.tree == Number(1) for extent in kernel.launch.grid[1:])
+    if finder.launched != ["x"] or not alone or kernel.block[1:] != (1, 1):
+        raise NotLegal("its items have more than one index")
+    if kernel.function.launch_bounds:
+        raise NotLegal("its launch bounds say how many threads a block has")
+    if found.tests or any(any(ends(s)) for s in found.outside):
+        raise NotLegal("its items are under a test that says nothing of them")
+    return found, finder
+
+
+def is_even(finder: Finder, axis: Axis) -> bool:
+    """Whether all items make as many rounds of a loop."""
+    test = axis.test
+    if not isinstance(test, Compare) or test.op != ">=":
+        return False
+    rounds = test.form + Polynomial.symbol(axis.name) + Polynomial.constant(1)
+    return rounds == finder.extent(axis.node)
+
+
+class TwoLaunches(ABC):
+    """Both kernels: the first has a name of its own, the one behind that of the kernel.
+
+    ``kept`` waits for the launch behind: of each item, or of each of its rounds.
+    """
+
+    def __init__(
+        self, kernel: Kernel, found: Mapped, finder: Finder, loop: Loop,
+        kept: Mapping[Variable, bool],
+    ) -> None:  # fmt: skip
+        self.old, self.found, self.loop, self.kept = kernel, found, loop, kept
+        self.speller = Speller(kernel.reading.symbols, {}, moved=finder.effects.moved)
+        self.columns = self.speller.form(finder.extent(loop))
+        self.items = self.speller.form(found.bound)
+        self.taken: list[str] = []
+        plain, _, _ = (kernel.launch.kernel or kernel.function.name).partition("<")
+        self.name = self.fresh(f"{plain.rpartition('::')[2]}_items")
+        self.scratch = {v: self.fresh(f"{v.name}_found") for v in kept}
+        self.types = {v: declared_type(kernel, v) for v in kept}
+        self.kinds = {v: self._kind(v) for v in kept}
+
+    @abstractmethod
+    def left(self) -> Statement:
+        """What the items' own launch does."""
+
+    @abstractmethod
+    def behind(self) -> str:
+        """The body of the launch behind."""
+
+    def fresh(self, name: str) -> str:
+        self.taken.append(self.old.fresh(name, *self.taken))
+        return self.taken[-1]
+
+    def _kind(self, variable: Variable) -> str:
+        kind = named(self.types[variable], self.old.unit.aliases)
+        plain = kind.kind in ("int", "float") and kind.lanes == 1 and kind.size in _SIZES
+        if not plain or kind.depth or variable.array:
+            raise NotLegal(f"`{variable.name}` is not a plain number", variable.line)
+        return f"<{'f' if kind.floating else 'i' if kind.signed else 'u'}{kind.size}"
+
+    def at(self, variable: Variable, place: str) -> str:
+        """Where in its scratch a local of an item at ``place`` lies."""
+        if not self.kept[variable]:
+            return f"{self.scratch[variable]}[{place}]"
+        columns = f"({self.columns})" if " " in self.columns else self.columns
+        return f"{self.scratch[variable]}[(size_t){place} * {columns} + {self.counter.name}]"
+
+    @property
+    def counter(self) -> Variable:
+        counter = self.old.axes()[self.loop].variable
+        assert counter is not None
+        return counter
+
+    @property
+    def place(self) -> str:
+        """How the items' own launch calls an item."""
+        index = "blockIdx.x * blockDim.x + threadIdx.x"
+        return self.found.name if self.found.holding else f"({index})"
+
+    def two(self, down: str, tune: TuneDirective | None = None) -> Kernel:
+        """Both launches; threads of the one behind take ``down`` items each."""
+        old, launch = self.old, self.old.launch
+        sizes = {False: parse_expression(self.items),
+                 True: parse_expression(f"({self.items}) * ({self.columns})")}  # fmt: skip
+        if not said_alike(old, sizes[True].names):
+            raise NotLegal("its launch calls the sizes otherwise")
+        spelled = launch.kernel or old.function.name
+        plain, opening, given = spelled.partition("<")
+        scope, colons, _ = plain.rpartition("::")
+        scratch = tuple(parse_expression(one) for one in self.scratch.values())
+        args = (*launch.args, *scratch) if launch.args is not None else None
+        first = replace(launch, kernel=f"{scope}{colons}{self.name}{opening}{given}", args=args)
+        each = f"{DOWN} * {down}" if down != "1" else str(DOWN)
+        grid = tuple(parse_expression(f"cdiv({size}, {width})") for size, width in
+                     ((self.columns, str(ACROSS)), (self.items, each)))  # fmt: skip
+        block = tuple(parse_expression(str(width)) for width in (ACROSS, DOWN))
+        new = replace(launch, kernel=spelled, grid=grid, block=block, args=args)
+        tunes = [tune] if tune is not None else []
+        directives: list[Directive] = [
+            *(ScratchDirective(self.scratch[v], self.kinds[v], sizes[self.kept[v]])
+              for v in self.scratch),
+            *tunes, *limits(old, new, tunes), first,
+        ]  # fmt: skip
+        made = old.rewritten(
+            Block(None, 0, (lines(self.behind()),)), launch=new, directives=directives,
+            helpers=[self._items()],
+        )  # fmt: skip
+        return with_parameters(
+            made, (f"const {self.types[v]}* {one}" for v, one in self.scratch.items())
+        )
+
+    def _items(self) -> str:
+        old, function, raw = self.old, self.old.function, self.old.unit.syntax.text
+        shown = [raw[slice(*p.span)].decode() for p in function.parameters if p.span is not None]
+        shown += [f"{self.types[v]}* {one}" for v, one in self.scratch.items()]
+        head = raw[slice((function.whole or function.span)[0], function.span[0])].decode()
+        inside = old.show_inside(self.left())
+        return head + tidied(f"__global__ void {self.name}({', '.join(shown)}) {{\n{inside}\n}}")
+
+    def declared(self, variable: Variable, swaps: Swaps) -> str:
+        assert variable.value is not None
+        value = self.old.show(Evaluate(None, 0, variable.value), swaps).strip()
+        return f"{declared_type(self.old, variable)} {variable.name} = {value}"
