@@ -41,6 +41,7 @@ from optiml_magic.proposers.rewrites.skip_rounds import SkipRounds
 from optiml_magic.proposers.rewrites.slide_window import SlideWindow
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.split_rounds import SplitRounds
+from optiml_magic.proposers.rewrites.stage_rows import StageRows
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.stream_once import StreamOnce
 from optiml_magic.proposers.rewrites.tabulate_weights import TabulateWeights
@@ -71,6 +72,7 @@ REWRITES: tuple[Rewrite, ...] = (
     LendLanes(),
     LoadAhead(),
     SplitRounds(),
+    StageRows(),
     LookAhead(),
     LookUp(),
     ReadOnce(),
