@@ -57,10 +57,22 @@ class StageRows(KernelRule):
         step = partial(rows_at_hand, arrays=tuple(row.array for row in found), block=_block(found))
         steps = [partial(sized, values=lengths), step] if lengths else [step]
         yield Site(
-            "rows", title, partial(in_turn, kernel, steps), 0.82,
+            "rows", title, partial(in_turn, kernel, steps),
+            0.5 if not lengths and all(_is_plain(ready, row) for row in found) else 0.82,
             Hypothesis(_WAVEFRONTS, "lower", "lanes bring neighbouring words", (1.2, 32.0)),
             tuple({"BLOCK": block} for block in _blocks(found)),
         )  # fmt: skip
+
+
+def _is_plain(kernel: Kernel, row: Row) -> bool:
+    """Whether the text says which elements a thread reads: then it may as well hold them."""
+    reading = kernel.reading
+    return all(
+        load.index is not None and reading.symbols.known(load.index)
+        and all(axis.trips is not None for axis in reading.loops(load))
+        and not any(reading.symbols[n].kind == "load" for n in reading.symbols.inside(load.index))
+        for load in row.loads
+    )  # fmt: skip
 
 
 def _lengths(kernel: Kernel) -> dict[str, int]:
