@@ -11,12 +11,12 @@ import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from optiml_magic.kernels.editing import Node, lines, text
-from optiml_magic.kernels.expressions import Expr
+from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import Assign, Call, Expr
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.items import Items, element, moved
+from optiml_magic.kernels.primitives.items import WIDEST, Items, element, moved
 from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.neighbours import Neighbours
@@ -30,6 +30,21 @@ from optiml_magic.source.directives import (
     TuneDirective,
 )
 from optiml_magic.source.expressions import Number, parse_expression
+
+#: Source: CUDA C++ Programming Guide, "atomicAdd": of two and four floats from 9.0 on.
+_ADD_AT_ONCE = """\
+template <int COUNT> __device__ __forceinline__ void add_at_once(float* to, const float* by) {
+#if __CUDA_ARCH__ >= 900
+    if (COUNT % 4 == 0 && (size_t)to % 16 == 0) {
+        const float4* words = reinterpret_cast<const float4*>(by);
+        float4* there = reinterpret_cast<float4*>(to);
+        for (int at = 0; at < COUNT / 4; ++at) atomicAdd(there + at, words[at]);
+        return;
+    }
+#endif
+    for (int at = 0; at < COUNT; ++at) atomicAdd(to + at, by[at]);
+}
+"""
 
 
 @dataclass(frozen=True)
@@ -79,10 +94,11 @@ class _Coarsening:
         for form in self.groups.whole:
             if form.value is not None and form.value % self.width:
                 raise NotLegal(f"rows of {form} items do not hold whole vectors")
+        self._added = self.groups.added if self.width > 1 else ()
         self.stepped = Stepped(kernel, self.items, self.groups.whole, self.width)
         self.tests: list[str] = []  # of sizes, for vectors to be taken
         self.own: dict[Items, str] = {}
-        for group in self.groups.found:
+        for group in (*self.groups.found, *self._added):
             own = f"{group.array.replace('.', '_')}_items"
             self.own[group] = fresh(own, *self.own.values())
 
@@ -111,7 +127,10 @@ class _Coarsening:
             test = " && ".join(f"({words})" if several else words for words in shown)
             inner = lines("\n".join([f"if ({test}) {{", *made, "}"]))
         body = replace(self.old.function.body, body=(*items.outside, inner))
-        return self.old.rewritten(body, launch=self._launch(), directives=self._directives())
+        return self.old.rewritten(
+            body, launch=self._launch(), directives=self._directives(),
+            helpers=[_ADD_AT_ONCE] if self._added else [],
+        )  # fmt: skip
 
     def _vectors(self) -> list[str]:
         count, width = self.count, self.width
@@ -123,7 +142,15 @@ class _Coarsening:
         ]
         declared, before, after = [], [], []
         swaps: dict[Node, Node] = {}
+        for group in self._added:
+            own, index = self.own[group], group.index + self.items.index
+            declared.append(f"alignas({WIDEST}) {group.kind} {own}[{count} * {width}];")
+            there = f"&{group.array}[{self._spelled(index, at=self.first)}]"
+            here = f"{own} + {self.turn} * {width}"
+            after.append(f"add_at_once<{width}>({there}, {here});")
         for group, own in self.own.items():
+            if group in self._added:
+                continue
             piece, whole = self.groups.piece(group, width), group.apart * width
             declared.append(f"alignas({piece}) {group.kind} {own}[{count} * {whole}];")
             for part in range(whole * group.size // piece):
@@ -133,7 +160,15 @@ class _Coarsening:
             for access in group.accesses:
                 place = self._item(group, self.groups.offset(group, access))
                 swaps[element(self.effects, access) or access.node] = text(f"{own}[{place}]")
-        body = self._body({**self.stepped.exchanged(self.k), **swaps} if self.width > 1 else swaps)
+        swaps = {**self.stepped.exchanged(self.k), **swaps} if self.width > 1 else swaps
+        for group in self._added:
+            (access,) = group.accesses
+            call = access.node
+            assert isinstance(call, Call)
+            value = edited(call.arguments[1], {**self.items.swaps, **swaps})
+            own = f"{self.own[group]}[{self._item(group, 0)}]"
+            swaps[call] = Assign(None, "=", text(own), value)
+        body = self._body(swaps)
         rows = self.stepped.before(body, self.first)
         self.tests += self.stepped.tests(body)
         each = self.stepped.each(body, self.k)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
+from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.expressions import Call
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.covering import cover, ways
@@ -22,6 +24,7 @@ from optiml_magic.kernels.tree import Evaluate, Statement, walk
 _MOST_APART = 4  # elements of an item that are taken as vectors, or as many as one vector holds
 _WHOLE = 64  # bytes of an array that a thread takes one after the other, as of four floats; ours
 _SIZES = (1, 2, 4, 8, *TRIPLES)
+_ADDING = (9, 0)  # chips that add several floats by one atomic operation
 _THREAD, _BLOCK = "threadIdx.x", "blockIdx.x"
 
 
@@ -73,7 +76,9 @@ class Neighbours:
         }  # fmt: skip
         self.found = tuple(g for g in lying if g in sure or g in self.asked)
         self.left = tuple(g for g in lying if g not in self.found)
-        self.most = WIDEST // max((g.size & -g.size for g in lying), default=WIDEST)
+        self.added = tuple(filter(None, map(self._added, self.accesses)))
+        every = (*lying, *self.added)
+        self.most = WIDEST // max((g.size & -g.size for g in every), default=WIDEST)
         while self.most > 1 and any(g.size * g.apart * self.most > _WHOLE for g in lying):
             self.most //= 2
         self._check()
@@ -85,12 +90,14 @@ class Neighbours:
 
     def fill(self, width: int) -> bool:
         """Whether ``width`` items' elements are vectors of one each."""
-        return all(self.piece(group, width) <= group.size for group in self.found)
+        alone = width == 1 or not self.added
+        return alone and all(self.piece(group, width) <= group.size for group in self.found)
 
     @cached_property
     def whole(self) -> tuple[Polynomial, ...]:
         """What the items of a vector must divide."""
-        places = (self.places[a] for group in self.found for a in group.accesses)
+        groups = (*self.found, *self.added)
+        places = (self.places[a] for group in groups for a in group.accesses)
         return tuple(dict.fromkeys(form for p in places if p is not None for form in p.whole))
 
     def offset(self, group: Items, access: Access) -> int:
@@ -298,6 +305,27 @@ class Neighbours:
                 return None
         return Items(array, first, tuple(accesses), apart, places[0].backward)
 
+    def _added(self, access: Access) -> Items | None:
+        """What items add to neighbouring floats, which nobody asks for."""
+        place, call = self.places[access], access.node
+        array = self.kernel.reading.arrays.get(access.array)
+        plain = (
+            access.mode == "atomic" and access.op == "+" and access.call is None
+            and isinstance(call, Call) and call.function == "atomicAdd"
+            and len(call.arguments) == 2 and self._unasked(access)
+        )  # fmt: skip
+        chip = CHIPS.get(self.kernel.chip)
+        if chip is not None and chip.capability < _ADDING:
+            return None
+        floats = array is not None and access.element.name == array.element.name == "float"
+        alone = [a for a in self.kernel.reading.accesses
+                 if self.effects.same(a.array, access.array)] == [access]  # fmt: skip
+        if not (plain and floats and alone) or place is None or not self._always([access]):
+            return None
+        return Items(access.array, place.first, (access,)) if (
+            place.apart == 1 and not place.backward
+        ) else None  # fmt: skip
+
     def parts(self, access: Access) -> int:
         """How many numbers an element of its array has, one of which it takes; else 1, or 0."""
         return int(is_plain(self.kernel, access, _SIZES)) or parts(self.kernel, access)
@@ -332,7 +360,8 @@ class Neighbours:
 
     def _check(self) -> None:
         """Raise NotLegal where items meet, or where vectors would take neighbours apart."""
-        grouped = {access for group in self.found for access in group.accesses}
+        groups = (*self.found, *self.added)
+        grouped = {access for group in groups for access in group.accesses}
         for access in self.accesses:
             if access.mode == "atomic" and not self._unasked(access):
                 raise NotLegal("it asks for what an atomic operation found", access.line)
@@ -343,7 +372,7 @@ class Neighbours:
             elif {_THREAD, _BLOCK} & access.offset.symbols:
                 reason = f"of `{access.array}` its items do not have neighbouring elements alone"
                 raise NotLegal(reason, access.line)
-        if not self.found:
+        if not self.found and not self.added:
             raise NotLegal("its items have no neighbouring elements")
         for group in self.found:
             self._check_group(group)
