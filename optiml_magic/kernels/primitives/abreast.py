@@ -157,4 +157,4 @@ class _Abreast:
         return self._shown(replace(edited(test, swaps), op=order, span=None))
 
     def _shown(self, expr: Expr) -> str:
-        return self.kernel.show(Evaluate(None, 0, expr)).removesuffix(";")
+        return self.kernel.spelled(expr)

@@ -164,7 +164,7 @@ def _place(access: Access) -> Expr:
 
 
 def _shown(kernel: Kernel, e: Expr) -> str:
-    return kernel.show(Evaluate(None, 0, e)).removesuffix(";")
+    return kernel.spelled(e)
 
 
 class _Holding:

@@ -71,7 +71,7 @@ class Ahead:
                 made.append(f"const {declared_type(kernel, variable)} {mine} = "
                             f"__shfl_sync({mask}, {variable.name}, {first});")  # fmt: skip
                 handed |= self._named(variable, mine)
-        test = kernel.show(Evaluate(None, 0, self.branch.test), swaps).removesuffix(";")
+        test = kernel.spelled(self.branch.test, swaps)
         body = kernel.show(self.branch.then, {**swaps, **handed}).strip()
         return "\n".join([
             f"for ({kind} {base} = {start}; {at_base}; {base} += {count}{far}) {{",
@@ -97,7 +97,7 @@ class Ahead:
         kind = declared_type(self.kernel, variable)
         if not variable.array:
             return f"{kind} {variable.name} = 0;"
-        shown = [self.kernel.show(Evaluate(None, 0, e), swaps).removesuffix(";")
+        shown = [self.kernel.spelled(e, swaps)
                  for e in variable.extents if e is not None]  # fmt: skip
         return f"{kind} {variable.name}{''.join(f'[{e}]' for e in shown)};"
 
@@ -126,7 +126,7 @@ class Ahead:
         return made
 
     def _shown(self, expr: Expr, swaps: Mapping[Node, Node]) -> str:
-        return self.kernel.show(Evaluate(None, 0, expr), swaps).removesuffix(";")
+        return self.kernel.spelled(expr, swaps)
 
     def _named(self, variable: Variable, name: str) -> dict[Node, Node]:
         return {

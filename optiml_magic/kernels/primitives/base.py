@@ -14,7 +14,7 @@ from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from optiml_magic.kernels.editing import Node, Swaps, edited
-from optiml_magic.kernels.expressions import Call, Name
+from optiml_magic.kernels.expressions import Call, Expr, Name
 from optiml_magic.kernels.operations import Operations
 from optiml_magic.kernels.primitives.spelled_names import beside_macros
 from optiml_magic.kernels.printing import Printer, printed
@@ -143,6 +143,10 @@ class Kernel:
     def show(self, node: Statement, swaps: Swaps | None = None) -> str:
         """The text of a statement, with parts of it exchanged."""
         return Printer(self.unit).statement(edited(node, swaps) if swaps else node)
+
+    def spelled(self, expr: Expr, swaps: Swaps | None = None) -> str:
+        """The text of an expression, with parts of it exchanged."""
+        return self.show(Evaluate(None, 0, expr), swaps).strip().removesuffix(";")
 
     def show_inside(self, body: Statement, swaps: Swaps | None = None) -> str:
         """The text of a body without braces of its own."""

@@ -21,7 +21,7 @@ from optiml_magic.kernels.primitives.naming import declared_type
 from optiml_magic.kernels.primitives.two_launches import TwoLaunches, is_even, items_of
 from optiml_magic.kernels.primitives.updates import Updated, converted, updated
 from optiml_magic.kernels.primitives.works import Finder
-from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Statement, Variable, walk
+from optiml_magic.kernels.tree import Declare, Loop, Statement, Variable, walk
 from optiml_magic.source.directives import TuneDirective
 
 ITEMS = (8, 16, 32, 64, 128, 256)
@@ -182,7 +182,7 @@ class _Making(TwoLaunches):
             for update in whole.updates:
                 place, run = self.fresh(f"{whole.array}_place"), self.fresh(f"{whole.array}_run")
                 begun += [f"{whole.kind}* {place} = 0;", f"{whole.kind} {run} = {whole.identity};"]
-                where = old.show(Evaluate(None, 0, address(update)), swaps).strip()[:-1]
+                where = old.spelled(address(update), swaps)
                 told = converted(old, whole, update, swaps)
                 inside += [f"{place} = {where};", whole.combining(run, told)]
                 behind_.append(f"if ({place}) {whole.function}({place}, {run});")

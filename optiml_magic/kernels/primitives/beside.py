@@ -21,7 +21,6 @@ from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
-    Evaluate,
     Leave,
     Loop,
     Statement,
@@ -138,7 +137,7 @@ class Beside:
             raise NotLegal(f"both loops call something `{name}`", self.second[0].line)
 
     def _shown(self, expr: Expr, swaps: Mapping[Node, Node]) -> str:
-        return self.kernel.show(Evaluate(None, 0, expr), swaps).removesuffix(";")
+        return self.kernel.spelled(expr, swaps)
 
 
 def beside(kernel: Kernel) -> Iterator[Beside]:

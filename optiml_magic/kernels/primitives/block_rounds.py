@@ -14,7 +14,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in, outermost
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Axis
-from optiml_magic.kernels.tree import Evaluate, Leave, Statement, walk
+from optiml_magic.kernels.tree import Leave, Statement, walk
 
 _MOST = 4  # rounds; ours
 _THREAD = "threadIdx.x"
@@ -89,4 +89,4 @@ def _rounds(kernel: Kernel, axis: Axis) -> list[str]:
 
 
 def _shown(kernel: Kernel, expr: Expr) -> str:
-    return kernel.show(Evaluate(None, 0, expr)).strip().removesuffix(";")
+    return kernel.spelled(expr)

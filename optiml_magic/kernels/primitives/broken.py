@@ -206,7 +206,7 @@ class Broken:
         return f"{name} = {call}({first}, {value});"
 
     def _shown(self, expr: Expr, swaps: Mapping[Node, Node]) -> str:
-        return self.kernel.show(Evaluate(None, 0, expr), swaps).removesuffix(";")
+        return self.kernel.spelled(expr, swaps)
 
 
 def helpers(group: Group, loops: Iterable[Broken]) -> tuple[str, ...]:

@@ -284,7 +284,7 @@ class _Taking:
         return speller
 
     def _shown(self, expr: Expr) -> str:
-        return self.old.show(Evaluate(None, 0, expr)).removesuffix(";")
+        return self.old.spelled(expr)
 
     def _launch(self) -> LaunchDirective:
         launch = self.old.launch

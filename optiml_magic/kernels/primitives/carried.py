@@ -135,7 +135,7 @@ def _kept(kernel: Kernel, one: Carried) -> Kernel:
     swaps: dict[Node, Node] = {
         element(effects, access) or access.node: text(last[ago]) for access, ago in one.loads
     }
-    value, place = (kernel.show(Evaluate(None, 0, e), swaps).removesuffix(";")
+    value, place = (kernel.spelled(e, swaps)
                     for e in (assign.value, assign.target))  # fmt: skip
     if assign.op != "=":
         value = f"{place} {assign.op[:-1]} ({value})"

@@ -38,7 +38,7 @@ def chosen(kernel: Kernel) -> Kernel:
             continue
         element = kernel.fresh("element", *taken)
         taken.append(element)
-        at = kernel.show(Evaluate(None, 0, place.index)).strip().removesuffix(";")
+        at = kernel.spelled(place.index)
         at = at if isinstance(place.index, Name) else f"({at})"
         whole = kernel.show(statement, {place.index: text(element)}).strip()
         head = f"for (int {element} = 0; {element} < {arrays[array]}; ++{element})"

@@ -41,7 +41,6 @@ from optiml_magic.kernels.tree import (
     Blank,
     Block,
     Declare,
-    Evaluate,
     If,
     Statement,
     only_leaves,
@@ -311,9 +310,9 @@ def _bounds(kernel: Kernel, axis: Axis, speller: LocalSpeller) -> tuple[str, str
     match axis.node.test:
         case Binary(op="<" | "<=" as op, left=Name(variable=own), right=bound):
             if own is axis.variable:
-                end = kernel.show(Evaluate(None, 0, bound)).strip().removesuffix(";")
+                end = kernel.spelled(bound)
                 end += " + 1" if op == "<=" else ""
-    start = kernel.show(Evaluate(None, 0, value)).strip().removesuffix(";")
+    start = kernel.spelled(value)
     return start, end or speller.form(speller.local(axis.stop))
 
 

@@ -22,7 +22,7 @@ from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.neighbours import Neighbours
 from optiml_magic.kernels.primitives.places import axis_of
 from optiml_magic.kernels.primitives.stepped import Stepped
-from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Statement, walk
+from optiml_magic.kernels.tree import Declare, Leave, Statement, walk
 from optiml_magic.source.directives import (
     Directive,
     LaunchDirective,
@@ -270,7 +270,7 @@ class _Coarsening:
         return "{\n" + "\n".join(shown) + "\n}"
 
     def _shown(self, expr: Expr) -> str:
-        return self.old.show(Evaluate(None, 0, expr)).removesuffix(";")
+        return self.old.spelled(expr)
 
     def _launch(self) -> LaunchDirective:
         launch = self.old.launch

@@ -19,7 +19,7 @@ from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.updates import Update, Updated, converted, updated
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Condition
-from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Loop, Statement, walk
+from optiml_magic.kernels.tree import Declare, Leave, Loop, Statement, walk
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ def collected(kernel: Kernel) -> Kernel:
                 if whole.op in ("min", "max") and not value.startswith("("):
                     value = f"({whole.kind}){value}"
                 swaps[update.statement] = lines(whole.combining(name, value))
-            place = kernel.show(Evaluate(None, 0, one.address)).strip().removesuffix(";")
+            place = kernel.spelled(one.address)
             test = "" if one.certain else f"if ({name} != {whole.identity}) "
             behind.append(f"{test}{whole.function}({place}, {name});")
         hints = hints_of(kernel, loop)

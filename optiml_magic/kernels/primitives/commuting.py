@@ -87,9 +87,9 @@ def _words(
     value = types.get(given) if given is not None else own
     if value is None or not (value.integral or (own.floating and value.name == own.name)):
         return ""
-    shown = "1" if given is None else kernel.show(Evaluate(None, 0, given)).removesuffix(";")
+    shown = "1" if given is None else kernel.spelled(given)
     if given is not None and (op[0] == "-" or value.name != own.name):
         shown = f"({kind})({shown})"
     sign = "-" if op[0] == "-" else ""
-    place = kernel.show(Evaluate(None, 0, target)).removesuffix(";")
+    place = kernel.spelled(target)
     return f"atomic{_FUNCTIONS[op]}(&{place}, {sign}{shown});"

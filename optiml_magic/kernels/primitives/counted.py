@@ -339,7 +339,7 @@ class _Counting:
         )
 
     def _shown(self, step: Expr) -> str:
-        shown = self.old.show(Evaluate(None, 0, step)).removesuffix(";")
+        shown = self.old.spelled(step)
         return shown if isinstance(step, Name | Literal) else f"({shown})"
 
     def _after(self, rounds: str) -> list[Statement]:

@@ -35,7 +35,7 @@ from optiml_magic.kernels.primitives.updates import (
 )
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.symbols import Compare
-from optiml_magic.kernels.tree import Evaluate, Statement
+from optiml_magic.kernels.tree import Statement
 from optiml_magic.kernels.types import CType
 from optiml_magic.source.directives import TuneDirective
 from optiml_magic.source.expressions import parse_expression
@@ -264,7 +264,7 @@ class _Keeping:
             k is None or k.signed or (k.size or 0) < 4 for k in self._kinds(update)
         )
         word = ("long long" if wide else "int") if signed else "unsigned"
-        index = self.old.show(Evaluate(None, 0, update.index)).removesuffix(";")
+        index = self.old.spelled(update.index)
         loose = isinstance(update.index, Binary | Choice | Assign | Cast)
         if first is not None:
             index = f"({index}) - {first}" if loose else f"{index} - {first}"

@@ -53,7 +53,7 @@ def asked_within(kernel: Kernel) -> Kernel:
         bound = next((p for p in parts if _bounds(p, moving, first=p is parts[0])), None)
         if len(parts) < 2 or bound is None or effects.changed(asked):
             continue
-        rest = [kernel.show(Evaluate(None, 0, p)).strip("; \n") for p in parts if p is not bound]
+        rest = [kernel.spelled(p) for p in parts if p is not bound]
         leaves = lines(f"if (!({' && '.join(rest)})) break;")
         own = loop.body.body if isinstance(loop.body, Block) else (loop.body,)
         body = Block(None, loop.line, (leaves, *own))
@@ -106,8 +106,8 @@ def _walked(
         for e in every(part)
         if isinstance(e, Name) and e.variable is counter
     }
-    bound, *rest = (kernel.show(Evaluate(None, 0, edited(p, swaps))).strip("; \n") for p in parts)
-    ends, kind = kernel.show(Evaluate(None, 0, end)).strip("; \n"), counter.type.base
+    bound, *rest = (kernel.spelled(edited(p, swaps)) for p in parts)
+    ends, kind = kernel.spelled(end), counter.type.base
     return (
         lines(f"{kind} {last} = {counter.name} < {ends} ? {ends} : {counter.name};"),
         lines(

@@ -273,7 +273,7 @@ def _with_body(kernel: Kernel, site: _Site) -> Kernel:
                 new[parameter] = name
                 continue
         new[parameter] = fresh(parameter.name)
-        shown = kernel.show(Evaluate(None, 0, argument)).strip().removesuffix(";")
+        shown = kernel.spelled(argument)
         words = _words(parameter.type, changes=parameter in changing)
         before.append(lines(f"{words}{new[parameter]} = {shown};"))
     own = (v for s in walk(function.body) if isinstance(s, Declare) for v in s.variables)
@@ -294,7 +294,7 @@ def _with_body(kernel: Kernel, site: _Site) -> Kernel:
         )  # fmt: skip
         if not named_alike and not _declared_alike(site):
             name = fresh(f"{function.name.rpartition('::')[2]}_value")
-            shown = kernel.show(Evaluate(None, 0, value)).strip().removesuffix(";")
+            shown = kernel.spelled(value)
             before.append(lines(f"{_words(function.result)}{name} = {shown};"))
             result = text(name)
         made = (*before, edited(site.statement, {call: result}))

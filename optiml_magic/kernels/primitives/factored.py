@@ -366,7 +366,7 @@ class _Nest:
         if not factors:
             return ""
         whole = reduce(_times, factors)
-        return self.kernel.show(Evaluate(None, 0, whole), self.swaps).strip().removesuffix(";")
+        return self.kernel.spelled(whole, self.swaps)
 
 
 def _times(left: Expr, right: Expr) -> Expr:

@@ -128,7 +128,7 @@ class Fetched(Fills):
         kind, own = self.kernel.reading.types.get(value), self.array.element
         swaps: dict[Node, Node] = {}
         self._swap(value, inverse, speller, swaps)
-        words = self.kernel.show(Evaluate(None, 0, value), swaps).strip().removesuffix(";")
+        words = self.kernel.spelled(value, swaps)
         vector = isinstance(value, Member) and value.span is None
         return words if kind == own or vector else f"({own.name})({words})"
 
@@ -225,7 +225,7 @@ class Fetched(Fills):
                 raise NotLegal("what stands for an element that is not there is not a constant")
             if isinstance(part, Call) and not pure(bare(part.function)):
                 raise NotLegal("what stands for an element that is not there is not a constant")
-        shown = self.kernel.show(Evaluate(None, 0, expr)).strip().removesuffix(";")
+        shown = self.kernel.spelled(expr)
         kind = self.array.element
         if key_of(expr) == "0" and kind.name == "float":
             return "0.0f"

@@ -109,7 +109,7 @@ def _written(
     """The statements that one becomes which declares or gives whole values; else none."""
 
     def shown(expr: Expr) -> str:
-        return kernel.show(Evaluate(None, 0, expr), swaps).strip().removesuffix(";")
+        return kernel.spelled(expr, swaps)
 
     match statement:
         case Declare(variables=(variable,)) if variable in found:

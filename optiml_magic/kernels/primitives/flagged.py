@@ -249,7 +249,7 @@ class _Flagging:
         )
 
     def _shown(self, expr: Expr) -> str:
-        return self.kernel.show(Evaluate(None, 0, expr)).removesuffix(";")
+        return self.kernel.spelled(expr)
 
 
 def _next(statements: Sequence[Statement], at: int) -> Statement | None:

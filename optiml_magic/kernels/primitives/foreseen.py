@@ -18,7 +18,7 @@ from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Compare, Condition
-from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement, walk
+from optiml_magic.kernels.tree import Block, Declare, Loop, Statement, walk
 from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import parse_expression
 
@@ -141,7 +141,7 @@ class _Foreseeing:
                 word = f"{load.array.replace('.', '_')}_{'own' if alone else 'met'}"
                 named[key] = self.kernel.fresh(word, *taken)
                 taken.append(named[key])
-                shown = self.kernel.show(Evaluate(None, 0, load.node)).removesuffix(";")
+                shown = self.kernel.spelled(load.node)
                 line = f"const {load.element.name} {named[key]} = {shown};"
                 (before if alone else within).append(line)
             inside[load.node] = text(named[key])

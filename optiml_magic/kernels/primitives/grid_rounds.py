@@ -15,7 +15,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.grids import form_of, said_alike
 from optiml_magic.kernels.reading import Axis
-from optiml_magic.kernels.tree import Evaluate, Loop, Statement, Variable
+from optiml_magic.kernels.tree import Loop, Statement, Variable
 from optiml_magic.source.expressions import Number
 
 #: How a thread says which it is in a grid of blocks of one, and how many there are.
@@ -109,4 +109,4 @@ def _plain(expr: Expr) -> Expr:
 
 
 def _shown(kernel: Kernel, expr: Expr) -> str:
-    return kernel.show(Evaluate(None, 0, expr)).removesuffix(";")
+    return kernel.spelled(expr)

@@ -115,7 +115,7 @@ class Heads:
 
     def written(self, expr: Expr, swaps: Mapping[Node, Node]) -> str:
         """An expression as the kernel spells it."""
-        return self.kernel.show(Evaluate(None, 0, expr), swaps).removesuffix(";")
+        return self.kernel.spelled(expr, swaps)
 
     def _term(self, expr: Expr, swaps: Mapping[Node, Node]) -> str:
         """An expression to which something may be added."""

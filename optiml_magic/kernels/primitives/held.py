@@ -32,7 +32,7 @@ from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Condition
-from optiml_magic.kernels.tree import Block, Declare, Evaluate, Leave, Loop, Statement, walk
+from optiml_magic.kernels.tree import Block, Declare, Leave, Loop, Statement, walk
 
 LONGEST = 64  # rounds of an inner loop that is written out, and words that a thread holds
 _OWN = frozenset({"threadIdx.x", "threadIdx.y", "threadIdx.z"})
@@ -236,7 +236,7 @@ def _held(kernel: Kernel, loop: Loop, found: Sequence[Row], effects: Effects) ->
         assert row.axis.variable is not None
         counter, kind = row.axis.variable.name, row.axis.variable.type.base
         if row.source is not None:
-            place = kernel.show(Evaluate(None, 0, row.source)).removesuffix(";")
+            place = kernel.spelled(row.source)
         else:
             speller.names[row.axis.name] = counter
             place = f"{row.array}[{speller.address(speller.local(row.index))}]"

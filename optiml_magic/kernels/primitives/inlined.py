@@ -205,7 +205,7 @@ class Inlining:
         """The lines that compute one element into a local, for a statement that asks for it."""
         assert isinstance(access.node, Index)
         items = self.items
-        index = self.second.show(Evaluate(None, 0, access.node.index)).removesuffix(";")
+        index = self.second.spelled(access.node.index)
         words = set(NAMES.findall(self.second.program.text))
         name = items.name
         later = set(NAMES.findall(self.second.show(self.second.function.body)))

@@ -13,7 +13,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.tabulated import Still, named_after
-from optiml_magic.kernels.tree import Evaluate, Loop, Statement, walk
+from optiml_magic.kernels.tree import Loop, Statement, walk
 
 
 def invariants(kernel: Kernel, loop: Loop, effects: Effects) -> list[tuple[Expr, str, str]]:
@@ -49,7 +49,7 @@ def computed_before(kernel: Kernel, at: int) -> Kernel:
     known: dict[tuple[str, str], str] = {}
     swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
     for node, kind, hint in found:
-        words = kernel.show(Evaluate(None, 0, node)).strip().removesuffix(";")
+        words = kernel.spelled(node)
         name = known.setdefault((kind, words), kernel.fresh(hint, *known.values()))
         swaps[node] = text(name)
     above = [lines(f"const {kind} {name} = {words};") for (kind, words), name in known.items()]

@@ -146,7 +146,7 @@ class _Keeping:
 
     def _shown(self, kept: Kept) -> str:
         assert kept.source is not None
-        return self.old.show(Evaluate(None, 0, kept.source)).removesuffix(";")
+        return self.old.spelled(kept.source)
 
     def _unrolled(self, axis: Axis, body: str) -> str:
         """A body for each of the rounds that are kept, where there is such a round."""
@@ -167,7 +167,7 @@ class _Keeping:
         kind = None
         if isinstance(update, Assign):
             kind = self.old.reading.types.get(update.target)
-            words = self.old.show(Evaluate(None, 0, update.value)).removesuffix(";")
+            words = self.old.spelled(update.value)
             if update.op == "+=" and words.replace(".", "").replace("_", "").isalnum():
                 step = words  # such as the width of a block, which may become another one
         wide = f"({kind.name})" if kind is not None and kind.size == 8 else ""
@@ -181,7 +181,7 @@ class _Keeping:
         assert axis.node.update is not None
         first = self._after(axis, self.tune.name, start)
         test = self.heads.test(axis.node, axis, {})
-        update = self.old.show(Evaluate(None, 0, axis.node.update)).removesuffix(";")
+        update = self.old.spelled(axis.node.update)
         body = self.old.show(axis.node.body)
         return f"for ({words}{axis.variable.name} = {first}; {test}; {update}) {body}"
 
@@ -214,7 +214,7 @@ class _Keeping:
                 kept, assign = stores[statement.expression]
                 made = [self.old.show(statement, swaps)]
                 if not self._made_again(axis, kept):
-                    target = self.old.show(Evaluate(None, 0, assign.target)).removesuffix(";")
+                    target = self.old.spelled(assign.target)
                     made.append(f"{target} = {self.names[kept]}[{self.turn}];")
                 told[statement] = (lines("\n".join(made)),)
         body = axis.node.body

@@ -16,7 +16,7 @@ from optiml_magic.kernels.primitives.naming import declared_type, speller_before
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import Compare, Condition
-from optiml_magic.kernels.tree import Evaluate, Leave, Loop, Statement, walk
+from optiml_magic.kernels.tree import Leave, Loop, Statement, walk
 
 _ONE = Polynomial.constant(1)
 _THREAD = Polynomial.symbol("threadIdx.x")
@@ -32,7 +32,7 @@ def levelled(kernel: Kernel) -> Kernel:
         if axis is None or axis.variable is None or loop.test is None or not words:
             continue
         begun = kernel.show(loop.before).strip().removesuffix(";") if loop.before else ""
-        test = kernel.show(Evaluate(None, 0, loop.test)).strip().removesuffix(";")
+        test = kernel.spelled(loop.test)
         name = axis.variable.name
         head = f"for ({begun}; {name} < {words}; ++{name}) {{\nif ({test}) "
         swaps[loop] = lines(f"{head}{kernel.show(loop.body)}\n}}")

@@ -15,7 +15,6 @@ from optiml_magic.kernels.expressions import Binary, Cast, Expr, Member, Name, b
 from optiml_magic.kernels.primitives.axes import every_place_read
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.multiplied import shown
 from optiml_magic.kernels.primitives.places import bare, chain, own_text_only, tops
 from optiml_magic.kernels.primitives.sizes import with_grid
 from optiml_magic.kernels.tree import Declare, Variable, walk
@@ -128,7 +127,7 @@ class _Lines:
         others = [f for name, f in factors if not name]
         if any(self._asked(e) for f in others for e in every(f)):
             return None
-        return sorted(shown(self.kernel, bare(f)) for f in others)
+        return sorted(self.kernel.spelled(bare(f)) for f in others)
 
 
 def _joined(parts: list[Expr], op: str) -> Expr:

@@ -21,7 +21,7 @@ from optiml_magic.kernels.primitives.items import element, is_plain
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
-from optiml_magic.kernels.tree import Evaluate, Leave, Loop, Verbatim, walk
+from optiml_magic.kernels.tree import Leave, Loop, Verbatim, walk
 from optiml_magic.source.directives import TuneDirective
 
 COUNTS = (4, 8, 16, 32)
@@ -200,7 +200,7 @@ class _Loading:
         yield "}"
 
     def _shown(self, expr: Expr, swaps: dict[Node, Node]) -> str:
-        return self.old.show(Evaluate(None, 0, expr), swaps).removesuffix(";")
+        return self.old.spelled(expr, swaps)
 
     def _place(self, load: Access) -> str:
         symbols, axis = self.old.reading.symbols, self.found.axis

@@ -22,7 +22,7 @@ from optiml_magic.kernels.primitives.tabulated import is_value
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import THREADS, Compare, Condition
-from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement, walk
+from optiml_magic.kernels.tree import Block, Declare, Loop, Statement, walk
 
 _MOST = 16  # locals; ours
 _Swaps = dict[Node, Node | tuple[Statement, ...] | None]
@@ -94,7 +94,7 @@ def _loads(kernel: Kernel) -> tuple[_Load, ...]:
             continue
         for at, axis in enumerate(around):
             if _waits(kernel, axis) and _stays(effects, axis, place):
-                words = kernel.show(Evaluate(None, 0, place)).strip().removesuffix(";")
+                words = kernel.spelled(place)
                 test = _first(kernel, effects, access, around[at:])
                 groups.setdefault((axis, words), []).append((access, place, test))
                 break

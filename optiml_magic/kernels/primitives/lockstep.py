@@ -54,7 +54,7 @@ from optiml_magic.kernels.primitives.shares import (
     whole,
 )
 from optiml_magic.kernels.signature import split_name
-from optiml_magic.kernels.tree import Evaluate, Statement, Variable
+from optiml_magic.kernels.tree import Statement, Variable
 from optiml_magic.kernels.types import CType, named
 from optiml_magic.source.values import constants
 
@@ -252,7 +252,7 @@ class Lockstep:
 
     def words(self, expr: Expr) -> str:
         """The text of an expression."""
-        return self.kernel.show(Evaluate(None, 0, expr)).removesuffix(";")
+        return self.kernel.spelled(expr)
 
     def check(self, found: Value, name: str) -> None:
         if not bool(found.where[self.mask].all()):

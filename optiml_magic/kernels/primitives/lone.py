@@ -14,7 +14,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.reading import Access, Axis
-from optiml_magic.kernels.tree import Block, Evaluate, Loop, Statement
+from optiml_magic.kernels.tree import Block, Loop, Statement
 
 _ONE = Polynomial.constant(1)
 
@@ -33,7 +33,7 @@ def held_alone(kernel: Kernel, scope: Block, loops: list[Loop]) -> Block:
         shared = [a for a in kernel.reading.accesses if a.own in inside and a.space == "shared"]
         for held in _held(axis, shared):
             taken.append(name := kernel.fresh(f"{held[0].array}_own".replace(".", "_"), *taken))
-            there = kernel.show(Evaluate(None, 0, _place(held[0]))).strip().removesuffix(";")
+            there = kernel.spelled(_place(held[0]))
             before.append(f"{held[0].element.name} {name} = {there};")
             after.append(f"{there} = {name};")
             swaps |= {_place(access): text(name) for access in held}

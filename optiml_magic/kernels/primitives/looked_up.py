@@ -33,7 +33,6 @@ from optiml_magic.kernels.primitives.axes import every_place_read
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.costs import is_long
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.multiplied import shown
 from optiml_magic.kernels.primitives.parameters import with_parameters
 from optiml_magic.kernels.primitives.places import tops
 from optiml_magic.kernels.tree import (
@@ -162,7 +161,7 @@ class _Finder:
     def words(self, expr: Expr, source: Expr) -> str:
         """What is computed, whatever byte it is of."""
         swaps: dict[Node, Node] = {e: text(_HOLE) for e in every(expr) if same(e, source)}
-        return shown(self.kernel, edited(expr, swaps)).replace(f"({_HOLE})", _HOLE)
+        return self.kernel.spelled(edited(expr, swaps)).replace(f"({_HOLE})", _HOLE)
 
     def lookup(self, words: str, pairs: Sequence[tuple[Expr, Expr]]) -> Lookup:
         expr, source = pairs[0]

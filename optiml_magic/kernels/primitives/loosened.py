@@ -144,7 +144,7 @@ class _Loosened:
         return self.old.rewritten(edited(self.old.function.body, swaps))
 
     def _words(self, expr: Expr) -> str:
-        return self.old.show(Evaluate(None, 0, expr)).strip().removesuffix(";")
+        return self.old.spelled(expr)
 
     @cached_property
     def _first(self) -> list[str]:

@@ -146,7 +146,7 @@ def _made(square: Square) -> Kernel:
         f"const {kind} {apart} = ({kind})({pair.spelled(square.element)}) - {near};\n"
         f"{first} += {apart};\n{second} += {apart} * {apart};"
     )
-    middle = kernel.show(Evaluate(None, 0, square.middle)).removesuffix(";")
+    middle = kernel.spelled(square.middle)
     whole = lines(
         f"if ({some}) {{\nconst {kind} {off} = ({kind})({middle}) - {near};\n"
         f"{reduction.place} += {second} - {off} * (2 * {first} - {pair.count(kind)} * {off});\n}}"

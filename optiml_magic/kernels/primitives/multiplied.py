@@ -50,8 +50,8 @@ def multiplied(kernel: Kernel, at: int) -> Kernel:
     one, other, squares, rest = (fresh(n) for n in ("left", "right", "squares", "rest"))
     before = lines(f"{kind} {lefts} = 0, {rights} = 0, {products} = 0;")
     added = lines(
-        f"const {kind} {one} = {shown(kernel, left)};\n"
-        f"const {kind} {other} = {shown(kernel, right)};\n"
+        f"const {kind} {one} = {kernel.spelled(left)};\n"
+        f"const {kind} {other} = {kernel.spelled(right)};\n"
         f"{lefts} += {one} * {one};\n{rights} += {other} * {other};\n{products} += {one} * {other};"
     )
     round_ = Block(None, loop.body.line, (*given, added))
@@ -110,8 +110,3 @@ def _plain(value: Expr, meant: dict[Variable, Expr]) -> Expr:
         case Cast(operand=operand):
             return _plain(operand, meant)
     return value
-
-
-def shown(kernel: Kernel, value: Expr) -> str:
-    """A value as the kernel says it."""
-    return kernel.show(Evaluate(None, 0, value)).removesuffix(";")

@@ -25,7 +25,7 @@ from optiml_magic.kernels.primitives.effects import (
 from optiml_magic.kernels.primitives.mapped import split_test
 from optiml_magic.kernels.primitives.pinned import Scalars
 from optiml_magic.kernels.spelling import Speller
-from optiml_magic.kernels.tree import Block, Declare, Evaluate, If, Loop, Statement, Variable
+from optiml_magic.kernels.tree import Block, Declare, If, Loop, Statement, Variable
 
 _ORDERS = frozenset({"<", "<=", ">", ">="})
 
@@ -85,7 +85,7 @@ class _Naming:
             if not isinstance(statement, If) or statement.before is not None or statement.other:
                 continue
             for row in self._tested(statement, moving - declared, moving):
-                words = self.kernel.show(Evaluate(None, 0, row)).strip().removesuffix(";")
+                words = self.kernel.spelled(row)
                 swaps = self._swaps(statement, row)
                 left = (edited(s, swaps) if s is statement else s for s in own)
                 named = lines(f"int {self.name} = {words};")

@@ -92,7 +92,7 @@ def _stored(
             if own.alone:
                 made[target] = text(name)
                 continue
-            beside = kernel.show(Evaluate(None, 0, target)).strip().removesuffix(";")
+            beside = kernel.spelled(target)
             own_swaps: dict[Node, Node] = {**inner, target: text(name)}
             words = kernel.show(Evaluate(None, 0, access.node), own_swaps).strip()
             made[statements[access.node]] = lines(f"{{\n{words}\n{beside} = {name};\n}}")

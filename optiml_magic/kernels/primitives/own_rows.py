@@ -27,7 +27,7 @@ from optiml_magic.kernels.primitives.tabled import passed
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.spelling import Unspelled
-from optiml_magic.kernels.tree import Evaluate, Variable
+from optiml_magic.kernels.tree import Variable
 from optiml_magic.source.directives import RequireDirective, TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
@@ -288,7 +288,7 @@ class _Bringing:
         """How far an element lies behind the first of the row, by what the text says."""
         base = node.base
         assert isinstance(base, Name)
-        words = self.old.show(Evaluate(None, 0, node.index)).strip().removesuffix(";")
+        words = self.old.spelled(node.index)
         if isinstance(base.variable, Variable) and base.variable.storage != "parameter":
             words = f"({base.name} - {row.array}) + ({words})"
         item = self.items.name if self.items.holding else "(blockIdx.x * blockDim.x + threadIdx.x)"

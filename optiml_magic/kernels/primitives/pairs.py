@@ -18,7 +18,6 @@ from optiml_magic.kernels.tree import (
     Blank,
     Block,
     Declare,
-    Evaluate,
     Loop,
     Statement,
     Variable,
@@ -132,7 +131,7 @@ def _pair(kernel: Kernel, loop: Loop, items: Items) -> str:
         raise NotLegal("what items store does not fill words", loop.line)
     item = items.counter.name
     assert isinstance(loop.test, Binary)
-    count = kernel.show(Evaluate(None, 0, loop.test.right)).strip().removesuffix(";")
+    count = kernel.spelled(loop.test.right)
     pairs = PairLines(item, kernel.fresh("pair"), items.stored.values())
     held: list[tuple[str, str]] = []
     packed: list[str] = []

@@ -12,7 +12,7 @@ from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.places import bare
-from optiml_magic.kernels.tree import Evaluate, Leave, expressions, walk
+from optiml_magic.kernels.tree import Leave, expressions, walk
 
 
 class Plane:
@@ -57,7 +57,7 @@ class Plane:
 
     def tests(self) -> list[str]:
         """What else must hold for all items."""
-        shown = (self.old.show(Evaluate(None, 0, test)).removesuffix(";")
+        shown = (self.old.spelled(test)
                  for test in self.items.tests)  # fmt: skip
         return [f"({words})" for words in shown]
 

@@ -204,7 +204,7 @@ class Following:
         other = [c.function for c in calls if not reads(c)]
         if other:
             raise NotLegal(f"it calls `{other[0]}`")
-        words = self.kernel.show(Evaluate(None, 0, expr)).strip().removesuffix(";")
+        words = self.kernel.spelled(expr)
         whole = isinstance(expr, Name | Literal | Index | Member | Call)
         return Value.factor(words if whole else f"({words})")
 

@@ -14,7 +14,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.deciding import REASON, line_decided
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.staged import hints_before
-from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement, walk
+from optiml_magic.kernels.tree import Block, Declare, Loop, Statement, walk
 
 
 @primitive
@@ -30,7 +30,7 @@ def by_reciprocals(kernel: Kernel) -> Kernel:
         known: dict[str, str] = {}
         inner: dict[Node, Node] = {}
         for division in divisions(kernel, loop, effects):
-            words = kernel.show(Evaluate(None, 0, division.right)).removesuffix(";")
+            words = kernel.spelled(division.right)
             if words not in known:
                 taken.append(kernel.fresh("reciprocal", *taken))
                 known[words] = taken[-1]

@@ -132,7 +132,7 @@ def _parts(expr: Expr, name: str) -> tuple[Expr, ...]:
 
 
 def _shown(kernel: Kernel, expr: Expr) -> str:
-    words = kernel.show(Evaluate(None, 0, expr)).removesuffix(";")
+    words = kernel.spelled(expr)
     return f"({words})" if " " in words else words
 
 

@@ -236,9 +236,9 @@ class _Releasing:
         speller = LocalSpeller(self.old.reading.symbols, {}, moved=self.effects.moved)
         speller.kernel = self.old
         base = speller.form(copy.base)
-        index = self.old.show(Evaluate(None, 0, update.index)).removesuffix(";")
+        index = self.old.spelled(update.index)
         place = index if base == "0" else f"{base} + ({index})"
-        value = self.old.show(Evaluate(None, 0, call.arguments[1])).removesuffix(";")
+        value = self.old.spelled(call.arguments[1])
         there = f"&{copy.whole.array}[{place}]"
         return {update.statement: (lines(f"{call.function}({there}, {value});"),)}
 

@@ -163,4 +163,4 @@ def _loaded(sure: list[Access], element: Expr, place: Variable, value: Expr) -> 
 
 
 def _shown(kernel: Kernel, e: Expr) -> str:
-    return kernel.show(Evaluate(None, 0, e)).removesuffix(";")
+    return kernel.spelled(e)

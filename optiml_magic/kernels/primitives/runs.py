@@ -21,7 +21,7 @@ from optiml_magic.kernels.primitives.persistent import check_alone
 from optiml_magic.kernels.primitives.places import Place, is_wide, placed
 from optiml_magic.kernels.primitives.sizes import with_grid
 from optiml_magic.kernels.primitives.updates import Updated, converted, updated
-from optiml_magic.kernels.tree import Block, Evaluate, Leave, walk
+from optiml_magic.kernels.tree import Block, Leave, walk
 from optiml_magic.source.directives import TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
@@ -61,7 +61,7 @@ def in_runs(kernel: Kernel, axis: str, items: int = 8) -> Kernel:
                     f"{whole.kind}* {place} = 0;",
                     f"{whole.kind} {run} = {whole.identity};",
                 ]
-                where = kernel.show(Evaluate(None, 0, address(update)), swaps).strip()[:-1]
+                where = kernel.spelled(address(update), swaps)
                 told = converted(kernel, whole, update, swaps)
                 swaps[update.statement] = lines(
                     f"{{\n{place} = {where};\n{whole.combining(run, told)}\n}}"
@@ -73,7 +73,7 @@ def in_runs(kernel: Kernel, axis: str, items: int = 8) -> Kernel:
                 names.append(kernel.fresh(f"{whole.array}_{word}", *taken, *names))
             taken += names
             place, value, last, run = names
-            where = kernel.show(Evaluate(None, 0, address(update)), swaps).strip()[:-1]
+            where = kernel.spelled(address(update), swaps)
             told = converted(kernel, whole, update, swaps)
             swaps[update.statement] = lines(
                 f"{{\n{place}[{more}] = {where};\n{value}[{more}] = {told};\n}}"

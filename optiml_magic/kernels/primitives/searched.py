@@ -358,7 +358,7 @@ def _in_turn(kernel: Kernel, one: Search) -> str:
     }  # fmt: skip
 
     def shown(part: Expr) -> str:
-        return kernel.show(Evaluate(None, 0, part), swaps).removesuffix(";")
+        return kernel.spelled(part, swaps)
 
     kind, step = declared_type(kernel, one.counter), one.places.step
     body, tail = ("\n".join(kernel.show(s, swaps) for s in part) for part in (one.body, one.tail))

@@ -16,7 +16,7 @@ from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.places import as_wide
 from optiml_magic.kernels.primitives.planes import Plane, ends
-from optiml_magic.kernels.tree import Evaluate, Statement
+from optiml_magic.kernels.tree import Statement
 from optiml_magic.source.expressions import Expression, parse_expression
 
 _PLACE = "blockIdx.x * blockDim.x + threadIdx.x"
@@ -60,7 +60,7 @@ def _plane(kernel: Kernel, width: int) -> Kernel:
     speller.kernel = kernel
     swaps: dict[Node, Node] = {**items.swaps, **ends(items)}
     swaps |= {e: text(as_wide(kernel, e, f"({_PLACE})")) for e in found.whole}
-    tests = [kernel.show(Evaluate(None, 0, t), swaps).removesuffix(";") for t in items.tests]
+    tests = [kernel.spelled(t, swaps) for t in items.tests]
     name = items.name
     made = [
         f"for ({items.words} {name} = 0; {name} < {items.limit(speller)}; ++{name}) {{",

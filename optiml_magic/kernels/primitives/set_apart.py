@@ -83,7 +83,7 @@ class _Apart:
                 kind = self.kernel.reading.types.get(node)
                 if kind is None or not kind.name or kind.depth or node in whole:
                     continue
-                words = self.kernel.show(Evaluate(None, 0, node)).strip().removesuffix(";")
+                words = self.kernel.spelled(node)
                 if (kind.name, words) not in known:
                     name = self.kernel.fresh(named_after(statement, node), *self.names)
                     self.names.append(name)

@@ -68,7 +68,7 @@ def sines_at_once(kernel: Kernel) -> Kernel:
             for pair in (p for p in found if p.block is block):
                 angle = pair.calls[0].arguments[0]
                 taken.append(name := kernel.fresh("turned", *taken))
-                words = kernel.show(Evaluate(None, 0, angle)).strip().removesuffix(";")
+                words = kernel.spelled(angle)
                 by = _OWN[pair.both.removesuffix("f")]
                 begun[pair.first].append(f"const {pair.kind}2 {name} = {by}({words});")
                 helpers[_helper(pair)] = None
@@ -93,7 +93,7 @@ def pairs(kernel: Kernel, function: Function) -> Iterator[Pair]:
         known: dict[tuple[str, str, str], list[tuple[int, Call]]] = {}
         for at, statement in enumerate(block.body):
             for call in _calls(kernel, statement):
-                words = kernel.show(Evaluate(None, 0, call.arguments[0])).strip()
+                words = kernel.spelled(call.arguments[0])
                 kind = kernel.reading.types[call].name
                 both = _HALVES[bare(call.function)][1].removesuffix("f")
                 known.setdefault((words, both, kind), []).append((at, call))

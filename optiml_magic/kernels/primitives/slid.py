@@ -28,7 +28,7 @@ from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.slides import Window, window
 from optiml_magic.kernels.reading import Axis, Reduction
-from optiml_magic.kernels.tree import Evaluate, Leave, Statement, walk
+from optiml_magic.kernels.tree import Leave, Statement, walk
 from optiml_magic.source.directives import (
     Directive,
     LaunchDirective,
@@ -308,7 +308,7 @@ class Sliding:
         return self.old.show(statement, self.swaps)
 
     def _expression(self, expr: Expr) -> str:
-        return self.old.show(Evaluate(None, 0, expr)).removesuffix(";")
+        return self.old.spelled(expr)
 
     # The launch.
 

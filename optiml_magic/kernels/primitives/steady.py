@@ -13,7 +13,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.places import tops
-from optiml_magic.kernels.tree import Block, Declare, Evaluate
+from optiml_magic.kernels.tree import Block, Declare
 
 
 @primitive
@@ -28,7 +28,7 @@ def steadied(kernel: Kernel) -> Kernel:
     declared: dict[str, str] = {}
     swaps: dict[Node, Node] = {}
     for expr in found:
-        words = kernel.show(Evaluate(None, 0, expr)).strip().removesuffix(";")
+        words = kernel.spelled(expr)
         name = declared.setdefault(words, kernel.fresh("factor", *declared.values()))
         swaps[expr] = text(name)
     made = [lines(f"const float {name} = {words};") for words, name in declared.items()]

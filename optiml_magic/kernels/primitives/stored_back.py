@@ -70,7 +70,7 @@ def _swaps(
 
 
 def _shown(kernel: Kernel, expr: Expr) -> str:
-    return kernel.show(Evaluate(None, 0, expr)).strip().removesuffix(";")
+    return kernel.spelled(expr)
 
 
 def _begun(effects: Effects, steps: Sequence[Statement], at: int) -> _Begun | None:

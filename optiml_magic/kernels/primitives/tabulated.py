@@ -32,7 +32,6 @@ from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
-    Evaluate,
     Loop,
     Statement,
     Variable,
@@ -229,7 +228,7 @@ def _computed(kernel: Kernel, loop: Loop, found: Sequence[Value]) -> Block:
         body = [kernel.show(one) for one in known]
         for value in own:
             taken.append(kernel.fresh(value.hint, *taken))
-            shown = kernel.show(Evaluate(None, 0, value.node)).strip().removesuffix(";")
+            shown = kernel.spelled(value.node)
             made.append(f"{value.kind} {taken[-1]}[{axis.trips}];")
             body.append(f"{taken[-1]}[{place}] = {shown};")
             swaps[value.node] = text(f"{taken[-1]}[{place}]")

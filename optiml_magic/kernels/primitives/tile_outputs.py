@@ -114,7 +114,7 @@ class _Outputs:
     def _asking(self, rare: If, found: str) -> str:
         """What comes before a branch, and whether its second way is gone."""
         swaps: dict[Node, Node | None] = {**self._swaps()}
-        test = self.old.show(Evaluate(None, 0, rare.test), swaps).removesuffix(";")
+        test = self.old.spelled(rare.test, swaps)
         swaps[rare] = lines(f"{found} |= !({test});")
         swaps |= dict.fromkeys(_behind(self.old.function.body, rare))
         return self.old.show(self.old.function.body, swaps)[1:-1].strip()
@@ -217,7 +217,7 @@ class _Outputs:
         return swaps
 
     def _shown(self, e: Expr, swaps: Mapping[Node, Node]) -> str:
-        return self.old.show(Evaluate(None, 0, e), swaps).removesuffix(";")
+        return self.old.spelled(e, swaps)
 
     # -- stores
 

@@ -277,7 +277,7 @@ class Way:
             yield If(None, 0, whole, Block(None, 0, (Leave(None, 0, "return"),)))
 
     def _shown(self, test: Expr) -> str:
-        return self.old.show(Evaluate(None, 0, test), self.swaps).removesuffix(";")
+        return self.old.spelled(test, self.swaps)
 
     def _guard(self, test: Expr, *, leaves: bool) -> Iterator[Statement]:
         """A test that lets through whoever has the work to do, where any of its threads has."""

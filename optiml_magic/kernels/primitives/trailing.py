@@ -156,7 +156,7 @@ def _spelled(
     kernel: Kernel, loop: Loop, found: _Trail, first: Expr, start: Expr | None
 ) -> str:  # fmt: skip
     def shown(expr: Expr) -> str:
-        return kernel.show(Evaluate(None, 0, expr)).removesuffix(";")
+        return kernel.spelled(expr)
 
     ahead, behind = found.ahead, found.behind
     kind = declared_type(kernel, ahead)

@@ -38,7 +38,7 @@ def by_numbers(kernel: Kernel) -> Kernel:
         stored, value = _stored(kernel, access)
         place = _place(kernel, effects, access, value.target)
         name, kind = kernel.fresh(f"{access.array}_value"), access.element.name
-        shown = kernel.show(Evaluate(None, 0, value.value), swaps).removesuffix(";")
+        shown = kernel.spelled(value.value, swaps)
         made = [f"{place}.{number} = {name}.{number};" for number in _NUMBERS]
         swaps[stored] = lines("\n".join(["{", f"const {kind} {name} = {shown};", *made, "}"]))
     return kernel.rewritten(edited(kernel.function.body, swaps))
@@ -52,7 +52,7 @@ def _place(kernel: Kernel, effects: Effects, access: Access, node: Expr) -> str:
     inner = [a for a in kernel.reading.accesses if a.own in {*every(node)} and a is not access]
     if inner:
         raise NotLegal(f"memory says where an element of `{access.array}` is", access.line)
-    return kernel.show(Evaluate(None, 0, node)).removesuffix(";")
+    return kernel.spelled(node)
 
 
 def _check_references(kernel: Kernel, loaded: dict[Node, Node]) -> None:

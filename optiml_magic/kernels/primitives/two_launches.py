@@ -24,7 +24,7 @@ from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tidying import tidied
-from optiml_magic.kernels.tree import Block, Evaluate, Loop, Statement, Variable
+from optiml_magic.kernels.tree import Block, Loop, Statement, Variable
 from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import Directive, ScratchDirective, TuneDirective
 from optiml_magic.source.expressions import Number, parse_expression
@@ -157,5 +157,5 @@ class TwoLaunches(ABC):
 
     def declared(self, variable: Variable, swaps: Swaps) -> str:
         assert variable.value is not None
-        value = self.old.show(Evaluate(None, 0, variable.value), swaps).strip()
-        return f"{declared_type(self.old, variable)} {variable.name} = {value}"
+        value = self.old.spelled(variable.value, swaps)
+        return f"{declared_type(self.old, variable)} {variable.name} = {value};"

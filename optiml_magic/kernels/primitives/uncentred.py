@@ -24,7 +24,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
-from optiml_magic.kernels.primitives.multiplied import meant_in, shown, the_sum
+from optiml_magic.kernels.primitives.multiplied import meant_in, the_sum
 from optiml_magic.kernels.tree import Block, Evaluate, Loop, Statement, Variable, body_of
 from optiml_magic.kernels.types import CType, named
 
@@ -101,15 +101,15 @@ def _parted(
     value = _bare(kernel, value, meant, loop)
     kind = _loaded(effects, value, loop)
     if kind is not None:
-        return f"(int){shown(kernel, value)}", "0", kind
+        return f"(int){kernel.spelled(value)}", "0", kind
     match value:
         case Binary(op="-" | "+" as op, left=left, right=right):
-            byte, point = _bare(kernel, left, meant, loop), shown(kernel, right)
+            byte, point = _bare(kernel, left, meant, loop), kernel.spelled(right)
             whole, kind = kernel.reading.types[right], _loaded(effects, byte, loop)
             steady = _steady(effects, right, meant) and effects.stays(loop, point)
             if kind is not None and steady and whole.kind == "int" and whole.size == _WORD:
                 point = f"({point})" if op == "-" else f"(-({point}))"
-                return f"(int){shown(kernel, byte)}", point, kind
+                return f"(int){kernel.spelled(byte)}", point, kind
     raise NotLegal("a factor is not a byte minus a value that all rounds share", loop.line)
 
 

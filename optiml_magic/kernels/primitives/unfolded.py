@@ -149,11 +149,11 @@ def _bound(
                 return None
             new = argument.name
         elif isinstance(argument, Name | Literal):
-            new = kernel.show(Evaluate(None, 0, argument)).strip().removesuffix(";")
+            new = kernel.spelled(argument)
         else:
             new = kernel.fresh(parameter.name, *taken)
             taken.append(new)
-            shown = kernel.show(Evaluate(None, 0, argument)).strip().removesuffix(";")
+            shown = kernel.spelled(argument)
             before.append(lines(f"const {given.name} {new} = {shown};"))
         swaps |= {e: text(new) for e in whole if isinstance(e, Name) and e.variable is parameter}
     return before, swaps

@@ -10,7 +10,7 @@ from __future__ import annotations
 from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.expressions import Call, Expr, Name
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, kernels, primitive
-from optiml_magic.kernels.tree import Declare, Evaluate, Variable, expressions, walk
+from optiml_magic.kernels.tree import Declare, Variable, expressions, walk
 from optiml_magic.source.program import Program
 
 _WARP = 32
@@ -104,7 +104,7 @@ def _of_block(kernel: Kernel, name: str, given: tuple[Expr, ...]) -> str | None:
 
 
 def _of_warp(kernel: Kernel, name: str, given: tuple[Expr, ...]) -> str | None:
-    shown = [kernel.show(Evaluate(None, 0, e)).removesuffix(";") for e in given]
+    shown = [kernel.spelled(e) for e in given]
     if name == "sync" and not given:
         return "__syncwarp()"
     if name == "thread_rank" and not given:

@@ -230,7 +230,7 @@ class _Unstaging:
             return
         place = self._place(branch)
         assert place is not None
-        test = self.kernel.show(Evaluate(None, 0, branch.test)).strip().removesuffix(";")
+        test = self.kernel.spelled(branch.test)
         if isinstance(_only(branch.then), Leave):
             made, swaps[branch] = f"if ({test}) return;", None
         else:

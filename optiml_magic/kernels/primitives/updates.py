@@ -119,7 +119,7 @@ def updated(
 
 def converted(kernel: Kernel, found: Updated, update: Update, swaps: Swaps | None = None) -> str:
     """The value of an update, as the type that the atomic function takes."""
-    shown = kernel.show(Evaluate(None, 0, update.value), swaps).removesuffix(";")
+    shown = kernel.spelled(update.value, swaps)
     loose = not isinstance(update.value, Name | Literal | Call | Index)
     own = kernel.reading.types.get(update.value)
     same = own is not None and own.name in (found.type.name, found.kind)

@@ -23,7 +23,7 @@ from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.primitives.vector_groups import Groups, quotients
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
-from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Variable, walk
+from optiml_magic.kernels.tree import Block, Declare, Loop, Variable, walk
 from optiml_magic.source.directives import RequireDirective, TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
@@ -314,7 +314,7 @@ class _Vectorising:
         """An element of the vector, where it is in there, else loaded as it was."""
         there = f"{k} + {apart} < {self.many}" if apart > 0 else f"{k} >= {-apart}"
         item = f"{k} + {apart}" if apart > 0 else f"{k} - {-apart}"
-        shown = self.old.show(Evaluate(None, 0, place)).strip().removesuffix(";")
+        shown = self.old.spelled(place)
         return f"({there} ? {own}[{self._place(group, item)}] : {shown})"
 
     def _used(self, swaps: Mapping[Node, Node]) -> bool:

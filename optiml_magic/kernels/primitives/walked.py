@@ -106,7 +106,7 @@ def walks(kernel: Kernel) -> list[Walk]:
 
 def _test(kernel: Kernel, one: Walk, swaps: Mapping[Node, Node]) -> str:
     assert one.loop.test is not None
-    return kernel.show(Evaluate(None, 0, one.loop.test), swaps).removesuffix(";")
+    return kernel.spelled(one.loop.test, swaps)
 
 
 def _before(kernel: Kernel, one: Walk, taken: list[str]) -> tuple[list[str], dict[Node, Node]]:
@@ -228,7 +228,7 @@ def _choosing(
         name, at = (kernel.fresh(n, *taken) for n in (f"{array}_chosen", "at"))
         taken += [name, at]
         kind = kernel.reading.arrays[array].element.name
-        where = kernel.show(Evaluate(None, 0, place.index)).removesuffix(";")
+        where = kernel.spelled(place.index)
         yield lines(
             f"{kind} {name} = {array}[0];\n#pragma unroll\n"
             f"for (int {at} = 1; {at} < {sizes[array]}; ++{at}) "

@@ -18,7 +18,7 @@ from optiml_magic.kernels.primitives.weighted import Pass, Weighted
 from optiml_magic.kernels.primitives.weighted_products import WeightedProducts, name_of
 from optiml_magic.kernels.primitives.weighted_scalars import BEFORE, FOUND, AtOnce
 from optiml_magic.kernels.primitives.weighted_ways import NOW
-from optiml_magic.kernels.tree import Declare, Evaluate, Statement, Variable, walk
+from optiml_magic.kernels.tree import Declare, Statement, Variable, walk
 
 
 class WeightedAtOnce(WeightedProducts):
@@ -209,4 +209,4 @@ class WeightedAtOnce(WeightedProducts):
         swaps = self.swaps | {NOW: text(self.now), FOUND: text(f"{self.compared}[{self.j}]")}
         if known.extreme is not None:
             swaps[BEFORE] = text(f"{self.carried[known.extreme]}[{self.i}]")
-        return self.old.show(Evaluate(None, 0, expr), swaps).removesuffix(";")
+        return self.old.spelled(expr, swaps)

@@ -26,7 +26,7 @@ from optiml_magic.kernels.primitives.weighted_ways import NOW
 from optiml_magic.kernels.printing import Printer
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.tidying import tidied
-from optiml_magic.kernels.tree import Block, Evaluate, Statement, Variable
+from optiml_magic.kernels.tree import Block, Statement, Variable
 from optiml_magic.source.directives import LaunchDirective, ScratchDirective, TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
@@ -238,4 +238,4 @@ class _Parts:
         return self._shown(factor, swaps)
 
     def _shown(self, expr: Expr, swaps: dict[Node, Node] | None = None) -> str:
-        return self.old.show(Evaluate(None, 0, expr), swaps or {}).removesuffix(";")
+        return self.old.spelled(expr, swaps or {})

@@ -15,7 +15,7 @@ from optiml_magic.kernels.primitives.naming import declared_type
 from optiml_magic.kernels.primitives.weighted import Dot, Pass, Update
 from optiml_magic.kernels.primitives.weighted_layout import WeightedLayout
 from optiml_magic.kernels.primitives.weighted_sides import Operand
-from optiml_magic.kernels.tree import Evaluate, Variable
+from optiml_magic.kernels.tree import Variable
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +231,7 @@ class WeightedProducts(WeightedLayout):
 
     def operand(self, operand: Operand) -> str:
         """What a tile holds, where its element is found."""
-        return self.old.show(Evaluate(None, 0, operand.expr), operand.swaps).removesuffix(";")
+        return self.old.spelled(operand.expr, operand.swaps)
 
 
 def name_of(variable: Variable | None) -> str:

@@ -24,7 +24,7 @@ from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.weighted import Pass, Update, Weighted, weighted
 from optiml_magic.kernels.primitives.weighted_at_once import WeightedAtOnce
 from optiml_magic.kernels.primitives.weighted_products import name_of
-from optiml_magic.kernels.tree import Declare, Evaluate, Statement, Variable, expressions
+from optiml_magic.kernels.tree import Declare, Statement, Variable, expressions
 from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.expressions import parse_expression
 
@@ -301,4 +301,4 @@ class _Weighing(WeightedAtOnce):
         return self.old.show(statement, self.swaps)
 
     def _expression(self, expr: Expr) -> str:
-        return self.old.show(Evaluate(None, 0, expr), self.swaps).removesuffix(";")
+        return self.old.spelled(expr, self.swaps)

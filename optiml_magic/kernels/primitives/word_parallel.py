@@ -154,7 +154,7 @@ class _Writer:
         return found
 
     def _shown(self, expr: Expr, swaps: dict[Node, Node] | None = None) -> str:
-        return self.kernel.show(Evaluate(None, 0, expr), swaps).strip().removesuffix(";")
+        return self.kernel.spelled(expr, swaps)
 
     def _inside(self, expr: Expr, *, compared: bool = False) -> str:
         """An expression as a part of others; a comparison of conjuncts has no parentheses."""

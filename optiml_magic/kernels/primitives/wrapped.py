@@ -21,7 +21,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Rest
-from optiml_magic.kernels.tree import Evaluate, expressions
+from optiml_magic.kernels.tree import expressions
 
 _ONE = Polynomial.constant(1)
 
@@ -99,4 +99,4 @@ def _less(kernel: Kernel, expr: Expr, by: Expr) -> Expr:
 
 
 def _shown(kernel: Kernel, expr: Expr) -> str:
-    return kernel.show(Evaluate(None, 0, expr)).strip()
+    return kernel.spelled(expr)
