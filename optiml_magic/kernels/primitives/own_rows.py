@@ -9,25 +9,26 @@ Source: CUDA C++ Programming Guide, "Shared Memory".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Choice, Expr, Index, Name
+from optiml_magic.kernels.expressions import Binary, Choice, Expr, Index, Literal, Name, Unary
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.items import element, is_plain
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.naming import LocalSpeller
+from optiml_magic.kernels.primitives.places import bare
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.sizes import measured, rounds
 from optiml_magic.kernels.primitives.tabled import passed
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.spelling import Unspelled
-from optiml_magic.kernels.tree import Variable
+from optiml_magic.kernels.tree import Declare, Variable, expressions, walk
 from optiml_magic.source.directives import RequireDirective, TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
@@ -38,13 +39,18 @@ _THREAD, _BLOCK = "threadIdx.x", "blockIdx.x"
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """What threads read of an array: of a row of ``length`` elements each, by these ``loads``."""
+    """What threads read of an array: of a row of ``length`` elements each, by these ``loads``.
+
+    Where all of them are certainly in the row, locals that ``lead`` into it lead to what is at
+    hand; other loads are exchanged one by one.
+    """
 
     array: str
     length: int
     kind: str
     size: int
     loads: tuple[Access, ...]
+    lead: Mapping[Variable, Expr]
 
     @property
     def line(self) -> int:
@@ -125,11 +131,45 @@ def _row(
         return None
     if array in effects.moved or passed(kernel, array) is None:
         return Refused(f"`{array}` does not stay what it is", loads[0].line)
-    taken = tuple(a for a in loads if _words(effects, a) is not None)
+    lead: Mapping[Variable, Expr] = {}
+    if loads == [*every] and all(_is_inside(kernel, items, length, a) for a in loads):
+        lead = _leading(kernel, effects, array)
+    taken = tuple(a for a in loads if lead or _words(effects, a) is not None)
     if not taken:
         return None
     kind = taken[0].element
-    return Row(array, length, kind.name, kind.size or 0, taken)
+    return Row(array, length, kind.name, kind.size or 0, taken, lead)
+
+
+def _is_inside(kernel: Kernel, items: Mapped, length: int, load: Access) -> bool:
+    """Whether a load is certainly in the row of its thread."""
+    assert load.index is not None
+    rest = load.index - Polynomial.constant(length) * items.index
+    ranges = Ranges(load.guard, kernel.reading.symbols)
+    last = Polynomial.constant(length - 1)
+    return ranges.nonnegative(rest) and ranges.nonnegative(last - rest)
+
+
+def _leading(kernel: Kernel, effects: Effects, array: str) -> dict[Variable, Expr]:
+    """The locals that lead into an array, with how far; none where something else asks for it."""
+    body, found, known = kernel.function.body, dict[Variable, Expr](), set[Expr]()
+    for statement in walk(body):
+        for variable in statement.variables if isinstance(statement, Declare) else ():
+            if variable not in effects.lasting or variable.type.depth != 1:
+                continue
+            match variable.value:
+                case (
+                    Binary(op="+", left=Name(name=name) as base, right=far)
+                    | Binary(op="+", left=far, right=Name(name=name) as base)
+                    | Unary(op="&", operand=Index(base=Name(name=name) as base, index=far))
+                ) if name == array:
+                    found[variable] = far
+                    known.add(base)
+    for expr in expressions(body):
+        if isinstance(expr, Index) and isinstance(expr.base, Name):
+            known.add(expr.base)
+    named = [e for e in expressions(body) if isinstance(e, Name) and e.name == array]
+    return found if all(e in known for e in named) else {}
 
 
 def _step(items: Mapped, access: Access) -> int | None:
@@ -193,10 +233,18 @@ class _Bringing:
             if not measured(old, condition):
                 raise NotLegal(f"`{row.array}` has less than a row for each thread", row.line)
             asked.append(RequireDirective(condition))
+            for variable, far in row.lead.items():
+                assert variable.value is not None
+                there = f"{own} + threadIdx.x * {row.pitch}"
+                if not self._is_first(row, far):
+                    there = f"{there} + {self._behind(row, far)}"
+                swaps[variable.value] = text(there)
             for load in row.loads:
                 node = _words(self.effects, load)
-                assert node is not None
-                swaps[node] = self._place(row, own, load, node, speller)
+                if node is not None and not (
+                    isinstance(node.base, Name) and node.base.variable in row.lead
+                ):
+                    swaps[node] = self._place(row, own, load, node, speller)
         opening.append("__syncthreads();")
         body = old.function.body
         inside = edited(body, swaps).body
@@ -268,10 +316,6 @@ class _Bringing:
         """The element in the thread's row; where it may lie outside, that is looked at."""
         assert load.index is not None
         rest = load.index - Polynomial.constant(row.length) * self.items.index
-        ranges = Ranges(load.guard, self.old.reading.symbols)
-        inside = ranges.nonnegative(rest) and ranges.nonnegative(
-            Polynomial.constant(row.length - 1) - rest
-        )
         try:
             speller.around = self.old.reading.loops(load)
             within = speller.form(speller.local(rest))
@@ -279,7 +323,7 @@ class _Bringing:
             within = self._from_text(row, node)
         within = f"({within})" if " " in within else within
         there = f"{own}[threadIdx.x * {row.pitch} + {within}]"
-        if inside:
+        if _is_inside(self.old, self.items, row.length, load):
             return text(there)
         checked = text(f"(unsigned int)({within}) < {row.length}u")
         return Choice(None, checked, text(there), node)
@@ -288,8 +332,23 @@ class _Bringing:
         """How far an element lies behind the first of the row, by what the text says."""
         base = node.base
         assert isinstance(base, Name)
-        words = self.old.spelled(node.index)
         if isinstance(base.variable, Variable) and base.variable.storage != "parameter":
-            words = f"({base.name} - {row.array}) + ({words})"
+            words = self.old.spelled(node.index)
+            return self._less_row(row, f"({base.name} - {row.array}) + ({words})")
+        return self._behind(row, node.index)
+
+    def _is_first(self, row: Row, index: Expr) -> bool:
+        """Whether an index is in plain words that of the row's first element."""
+        match index:
+            case Binary(op="*", left=left, right=right):
+                sides = [bare(left), bare(right)]
+                item = any(isinstance(e, Name) and e.variable is self.items.holding for e in sides)
+                return item and any(isinstance(e, Literal) and e.value == row.length for e in sides)
+        return False
+
+    def _behind(self, row: Row, index: Expr) -> str:
+        return self._less_row(row, self.old.spelled(index))
+
+    def _less_row(self, row: Row, words: str) -> str:
         item = self.items.name if self.items.holding else "(blockIdx.x * blockDim.x + threadIdx.x)"
         return f"(int)(({words}) - (long long){item} * {row.length})"

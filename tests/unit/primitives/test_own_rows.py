@@ -13,6 +13,11 @@ from tests.rewriting.writing import Array
 from .alike import end_of, kernel_of, written
 
 ROWS = """\
+__device__ float first(const float* p, int n) {
+    float s = 0.0f;
+    for (int k = 0; k < n; ++k) s = s * 0.5f + p[k];
+    return s;
+}
 #pragma optiml launch k grid(cdiv(n, 64)) block(64)
 __global__ void k(const TYPE* a, const int* at, float* out, int n, int m) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -70,6 +75,8 @@ ORDERS = {
     "int c = at[i]; if (i < n - 4) s = a[i * m + c % 7];": False,  # some of the row behind
     "if (i > 0) s = a[i * m - 1] + a[i * m];": False,
     "for (int k = 0; k < 4; ++k) if (at[i] > k) s += a[i * m + (at[i] - k) % m];": True,
+    "const float* p = a + i * m + 1; s = p[1] + first(p + 1, 2);": True,
+    "const float* p = a + i * m, *q = p + m - 1; for (int k = 0; k < m; ++k) s += q[-k] * k;": True,
     "const float* p = a + i * m; while (s < 3.0f && p[1] > 0.2f) s += 0.5f;": True,
 }
 
@@ -78,7 +85,7 @@ ORDERS = {
 def test_rows_are_read_in_any_order(body: str) -> None:
     text = ROWS.replace("TYPE", "float").replace("BODY", body)
     after = written(made(text))
-    assert "a_rows[threadIdx.x *" in after
+    assert "a_rows + threadIdx.x * 5" in after or "a_rows[threadIdx.x * 5" in after
     arrays = {
         "a": Array("f4", ("n", "m")), "at": Array("i4", ("n",), "below n"),
         "out": Array("f4", ("n",), "zeros"),
@@ -93,6 +100,7 @@ def test_rows_are_read_in_any_order(body: str) -> None:
         "for (int k = 0; k < m; ++k) s += a[k * n + i];",
         "for (int k = 0; k < m; ++k) s += a[at[i] * m + k];",
         "s = a[i];",
+        "const float* p = &a[i * m]; s = first(p, m) - (p < a + 3 ? 1.0f : 0.0f);",
         "for (int k = 0; k < m; ++k) s += a[(i / 2) * m + k];",
         "float* b = (float*)a; b[i * m] = 1.0f; s = a[i * m + 1];",
     ],
