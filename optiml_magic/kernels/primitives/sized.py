@@ -38,6 +38,22 @@ def divisors(kernel: Kernel, most: int) -> dict[str, int]:
 
 
 @primitive
+def block_sized(kernel: Kernel) -> Kernel:
+    """The kernel where sizes that say how many threads a block has are numbers: it has such."""
+    if None not in kernel.block or kernel.facts is None:
+        raise NotLegal("its blocks have numbers of threads, or nobody knows how many")
+    names = {name for extent in kernel.launch.block for name in extent.names}
+    values = {n: v for n in sorted(names - kernel.program.values.keys())
+              if isinstance(v := kernel.facts.scalars.get(n), int)}  # fmt: skip
+    if not values:
+        raise NotLegal("what says how many threads its blocks have is not known")
+    made = sized(kernel, values)
+    if not isinstance(made, Kernel):
+        raise NotLegal(made.reason, made.line)
+    return made
+
+
+@primitive
 def sized(kernel: Kernel, values: Mapping[str, int]) -> Kernel:
     """The kernel where the parameters of these names have these values."""
     effects, swaps = Effects(kernel), dict[Node, Node]()

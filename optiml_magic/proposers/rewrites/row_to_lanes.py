@@ -23,7 +23,7 @@ from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rounds import shareable
-from optiml_magic.kernels.primitives.rows import across, finer, others_load, rows
+from optiml_magic.kernels.primitives.rows import across, along, finer, others_load, rows
 from optiml_magic.kernels.primitives.scans import Scans, scanned
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
@@ -68,7 +68,11 @@ class RowToLanes(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        found = _walked(kernel)
+        try:
+            found = _walked(kernel)
+        except NotLegal:
+            yield from _by_itself(kernel)
+            raise
         if not found:
             return
         lengths = [mean_rounds(kernel, axis) for axis in found]
@@ -169,6 +173,27 @@ def _alone(
         partial(_in_strips, kernel, at, strips), 0.8,
         Hypothesis(_SECTORS, "lower", "a thread asks once for all of a sector", (1.5, 8.0)),
         tuple({name: n} for n in strips if n in values),
+    )  # fmt: skip
+
+
+def _by_itself(kernel: Kernel) -> Iterator[Site]:
+    """Threads that wait for each other elsewhere, and walk along rows of their own in between."""
+    effects, axes = Effects(kernel), kernel.axes()
+    at = tuple(
+        number for number, loop in enumerate(loops_in(kernel.function.body))
+        if loop in axes and any(along(kernel, axes[loop], a) for a in effects.accesses(loop))
+        and not any(inner in axes and inner is not loop for inner in loops_in(loop))
+    )  # fmt: skip
+    if not at or isinstance(_in_strips(kernel, at, _STRIPS), Refused):
+        return
+    counters = ", ".join(dict.fromkeys(
+        v.name for n in at if (v := axes[loops_in(kernel.function.body)[n]].variable) is not None
+    ))  # fmt: skip
+    yield Site(
+        f"strips {at}", f"each thread takes several vectors of its row at once over {counters}",
+        partial(_in_strips, kernel, at, _STRIPS), 0.7,
+        Hypothesis(_SECTORS, "lower", "a thread asks once for all of a sector", (1.5, 8.0)),
+        tuple({kernel.fresh("STRIP"): n} for n in _STRIPS),
     )  # fmt: skip
 
 
