@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from optiml_magic.kernels.expressions import Expr, Span
+from optiml_magic.kernels.expressions import Expr, Literal, Span
 from optiml_magic.kernels.lift_expressions import (
     ExpressionLifter,
     blanks,
@@ -24,6 +24,7 @@ from optiml_magic.kernels.tree import (
     Variable,
     Verbatim,
 )
+from optiml_magic.kernels.types import named
 
 _NAMES = frozenset({"identifier", "field_identifier", "type_identifier"})
 _QUALIFIERS = frozenset({"type_qualifier", "ms_pointer_modifier"})  # `__restrict` is the latter
@@ -160,6 +161,8 @@ class DeclarationLifter(ExpressionLifter):
             if shape.function or not shape.name:
                 return self.verbatim(node, "a declaration that is not understood", lead)
             first, initial = self._initial(value) if is_init else (None, ())
+            if _opening(value) == "{" and first is None and not initial:
+                first = _nothing(base, shape)
             kind = TypeName(base.base, base.depth + shape.depth, shape.reference, base.const,
                             base.volatile)  # fmt: skip
             variable = Variable(
@@ -185,6 +188,12 @@ class DeclarationLifter(ExpressionLifter):
 def _opening(value: Node | None) -> str:
     kinds = {"argument_list": "(", "initializer_list": "{"}
     return kinds.get(value.type, "=") if value is not None else "="
+
+
+def _nothing(base: TypeName, shape: _Shape) -> Expr | None:
+    """What empty braces make of numbers; a record may say otherwise."""
+    number = named(base.base, {}).kind in ("int", "bool", "float")
+    return Literal(None, "0", 0) if number and not base.depth and not shape.depth else None
 
 
 def declarator_in(node: Node) -> Node | None:

@@ -87,13 +87,16 @@ def parse(text: str) -> Syntax:
     return Syntax(raw, _parser().parse(_mask_attributes(raw)).root_node)
 
 
+_NAMED = frozenset({"identifier", "function_declarator"})
+
+
 def name_of(function: Node) -> str:
     """The name that a ``function_definition`` declares."""
     declarator = function.child_by_field_name("declarator")
     while declarator is not None and declarator.type not in ("identifier", "template_function"):
         inner = declarator.child_by_field_name("declarator")
         if inner is None:
-            inner = next((c for c in declarator.children if c.type == "identifier"), None)
+            inner = next((c for c in declarator.children if c.type in _NAMED), None)
         declarator = inner
     return declarator.text.decode() if declarator is not None and declarator.text else ""
 

@@ -82,7 +82,7 @@ class _Taking:
         wide = any(w in words for w in ("long", "size_t", "64", "ptrdiff"))
         self.first = old.fresh(f"{self.items.name}_first")
         self.item = old.fresh("item")
-        self.shared: list[str] = []  # names of what all items load
+        self.shared: list[str] = []  # names of what all items have alike
         self._expand()
         cast, kind = ("(size_t)", "size_t") if wide else ("", "unsigned int")
         at = f"{cast}blockIdx.x * (blockDim.x * {self.count}) + threadIdx.x"
@@ -158,8 +158,10 @@ class _Taking:
     def _beside_the_diagonal(self, own: Corner) -> list[str]:
         """Rounds that all items of a block make, and those of which some items make some."""
         counter, kind = own.counter.name, declared_type(self.old, own.counter)
-        taken = [f"{counter}_{word}" for word in ("least", "all", "end")]
-        least, most, end = (self.old.fresh(name, *taken[:at]) for at, name in enumerate(taken))
+        at = len(self.shared)
+        for word in ("least", "all", "end"):
+            self.shared.append(self.old.fresh(f"{counter}_{word}", *self.shared))
+        least, most, end = self.shared[at:]
         first = f"(long long)blockIdx.x * (blockDim.x * {self.count})"
         offset = self._speller.form(own.offset)
         start, stop = self._shown(own.start), self._shown(own.stop)
@@ -237,7 +239,7 @@ class _Taking:
     def _idle(self, statement: Statement) -> bool:
         """Whether nothing is left of a declaration, whose locals begin with no value."""
         return isinstance(statement, Declare) and all(
-            v in self.expanded and v.value is None for v in statement.variables
+            v in self.expanded and (v.value is None or v.array) for v in statement.variables
         )
 
     def _swaps(self, run: Sequence[Statement], shared: Mapping[Node, Node] = _NONE) -> _Swaps:
@@ -260,7 +262,7 @@ class _Taking:
             if variable not in self.expanded:
                 alone = replace(statement, variables=(variable,), span=None)
                 yield edited(alone, swaps)
-            elif value is not None:
+            elif value is not None and not variable.array:
                 yield Evaluate(None, 0, Assign(None, "=", self._one(variable.name), value))
 
     def _one(self, name: str) -> Expr:
@@ -269,7 +271,7 @@ class _Taking:
     def _extents(self, variable: Variable) -> str:
         """Those of a local array, which begins with zeros where it said so."""
         found = "".join(f"[{self._shown(e)}]" for e in variable.extents if e is not None)
-        return f"{found} = {{}}" if variable.initial else found
+        return f"{found} = {{}}" if variable.opening == "{" else found
 
     @property
     def _limit(self) -> str:
@@ -304,8 +306,9 @@ def _empty(variable: Variable) -> bool:
     """Whether a local begins as one value, or as an array of none or of zeros."""
     if not variable.array:
         return not variable.initial
-    zeros = all(isinstance(e, Literal) and not e.value for e in variable.initial)
-    return zeros and variable.value is None and None not in variable.extents
+    begun = variable.initial if variable.value is None else (variable.value,)
+    zeros = all(isinstance(e, Literal) and not e.value for e in begun)
+    return zeros and None not in variable.extents
 
 
 def _stands(name: str, words: str) -> bool:

@@ -15,7 +15,16 @@ from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects, is_counted
 from optiml_magic.kernels.primitives.mapped import Mapped
 from optiml_magic.kernels.symbols import Compare
-from optiml_magic.kernels.tree import Blank, Declare, If, Loop, Statement, Variable, body_of
+from optiml_magic.kernels.tree import (
+    Blank,
+    Declare,
+    Evaluate,
+    If,
+    Loop,
+    Statement,
+    Variable,
+    body_of,
+)
 
 _ONE = Polynomial.constant(1)
 
@@ -56,6 +65,9 @@ def corner(kernel: Kernel, items: Mapped, effects: Effects, part: Part) -> Corne
         return None
     if not all(isinstance(s, Declare) for s in lets) or len(part.inner) != 1:
         return None
+    asked = [*lets, Evaluate(None, branch.line, branch.test)]
+    if effects.changed(*asked) or not all(effects.computes(s, ()) for s in asked):
+        return None  # some items make more of the rounds, and some none of the tests
     found = [g for g in kernel.reading.guards if g.test is branch.test]
     condition = found[0].condition if len(found) == 1 and not found[0].exits else None
     if not isinstance(condition, Compare) or condition.op != ">=":

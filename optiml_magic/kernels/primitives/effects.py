@@ -129,11 +129,7 @@ class Effects:
     @cached_property
     def lent(self) -> frozenset[Variable]:
         """The locals that an address, a reference, a lambda or a part not read leads to as well."""
-        body = self.kernel.function.body
-        declared = (v for s in walk(body) if isinstance(s, Declare) for v in s.variables)
-        bound = [v.value for v in declared if v.type.reference and v.value is not None]
-        taken = (e for e in expressions(body) if isinstance(e, Lambda | Unary | Unread))
-        return names([*bound, *(e for e in taken if not isinstance(e, Unary) or e.op == "&")])
+        return lent_in(self.kernel.function.body)
 
     @cached_property
     def addressed(self) -> frozenset[Variable]:
@@ -273,6 +269,14 @@ def names(expressions_: Iterable[Expr]) -> frozenset[Variable]:
         for part in every(expression)
         if isinstance(part, Name) and part.variable is not None
     )
+
+
+def lent_in(body: Statement) -> frozenset[Variable]:
+    """The locals that an address, a reference, a lambda or a part not read leads to as well."""
+    declared = (v for s in walk(body) if isinstance(s, Declare) for v in s.variables)
+    bound = [v.value for v in declared if v.type.reference and v.value is not None]
+    taken = (e for e in expressions(body) if isinstance(e, Lambda | Unary | Unread))
+    return names([*bound, *(e for e in taken if not isinstance(e, Unary) or e.op == "&")])
 
 
 def parted(body: Statement) -> Iterator[Statement]:

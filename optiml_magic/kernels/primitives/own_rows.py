@@ -17,7 +17,7 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Choice, Expr, Index, Literal, Name, Unary
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, is_counted
 from optiml_magic.kernels.primitives.items import element, is_plain
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.naming import LocalSpeller
@@ -28,7 +28,7 @@ from optiml_magic.kernels.primitives.tabled import passed
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.spelling import Unspelled
-from optiml_magic.kernels.tree import Declare, Variable, expressions, walk
+from optiml_magic.kernels.tree import Declare, Evaluate, Variable, expressions, walk
 from optiml_magic.source.directives import RequireDirective, TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
@@ -109,6 +109,8 @@ def bytes_of(found: Sequence[Row]) -> int:
 
 def _check(kernel: Kernel, effects: Effects) -> None:
     launch = kernel.launch
+    if kernel.facts is None:
+        raise NotLegal("how much its arrays hold is not known")
     alone = all(extent.tree == parse_expression("1").tree for extent in launch.grid[1:])
     if kernel.block[0] is None or kernel.block[1:] != (1, 1) or not alone:
         raise NotLegal("its threads have more than one index")
@@ -189,6 +191,8 @@ def _words(effects: Effects, access: Access) -> Index | None:
     base = node.base
     if not isinstance(base, Name) or base.variable is None:
         return None
+    if effects.changed(Evaluate(None, access.line, node.index)):
+        return None  # the index is asked for more than once
     own = base.variable.storage == "parameter" and base.name == access.array
     leads = base.variable in effects.lasting and base.variable.type.depth == 1
     return node if own or leads else None
@@ -316,10 +320,14 @@ class _Bringing:
         """The element in the thread's row; where it may lie outside, that is looked at."""
         assert load.index is not None
         rest = load.index - Polynomial.constant(row.length) * self.items.index
-        try:
-            speller.around = self.old.reading.loops(load)
-            within = speller.form(speller.local(rest))
-        except Unspelled:
+        within, around = "", self.old.reading.loops(load)
+        if all(is_counted(axis, self.effects) for axis in around):  # and names say which round
+            try:
+                speller.around = around
+                within = speller.form(speller.local(rest))
+            except Unspelled:
+                pass
+        if not within or "blockIdx" in within or "threadIdx" in within:  # of other blocks
             within = self._from_text(row, node)
         within = f"({within})" if " " in within else within
         there = f"{own}[threadIdx.x * {row.pitch} + {within}]"

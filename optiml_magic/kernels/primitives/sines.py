@@ -16,6 +16,7 @@ from optiml_magic.kernels.expressions import (
     Call,
     Cast,
     Choice,
+    Expr,
     Index,
     Literal,
     Member,
@@ -27,9 +28,19 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.effects import Effects, lent_in, names
 from optiml_magic.kernels.primitives.places import reached
-from optiml_magic.kernels.tree import Block, Declare, Evaluate, Function, If, Leave, Statement, walk
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Evaluate,
+    Function,
+    If,
+    Leave,
+    Statement,
+    Variable,
+    walk,
+)
 
 #: By what a function asks for: its half of the result, and the function that finds both.
 _HALVES = {
@@ -89,10 +100,13 @@ def sines_at_once(kernel: Kernel) -> Kernel:
 def pairs(kernel: Kernel, function: Function) -> Iterator[Pair]:
     """What a function asks for together; inner blocks first."""
     effects = Effects(kernel)
+    lent = lent_in(function.body)
     for block in reversed([s for s in walk(function.body) if isinstance(s, Block)]):
         known: dict[tuple[str, str, str], list[tuple[int, Call]]] = {}
         for at, statement in enumerate(block.body):
             for call in _calls(kernel, statement):
+                if _changes_unseen(kernel, call.arguments[0], lent):
+                    continue
                 words = kernel.spelled(call.arguments[0])
                 kind = kernel.reading.types[call].name
                 both = _HALVES[bare(call.function)][1].removesuffix("f")
@@ -163,6 +177,16 @@ def _is_one(kernel: Kernel, call: Call) -> bool:
         and all(isinstance(e, plain) or builtin(e) for e in every(call.arguments[0]))
         and not any(isinstance(e, Unary) and e.op not in "+-" for e in every(call.arguments[0]))
     )  # fmt: skip
+
+
+def _changes_unseen(kernel: Kernel, angle: Expr, lent: frozenset[Variable]) -> bool:
+    """Whether more than the names of an angle's locals may lead to what it is computed from."""
+    reading = kernel.reading
+    lost = any(a.mode != "load" and not a.array for a in reading.accesses)
+    held = {a.node for a in reading.accesses if a.space == "global" and a.call is None
+            and a.array and a.array not in reading.written and not lost}  # fmt: skip
+    loads = (e for e in every(angle) if isinstance(e, Index))
+    return bool(names([angle]) & lent) or not all(e in held for e in loads)
 
 
 def _functions(kernel: Kernel) -> Iterator[Function]:

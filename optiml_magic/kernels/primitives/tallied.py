@@ -21,6 +21,7 @@ from optiml_magic.kernels.expressions import (
     Unary,
     builtin,
     every,
+    is_logical,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
@@ -50,7 +51,7 @@ def tallied(kernel: Kernel) -> Kernel:
 def _added(kernel: Kernel, effects: Effects, branch: If) -> tuple[Statement, ...] | None:
     """What adds the tests; None where a branch does something else, or asks for what it counts."""
     found = [*_counts(kernel, branch, ())]
-    counters = [own for own, *_ in found if own is not None]
+    counters = [own for own, *_ in found if own is not None and own not in effects.lent]
     tests = [test for _, _, given in found for test in given]
     if len(counters) < len(found) or not found or len(found) > _MOST:
         return None
@@ -60,6 +61,8 @@ def _added(kernel: Kernel, effects: Effects, branch: If) -> tuple[Statement, ...
     for own, by, given in found:
         assert own is not None
         test = given[0]
+        if by is None and len(given) == 1 and not _is_truth(kernel, test):
+            test = Binary(None, "!=", test, Literal(None, "0", 0))
         for other in given[1:]:
             test = Binary(None, "&&", test, other)
         value = test if by is None else Choice(None, test, by, Literal(None, "0", 0))
@@ -90,6 +93,13 @@ def _counts(
             yield own, None if by == 1 else literal, given
         case _:
             yield None, None, given
+
+
+def _is_truth(kernel: Kernel, test: Expr) -> bool:
+    """Whether a test is 0 or 1 as a number, also one that was made."""
+    kind = kernel.reading.types.get(test)
+    made = isinstance(test, Binary | Unary) and test.op in ("<", "<=", ">", ">=", "==", "!=", "!")
+    return made or is_logical(test) or (kind is not None and kind.name == "bool")
 
 
 def _is_counter(kernel: Kernel, own: Variable) -> bool:

@@ -74,3 +74,27 @@ def test_other_rounds_stay_one_loop(head: str) -> None:
     assert after.count(" j = ") == 1
     sizes = {"n": 70, "m": 0}
     assert end_of(PAIRS.replace(_LOOP, head), after, ARRAYS, sizes, {"n": 33, "m": 1}) == "same"
+
+
+TWICE = """\
+    for (int j = 0; j < i; ++j) if (x[j] > x[i]) count++;
+    for (int j = i + 1; j < n; ++j) if (x[j] > x[i]) count += 2;
+"""
+TABLED = """\
+    float c[3] = {}, d{};
+    for (int j = 0; j < i; ++j) { c[j % 3] += x[j]; d += 1.0f; }
+    sum = c[0] - c[1] * 2 + d;
+"""
+MOVING = """\
+    for (int j = 0; j < n; ++j) { float q = (sum += 1); if (j > i) { count += q > y[j] * 90; } }
+"""
+
+
+@pytest.mark.parametrize("body", [TWICE, TABLED, MOVING])
+def test_what_stands_around_such_rounds_stays_what_it_is(body: str) -> None:
+    before, rest = PAIRS.split("    for (int j")
+    text = before + body + "    out[i]" + rest.split("    out[i]")[1]
+    after = taken(text)
+    assert ("j_least" in after) == (body is not MOVING)
+    for n in (300, 5):
+        assert end_of(text, after, ARRAYS, {"n": n, "m": 0}, {"n": 33, "m": 1}) == "same"

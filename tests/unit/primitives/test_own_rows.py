@@ -46,8 +46,10 @@ def kernel(text: str, kind: str, n: int, m: int) -> Kernel:
     return kernel_of(text, facts)
 
 
-def made(text: str, kind: str = "float", m: int = 5, n: int = 300) -> Kernel | Refused:
-    steps = [lambda k: sized(k, {"m": m}), lambda k: rows_at_hand(k, ("a",), 64)]
+def made(
+    text: str, kind: str = "float", m: int = 5, n: int = 300, block: int = 64
+) -> Kernel | Refused:
+    steps = [lambda k: sized(k, {"m": m}), lambda k: rows_at_hand(k, ("a",), block)]
     return in_turn(kernel(text, kind, n, m), steps)
 
 
@@ -78,13 +80,19 @@ ORDERS = {
     "const float* p = a + i * m + 1; s = p[1] + first(p + 1, 2);": True,
     "const float* p = a + i * m, *q = p + m - 1; for (int k = 0; k < m; ++k) s += q[-k] * k;": True,
     "const float* p = a + i * m; while (s < 3.0f && p[1] > 0.2f) s += 0.5f;": True,
+    "for (int j = i * m; j < (i + 1) * m; ++j) s = s * 0.5f + a[j];": True,
+    "int k = 0; while (k++ < m - 1) s = s * 0.5f + a[i * m + k];": True,
+    "int k = m; while (k-- > 0) s = s * 0.5f + a[i * m + k];": True,
+    "int k = 0; do { s += a[i * m + k]; } while (++k < m && a[i * m + k] > 0.1f);": True,
+    "int c = i % m; s = a[i * m + c] + a[i * m];": True,
 }
 
 
+@pytest.mark.parametrize("block", [32, 64, 256])
 @pytest.mark.parametrize("body", ORDERS)
-def test_rows_are_read_in_any_order(body: str) -> None:
+def test_rows_are_read_in_any_order(body: str, block: int) -> None:
     text = ROWS.replace("TYPE", "float").replace("BODY", body)
-    after = written(made(text))
+    after = written(made(text, block=block))
     assert "a_rows + threadIdx.x * 5" in after or "a_rows[threadIdx.x * 5" in after
     arrays = {
         "a": Array("f4", ("n", "m")), "at": Array("i4", ("n",), "below n"),
@@ -100,6 +108,7 @@ def test_rows_are_read_in_any_order(body: str) -> None:
         "for (int k = 0; k < m; ++k) s += a[k * n + i];",
         "for (int k = 0; k < m; ++k) s += a[at[i] * m + k];",
         "s = a[i];",
+        "int k = 0; while (k < m - 1) s = s * 0.5f + a[i * m + k++];",
         "const float* p = &a[i * m]; s = first(p, m) - (p < a + 3 ? 1.0f : 0.0f);",
         "for (int k = 0; k < m; ++k) s += a[(i / 2) * m + k];",
         "float* b = (float*)a; b[i * m] = 1.0f; s = a[i * m + 1];",

@@ -47,6 +47,10 @@ ALONE = [
     "sum = sinf(x++) + cosf(x++);",
     "float y = x + 1.0f, s = sinf(y); sum = s;",
     "sum = sinf(x) + sinf(x);",
+    "float& y = x; sum = sinf(x); y = 3.0f; sum += cosf(x);",
+    "float* p = &x; sum = sinf(x); *p = 3.0f; sum += cosf(x);",
+    "auto f = [&]() { x += 1.0f; return 1.0f; }; float s = sinf(x); sum = f(); sum += s * cosf(x);",
+    "float t[2] = {x, x}; float s = sinf(t[0]), u = (t[0] = 2.0f); sum = s + cosf(t[0]) + u;",
 ]
 
 
@@ -69,5 +73,12 @@ def test_what_is_not_one_angle_stays(body: str) -> None:
 def test_a_function_of_the_text_is_not_the_librarys() -> None:
     text = "__device__ float sinf(float x) { return x; }\n" + WAVES.replace(
         "BODY", "sum = sinf(x) + cosf(x);"
+    ).split("\n", 1)[1]  # fmt: skip
+    assert "no angle" in refused(sines_at_once(kernel_of(text)))
+
+
+def test_what_a_reference_is_given_to_changes() -> None:
+    text = "__device__ float& up(float& x) { x += 1; return x; }\n" + WAVES.replace(
+        "BODY", "float s = sinf(x); sum = up(x); sum += s + cosf(x);"
     ).split("\n", 1)[1]  # fmt: skip
     assert "no angle" in refused(sines_at_once(kernel_of(text)))

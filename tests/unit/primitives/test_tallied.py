@@ -31,6 +31,8 @@ COUNTED = {
     "if (j < i) less++; else more++;": "more += j >= i;",
     "if (s > 0) { if (j % 2 == 0) less += 3; else both++; }": "less += s > 0 && j % 2 == 0 ? 3 : 0;",
     "if (s != s) more++; else if (s <= 0) less++; else both++;": "both += !(s != s) && !(s <= 0);",
+    "if (j & 2) more++; else less++;": "more += (j & 2) != 0;",
+    "if (s) both++;": "both += s != 0;",
 }  # fmt: skip
 OTHER = [
     "if (s > 0.1f) { more++; s = 0.0f; }",
@@ -40,6 +42,7 @@ OTHER = [
     "if (s > 0.1f) more--;",
     "if (s > 0.1f) more++; else break;",
     "if (less++ > 3) more++;",
+    "const int& seen = both; if (seen < 3) { both++; less++; }",
 ]
 
 
@@ -49,6 +52,7 @@ def test_counters_add_tests(body: str) -> None:
     after = written(tallied(kernel_of(text)))
     assert COUNTED[body] in after
     assert "if (s" not in after
+    assert "if (j" not in after
     assert end_of(text, after, ARRAYS, {"n": 70, "m": 2}, {"n": 33, "m": 1}) == "same"
 
 
