@@ -249,10 +249,11 @@ def rounding(kernel: Kernel, work: Common) -> bool:
 
     Source: CUDA C++ Programming Guide, "Floating-Point Standard": contraction to ``fma``.
     """
-    return any(_product(kernel, s, work.results) for s in work.statements)
+    return any(gives_product(kernel, s, work.results) for s in work.statements)
 
 
-def _product(kernel: Kernel, statement: Statement, results: Sequence[Variable]) -> bool:
+def gives_product(kernel: Kernel, statement: Statement, results: Sequence[Variable]) -> bool:
+    """Whether a statement may give one of these a product."""
     given = [v.value for s in walk(statement) if isinstance(s, Declare) for v in s.variables
              if v in results]  # fmt: skip
     for expr in expressions(statement):

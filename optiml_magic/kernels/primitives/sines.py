@@ -2,7 +2,8 @@
 
 ``sinf(x)`` and ``cosf(x)`` find that anew, each with a slow path for what is far from zero, which a
 compiler does not see to be one. ``sincosf`` gives the same bits as both, for all that was tried,
-but where a compiler knows the angle: then it has found both itself.
+but where a compiler knows the angle: then it has found both itself. Products of them, and sums of
+these, a compiler may contract otherwise.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def sines_at_once(kernel: Kernel) -> Kernel:
 def pairs(kernel: Kernel, function: Function) -> Iterator[Pair]:
     """What a function asks for together; inner blocks first."""
     effects = Effects(kernel)
-    lent = lent_in(function.body)
+    lent = lent_in(function.body) | {p for p in function.parameters if p.type.reference}
     for block in reversed([s for s in walk(function.body) if isinstance(s, Block)]):
         known: dict[tuple[str, str, str], list[tuple[int, Call]]] = {}
         for at, statement in enumerate(block.body):
@@ -133,7 +134,7 @@ def _together(
         declared = isinstance(block.body[at], Declare) and asked & effects.given(block.body[at])
         moved = effects.changed(block.body[at]).keys() & asked
         loads = any(isinstance(e, Index) for e in every(call.arguments[0]))
-        stored = loads and any(not isinstance(s, Declare) for s in between)
+        stored = loads and not all(effects.computes(s, ()) for s in between)
         if given or stored or declared or moved:
             yield from _pair(block, run, both, kind)
             run = []
@@ -176,15 +177,17 @@ def _is_one(kernel: Kernel, call: Call) -> bool:
         and kind is not None and kind.name in ("float", "double")
         and all(isinstance(e, plain) or builtin(e) for e in every(call.arguments[0]))
         and not any(isinstance(e, Unary) and e.op not in "+-" for e in every(call.arguments[0]))
+        and not any(isinstance(e, Member) and e.arrow for e in every(call.arguments[0]))
     )  # fmt: skip
 
 
 def _changes_unseen(kernel: Kernel, angle: Expr, lent: frozenset[Variable]) -> bool:
     """Whether more than the names of an angle's locals may lead to what it is computed from."""
-    reading = kernel.reading
+    reading, same = kernel.reading, Effects(kernel).same
     lost = any(a.mode != "load" and not a.array for a in reading.accesses)
     held = {a.node for a in reading.accesses if a.space == "global" and a.call is None
-            and a.array and a.array not in reading.written and not lost}  # fmt: skip
+            and a.array and not any(same(a.array, w) for w in reading.written)
+            and not lost}  # fmt: skip
     loads = (e for e in every(angle) if isinstance(e, Index))
     return bool(names([angle]) & lent) or not all(e in held for e in loads)
 

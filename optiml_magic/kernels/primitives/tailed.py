@@ -243,5 +243,7 @@ class _Making(TwoLaunches):
             f"const {found.words} {found.name} = blockIdx.y * blockDim.y + threadIdx.y;",
             f"if ({counter.name} >= {self.columns} || {found.name} >= {self.items}) return;",
             *known,
+            "{",  # a local of the round may have the name of one outside
             *(old.show(s, swaps) for s in (*tail.inner, *tail.done)),
+            "}",
         ])  # fmt: skip

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Swaps, lines
+from optiml_magic.kernels.expressions import Lambda
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.beforehand import works
@@ -24,7 +25,7 @@ from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tidying import tidied
-from optiml_magic.kernels.tree import Block, Loop, Statement, Variable
+from optiml_magic.kernels.tree import Block, Loop, Statement, Variable, expressions
 from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import Directive, ScratchDirective, TuneDirective
 from optiml_magic.source.expressions import Number, parse_expression
@@ -40,6 +41,8 @@ def items_of(kernel: Kernel) -> tuple[Mapped, Finder]:
     alone = all(extent.tree == Number(1) for extent in kernel.launch.grid[1:])
     if finder.launched != ["x"] or not alone or kernel.block[1:] != (1, 1):
         raise NotLegal("its items have more than one index")
+    if any(isinstance(e, Lambda) for e in expressions(kernel.function.body)):
+        raise NotLegal("a launch behind does not have its closures")
     if kernel.function.launch_bounds:
         raise NotLegal("its launch bounds say how many threads a block has")
     if found.tests or any(any(ends(s)) for s in found.outside):

@@ -23,6 +23,7 @@ from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Rest
 from optiml_magic.kernels.tree import expressions
 
+_MOST = 4  # turns that are taken away one by one: ours
 _ONE = Polynomial.constant(1)
 
 
@@ -70,7 +71,9 @@ def _turn(kernel: Kernel, rest: Rest) -> tuple[int, bool] | None:
     ((size, factor),) = right.terms
     most = dict(left.terms).get(size, 0) // factor
     for turn in (most, most - 1):
-        if turn >= 0 and ranges.nonnegative(own := left - Polynomial.constant(turn) * right):
+        if 0 <= turn <= _MOST and ranges.nonnegative(
+            own := left - Polynomial.constant(turn) * right
+        ):
             if ranges.nonnegative(right - own - _ONE):
                 return turn, False
             if ranges.nonnegative(right + right - own - _ONE):

@@ -8,6 +8,7 @@ from functools import partial
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.beforehand import gives_product
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.plain import PLAIN
@@ -55,9 +56,12 @@ class SplitRounds(KernelRule):
         if count is not None and length is not None and count * length > LARGEST:
             yield Refused("what its rounds leave does not fit", tail.loop.line)
             return
+        kept = (*tail.saved, *tail.held)
+        rounded = gives_product(kernel, kernel.function.body, kept)
         yield Site(
             "tail", "a launch behind computes what rounds do not hand on, a thread a round",
             partial(tailed, kernel), 0.84,
             Hypothesis(TIME, "lower", "what rounds make of their state is made side by side",
                        (1.2, 8.0)),
+            arithmetic=("the rounding of products",) * rounded,
         )  # fmt: skip

@@ -47,6 +47,9 @@ ALONE = [
     "sum = sinf(x++) + cosf(x++);",
     "float y = x + 1.0f, s = sinf(y); sum = s;",
     "sum = sinf(x) + sinf(x);",
+    "float s = sinf(a[i]) + (out[i] = 4.0f); sum = s + cosf(a[i]);",
+    "float s = sinf(a[i]); float u = out[i] = 3.0f; sum = s + cosf(a[i]) + u;",
+    "float2 p = {x, x}, *r = &p; float s = sinf(r->x); p.x = 2; sum = s + cosf(r->x);",
     "float& y = x; sum = sinf(x); y = 3.0f; sum += cosf(x);",
     "float* p = &x; sum = sinf(x); *p = 3.0f; sum += cosf(x);",
     "auto f = [&]() { x += 1.0f; return 1.0f; }; float s = sinf(x); sum = f(); sum += s * cosf(x);",
@@ -77,8 +80,17 @@ def test_a_function_of_the_text_is_not_the_librarys() -> None:
     assert "no angle" in refused(sines_at_once(kernel_of(text)))
 
 
-def test_what_a_reference_is_given_to_changes() -> None:
-    text = "__device__ float& up(float& x) { x += 1; return x; }\n" + WAVES.replace(
-        "BODY", "float s = sinf(x); sum = up(x); sum += s + cosf(x);"
-    ).split("\n", 1)[1]  # fmt: skip
+REFERENCES = {
+    "float& f(float& x) { x += 1; return x; }": "float s = sinf(x); sum = f(x); sum += s + cosf(x);",
+    "float f(float& x, float& y) { float s = sinf(x); y = 3; return s + cosf(x); }": "sum = f(x, x);",
+    "float f(float& x, float* y) { float s = sinf(x); *y = 3; return s + cosf(x); }":
+        "sum = f(x, &x);",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", REFERENCES)
+def test_what_a_reference_is_given_to_changes(function: str) -> None:
+    text = (
+        f"__device__ {function}\n" + WAVES.replace("BODY", REFERENCES[function]).split("\n", 1)[1]
+    )
     assert "no angle" in refused(sines_at_once(kernel_of(text)))

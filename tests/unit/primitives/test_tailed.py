@@ -54,6 +54,7 @@ GOOD = [
     {"DONE": "y[t * rows + i] = expf(env);", "BEFORE": "int from = i * n;",
      "STEP": "float u = v * v; env = env * 0.25f + u; float q = env + u;"},
     {"STEP": "env = env * 0.5f + v; double d = env; d += env;", "DONE": "y[i * n + t] = (float)exp(d);"},
+    {"BEFORE": "int q = i; float s = q * 0.5f;", "DONE": "int i = q; y[i * n + t] = expf(env) + s;"},
 ]  # fmt: skip
 BAD = [
     ({"DONE": "y[i * n + t] = expf(env); env = env * 0.5f;"}, "hand"),
@@ -64,6 +65,13 @@ BAD = [
     ({"DONE": "atomicAdd(&y[i * n + t], expf(env));"}, "of its own"),
     ({"DONE": "float a[2]; a[t % 2] = env; y[i * n + t] = expf(a[0]);"}, ""),
     ({"DONE": "last[i] = env;"}, ""),
+    (
+        {
+            "BEFORE": "auto f = [&](float a) { return a * 2 + i; };",
+            "DONE": "y[i * n + t] = f(expf(env));",
+        },
+        "closures",
+    ),
     (
         {
             "STEP": "double d = env; env = env * 0.5f + v; d += env;",
