@@ -181,7 +181,7 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
             )
         raise BindingError(
             "the kernel writes to none of its parameters, so there is nothing to check",
-            fix="write the result to a pointer parameter, or pass --out NAME",
+            fix="write the result to a pointer parameter, or pass --out NAME (outputs= of a Task)",
         )
     return found
 
@@ -378,7 +378,7 @@ def _role(
     if not parameter.certain:
         raise BindingError(
             f"what the kernel does with `{name}` cannot be read from the code",
-            fix=f"pass --out {name} or --inout {name}",
+            fix=f"pass --out {name} or --inout {name} (outputs=, inout= of a Task)",
             line=parameter.line,
         )
     if not parameter.reads or name in set_before:
@@ -389,7 +389,7 @@ def _role(
         f"`{name}` is {'added to' if parameter.adds else 'read and written'}, "
         "and there is no array to start from",
         fix=f"define `{name}`, or "
-        + ("" if name in task.outputs else f"pass --out {name}, or ")
+        + ("" if name in task.outputs else f"pass --out {name} (outputs= of a Task), or ")
         + f"clear it: #pragma optiml zero({name})",
         line=parameter.line,
     )
