@@ -177,8 +177,11 @@ class Printer:
             for extent in variable.extents
         )
         text = f"{stars}{' __restrict__ ' if variable.restrict else ''}{variable.name}{extents}"
-        given = variable.initial if variable.value is None else (variable.value,)
-        if not given and variable.opening != "{":  # empty braces begin with zeros
+        value, braced = variable.value, variable.opening == "{"
+        given = variable.initial if value is None else (value,)
+        if braced and isinstance(value, Literal) and value.span is None and value.value == 0:
+            given = ()  # what the braces left out
+        elif not given and not braced:
             return text
         closing = {"(": ")", "{": "}", "=": ""}[variable.opening]
         apart = " = " if variable.opening == "=" else variable.opening
