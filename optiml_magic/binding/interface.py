@@ -13,12 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from optiml_magic.binding.elements import (
-    element_dtype,
-    holds_rows,
-    layouts,
-    struct_dtype,
-)
+from optiml_magic.binding.elements import element_dtype, holds_rows, layouts, struct_dtype
 from optiml_magic.errors import BindingError, SourceError, nearest
 from optiml_magic.kernels.prepared import without_kernel
 from optiml_magic.kernels.signature import Kernel, Parameter, kernels, select

@@ -32,13 +32,7 @@ from optiml_magic.kernels.memory import MemoryWalker
 from optiml_magic.kernels.merging import State
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.reading import Rest
-from optiml_magic.kernels.symbols import (
-    UNKNOWN,
-    Always,
-    Condition,
-    Some,
-    every,
-)
+from optiml_magic.kernels.symbols import UNKNOWN, Always, Condition, Some, every
 from optiml_magic.kernels.tree import Variable
 from optiml_magic.kernels.types import arithmetic, named, promoted
 from optiml_magic.kernels.values import (

@@ -179,7 +179,7 @@ class Kernel:
         if not edits:
             return self
         program = parse_program(apply(self.program.text, edits))
-        return replace(self, program=program, launch=_same(program, self))
+        return replace(self, program=program, launch=_same(program, self.launch))
 
     def rewritten(
         self,
@@ -199,14 +199,13 @@ class Kernel:
         function = replace(self.function, body=replace(body, span=None))
         text = printed(self.unit, function, tidied if tidy else str)
         program = parse_program(_inserted(self, text, helpers))
-        old = _same(program, self)
+        old = _same(program, self.launch)
         new = launch or self.launch
         edits = [_relaunch(program, old, new, directives)]
         if bounds:
             edits.append(_bounded(replace(self, program=program, launch=old), bounds))
         program = parse_program(apply(program.text, edits))
-        found = next(d for d in program.launches if str(d) == str(new))
-        return replace(self, program=program, launch=found)
+        return replace(self, program=program, launch=_same(program, new))
 
     def with_bodies(self, bodies: Mapping[Function, Block], helpers: Iterable[str] = ()) -> Kernel:
         """This kernel in its program, where these functions have other bodies.
@@ -225,7 +224,7 @@ class Kernel:
             span = self.unit.origin.origin(*function.span)
             edits.append(Edit(*span, Printer(self.unit).function(new)))
         program = parse_program(apply(self.program.text, edits))
-        return replace(self, program=program, launch=_same(program, self))
+        return replace(self, program=program, launch=_same(program, self.launch))
 
 
 _LATEST: deque[tuple[Program, Facts | None, list[Kernel]]] = deque(maxlen=4)  # ours
@@ -354,15 +353,12 @@ def where_legal(
     return made if isinstance(made, Kernel) else kernel
 
 
-def _same(program: Program, kernel: Kernel) -> LaunchDirective:
-    return next(d for d in program.launches if str(d) == str(kernel.launch))
+def _same(program: Program, launch: LaunchDirective) -> LaunchDirective:
+    return next(d for d in program.launches if str(d) == str(launch))
 
 
 def _inserted(kernel: Kernel, text: str, helpers: Iterable[str]) -> str:
-    """Helpers in front of the kernel, or of the template head that belongs to it.
-
-    One that stands further below, for another kernel, is moved there.
-    """
+    """Helpers in front of a kernel or its template head; one further below is moved there."""
     function = kernel.function
     start = kernel.unit.origin.origin(*(function.whole or function.span))[0]
     raw = text.encode()

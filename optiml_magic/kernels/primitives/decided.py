@@ -1,12 +1,12 @@
 """What is decided of a kernel for a thread far from the borders, and its loads spelled anew.
 
-Each load is spelled as a number of steps behind one address, so that two that are the same are seen
-to be so, and a compiler makes them once.
+Each load is spelled as steps behind one address, so that a compiler sees which are the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import prod
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
@@ -27,6 +27,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.costs import code_of_calls
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, leaves, loops_in
+from optiml_magic.kernels.primitives.flow import spread
 from optiml_magic.kernels.primitives.indices import Element, Undecided
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.items import element, numbers
@@ -344,7 +345,7 @@ class Decided:
             if isinstance(statement, If) and statement in self.taken:
                 way = statement.then if self.taken[statement] else statement.other
                 new = edited(way, self.swaps) if way is not None else None
-                self.swaps[statement] = _spread(new)
+                self.swaps[statement] = spread(new)
             elif isinstance(statement, Loop) and statement in self.unrolled:
                 self.swaps[statement] = (lines(_UNROLL), edited(statement, self.swaps))
 
@@ -361,30 +362,17 @@ class Decided:
         return self._kept[loop]
 
     def _is_short(self, loop: Loop) -> bool:
-        if self._gathers(loop) or self.scopes.inside(loop):
+        if self.scopes.gathers(loop) or self.scopes.inside(loop):
             return False
-        total = self._rounds(loop) * self.most
-        for inner in loops_in(loop.body):
-            total *= self._rounds(inner)
+        total = self.most * prod(map(self._rounds, (loop, *loops_in(loop.body))))
         return 0 < total * code_of_calls(self.kernel, self.effects.inside(loop.body)) <= _UNROLLED
-
-    def _gathers(self, loop: Loop) -> bool:
-        """Whether memory says in each round where a row is that items walk along."""
-        axis, symbols = self.kernel.axes().get(loop), self.kernel.reading.symbols
-        return axis is not None and any(
-            axis.name in symbols.inside(Polynomial.symbol(name))
-            for access in self.effects.accesses(loop) if access.index is not None
-            for name in self.interior.moving.gathered(access.index)
-            if access.index.coefficient("threadIdx.x") is not None
-        )  # fmt: skip
 
     def _is_same(self, loop: Loop) -> bool:
         axis = self.kernel.axes().get(loop)
         if axis is None or not axis.exact or not is_counted(axis, self.effects):
             return False
-        for statement in self.alive(loop.body):
-            if isinstance(statement, Leave):
-                return False
+        if any(isinstance(statement, Leave) for statement in self.alive(loop.body)):
+            return False
         if self._bounded_alike(axis):
             return True
         own = axis.variable
@@ -410,10 +398,3 @@ class Decided:
         """Whether a name is the counter of a loop around that all items share."""
         around = [a for a in self.kernel.axes().values() if loop in set(loops_in(a.node.body))]
         return any(a.variable is name.variable and self.keeps(a.node) for a in around)
-
-
-def _spread(way: Statement | tuple[Statement, ...] | None) -> tuple[Statement, ...]:
-    """What stands in the place of a test that is decided, as that of one right behind it is."""
-    if isinstance(way, Block) and not any(isinstance(s, Declare) for s in way.body):
-        return way.body
-    return way if isinstance(way, tuple) else () if way is None else (way,)

@@ -6,7 +6,7 @@ are multiples of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from optiml_magic.kernels.expressions import Assign, Expr, Step
@@ -14,7 +14,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.reading import Access
-from optiml_magic.kernels.tree import Evaluate
+from optiml_magic.kernels.tree import Evaluate, Statement, walk
 
 _WORDS = {
     ("float", 16): "float4", ("float", 8): "float2", ("double", 16): "double2",
@@ -117,3 +117,30 @@ def element(effects: Effects, access: Access) -> Expr | None:
     if place is None or effects.changed(Evaluate(None, access.line, place)):
         return None  # `*p++` moves a pointer as well
     return place
+
+
+@dataclass(frozen=True)
+class Place:
+    """An index as ``apart`` elements an item behind ``first``, and what then must divide.
+
+    Where items go ``backward``, each lies so far before the one before it. Within items whose
+    number ``whole`` forms divide, ``first`` does not change.
+    """
+
+    apart: int
+    backward: bool
+    first: Polynomial
+    whole: tuple[Polynomial, ...]
+
+    def like(self, group: Items) -> bool:
+        """Whether it is where a group's items begin."""
+        own = (self.apart, self.backward, self.first)
+        return own == (group.apart, group.backward, group.index)
+
+
+def unasked(inside: Iterable[Statement], access: Access) -> bool:
+    """Whether nobody asks for what an access gives back."""
+    return any(
+        isinstance(s, Evaluate) and s.expression is access.own
+        for statement in inside for s in walk(statement)
+    )  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
@@ -14,37 +13,27 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.covering import cover, ways
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.extents import existing
-from optiml_magic.kernels.primitives.items import TRIPLES, WIDEST, Items, element, is_plain, parts
+from optiml_magic.kernels.primitives.items import (
+    TRIPLES,
+    WIDEST,
+    Items,
+    Place,
+    element,
+    is_plain,
+    parts,
+    unasked,
+)
 from optiml_magic.kernels.primitives.mapped import Mapped
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.symbols import Compare, Condition
-from optiml_magic.kernels.tree import Evaluate, Statement, walk
+from optiml_magic.kernels.tree import Statement
 
 _MOST_APART = 4  # elements of an item that are taken as vectors, or as many as one vector holds
 _WHOLE = 64  # bytes of an array that a thread takes one after the other, as of four floats; ours
 _SIZES = (1, 2, 4, 8, *TRIPLES)
 _ADDING = (9, 0)  # chips that add several floats by one atomic operation
 _THREAD, _BLOCK = "threadIdx.x", "blockIdx.x"
-
-
-@dataclass(frozen=True)
-class _Place:
-    """An index as ``apart`` elements an item behind ``first``, and what then must divide.
-
-    Where items go ``backward``, each lies so far before the one before it. Within items whose
-    number ``whole`` forms divide, ``first`` does not change.
-    """
-
-    apart: int
-    backward: bool
-    first: Polynomial
-    whole: tuple[Polynomial, ...]
-
-    def like(self, group: Items) -> bool:
-        """Whether it is where a group's items begin."""
-        own = (self.apart, self.backward, self.first)
-        return own == (group.apart, group.backward, group.index)
 
 
 class Neighbours:
@@ -119,7 +108,7 @@ class Neighbours:
             for n in group.index.symbols
         )
 
-    def _place(self, access: Access) -> _Place | None:
+    def _place(self, access: Access) -> Place | None:
         """Where its item's elements are; None where neighbouring items' do not lie together."""
         form, symbols = access.index, self.kernel.reading.symbols
         if form is None:
@@ -166,7 +155,7 @@ class Neighbours:
         whole += [by for by in items if by is not None]
         if None in items:  # such a row may begin between items
             return None
-        return _Place(many, apart.value < 0, first, tuple(dict.fromkeys(whole)))
+        return Place(many, apart.value < 0, first, tuple(dict.fromkeys(whole)))
 
     @cached_property
     def _loops(self) -> frozenset[Statement]:
@@ -274,7 +263,7 @@ class Neighbours:
                 cluster.append(access)
         return found
 
-    def _near(self, one: _Place | None, other: _Place | None) -> bool:
+    def _near(self, one: Place | None, other: Place | None) -> bool:
         if one is None or other is None:
             return one is other
         if (one.apart, one.backward) != (other.apart, other.backward):
@@ -312,7 +301,7 @@ class Neighbours:
         plain = (
             access.mode == "atomic" and access.op == "+" and access.call is None
             and isinstance(call, Call) and call.function == "atomicAdd"
-            and len(call.arguments) == 2 and self._unasked(access)
+            and len(call.arguments) == 2 and unasked(self.items.inside, access)
         )  # fmt: skip
         chip = CHIPS.get(self.kernel.chip)
         if chip is not None and chip.capability < _ADDING:
@@ -320,11 +309,9 @@ class Neighbours:
         floats = array is not None and access.element.name == array.element.name == "float"
         alone = [a for a in self.kernel.reading.accesses
                  if self.effects.same(a.array, access.array)] == [access]  # fmt: skip
-        if not (plain and floats and alone) or place is None or not self._always([access]):
+        if place is None or place.apart != 1 or place.backward or not self._always([access]):
             return None
-        return Items(access.array, place.first, (access,)) if (
-            place.apart == 1 and not place.backward
-        ) else None  # fmt: skip
+        return Items(access.array, place.first, (access,)) if plain and floats and alone else None
 
     def parts(self, access: Access) -> int:
         """How many numbers an element of its array has, one of which it takes; else 1, or 0."""
@@ -338,9 +325,8 @@ class Neighbours:
             own = [a for a in group.accesses if self.offset(group, a) == offset]
             whole |= {offset} if self._always(own) else set()
             stored |= {offset} if self._always([a for a in own if a.mode == "store"]) else set()
-        if not {0, group.apart - 1} <= whole:  # nothing else says that they exist
-            return False
-        return loads or len(stored) == group.apart  # what no item stores would have to be known
+        # Nothing else says that they exist, and what no item stores would have to be known.
+        return {0, group.apart - 1} <= whole and (loads or len(stored) == group.apart)
 
     def _always(self, accesses: Sequence[Access]) -> bool:
         """Whether one of them is made for every item."""
@@ -353,8 +339,7 @@ class Neighbours:
 
     def _existing(self, group: Items, sure: Sequence[Items]) -> str | None:
         """What says that elements that some items do not load are there for vectors to load."""
-        written = self.kernel.reading.written
-        if any(self.effects.same(group.array, other) for other in written):
+        if any(self.effects.same(group.array, other) for other in self.kernel.reading.written):
             return None
         return existing(self.kernel, group, self.items.count, sure)
 
@@ -363,7 +348,7 @@ class Neighbours:
         groups = (*self.found, *self.added)
         grouped = {access for group in groups for access in group.accesses}
         for access in self.accesses:
-            if access.mode == "atomic" and not self._unasked(access):
+            if access.mode == "atomic" and not unasked(self.items.inside, access):
                 raise NotLegal("it asks for what an atomic operation found", access.line)
             if access in grouped or access.offset is None:
                 continue
@@ -402,9 +387,8 @@ class Neighbours:
         stored = {a for g in self.found if all(a.mode == "store" for a in g.accesses)
                   for a in g.accesses}  # fmt: skip
         for access in every:
-            parted = group.array in self.parted
-            own = access in {*group.accesses} | stored
-            if access.array == group.array and not own and not parted:
+            own = access in {*group.accesses} | stored or group.array in self.parted
+            if access.array == group.array and not own:
                 raise NotLegal("one item may read what another writes", access.line)
         for access in others:
             place = self.places.get(access)
@@ -414,9 +398,3 @@ class Neighbours:
             written = [at for at, a in enumerate(both) if a.mode != "load"]
             if any(a.mode == "load" for a in both[written[0] :]):
                 raise NotLegal("an item reads by another name what it has written", line)
-
-    def _unasked(self, access: Access) -> bool:
-        return any(
-            isinstance(s, Evaluate) and s.expression is access.own
-            for inside in self.items.inside for s in walk(inside)
-        )  # fmt: skip
