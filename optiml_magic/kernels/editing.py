@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from optiml_magic.kernels.expressions import Cast, Expr, Name, Unread
-from optiml_magic.kernels.tree import Block, Statement, Variable, Written
+from optiml_magic.kernels.tree import Block, Declare, Statement, Variable, Written
 
 Node = Expr | Statement
 Swaps = Mapping[Node, "Node | tuple[Statement, ...] | None"]
@@ -34,6 +34,13 @@ def text(words: str) -> Expr:
 def lines(words: str) -> Written:
     """Statements spelled by whoever made them; indentation is made anew."""
     return Written(None, 0, words.strip("\n"))
+
+
+def spread(way: Statement | tuple[Statement, ...] | None) -> tuple[Statement, ...]:
+    """What stands in the place of a test that is decided, as that of one right behind it is."""
+    if isinstance(way, Block) and not any(isinstance(s, Declare) for s in way.body):
+        return way.body
+    return way if isinstance(way, tuple) else () if way is None else (way,)
 
 
 def _edited(node: Any, swaps: Swaps) -> Any:

@@ -11,14 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, edited, lines
-from optiml_magic.kernels.expressions import Call, Index, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.collected import address
-from optiml_magic.kernels.primitives.effects import is_simple, names, parted
-from optiml_magic.kernels.primitives.flow import ends
+from optiml_magic.kernels.primitives.effects import names, parted
 from optiml_magic.kernels.primitives.mapped import Mapped
 from optiml_magic.kernels.primitives.naming import declared_type
-from optiml_magic.kernels.primitives.two_launches import TwoLaunches, is_even, items_of
+from optiml_magic.kernels.primitives.two_launches import Asking, TwoLaunches, first_loop, items_of
 from optiml_magic.kernels.primitives.updates import Updated, converted, updated
 from optiml_magic.kernels.primitives.works import Finder
 from optiml_magic.kernels.tree import Declare, Loop, Statement, Variable, walk
@@ -47,45 +45,29 @@ def columns(kernel: Kernel) -> tuple[Mapped, Finder, Columns]:
     """The first loop of which a launch behind may do the updates. Raises NotLegal without one."""
     found, finder = items_of(kernel)
     refused = NotLegal("no loop of an item updates elements that all items update")
-    for at, statement in enumerate(found.inside):
-        if any(any(ends(s)) for s in found.inside[:at]):
-            break
-        if isinstance(statement, Loop):
-            try:
-                return found, finder, _Asking(kernel, finder, found, statement).columns()
-            except NotLegal as reason:
-                refused = reason
-    raise refused
+    return (
+        found,
+        finder,
+        first_loop(found, lambda loop: _Columns(kernel, finder, found, loop).columns(), refused),
+    )
 
 
-class _Asking:
+class _Columns(Asking):
     """What the updates of a loop ask for."""
 
     def __init__(self, kernel: Kernel, finder: Finder, found: Mapped, loop: Loop) -> None:
-        self.kernel, self.finder, self.found, self.loop = kernel, finder, found, loop
-        self.effects = finder.effects
-        self.own = [*parted(loop.body)]
+        super().__init__(kernel, finder, found, loop)
         self.inner: list[Declare] = []
-        self.again: list[Variable] = []
-        self.saved: list[Variable] = []
-        self.seen = set[Variable]()
 
     def columns(self) -> Columns:
-        loop = self.loop
-        axis = self.kernel.axes().get(loop)
-        if axis is None or not axis.exact or not is_simple(axis, self.effects):
-            raise NotLegal("the loop does not count from 0 by 1", loop.line)
-        if any(any(ends(s)) for s in self.own):
-            raise NotLegal("a round may end early", loop.line)
-        if not is_even(self.finder, axis):
-            raise NotLegal("each item may have another number of rounds", loop.line)
+        loop, axis = self.loop, self.counted()
         every_one = (one for one in updated(self.kernel) if isinstance(one, Updated))
         arrays = tuple(one for one in every_one if self._is_own(one, axis.name))
         if not arrays:
             raise NotLegal("no loop of an item updates elements that all items update", loop.line)
         self.seen |= {axis.variable} if axis.variable is not None else set()
         for update in (u for one in arrays for u in one.updates):
-            self._loads(update.statement)
+            self.check_loads(self.effects.accesses(update.statement))
             self._ask(names([update.statement.expression]))
         return Columns(loop, arrays, tuple(self.inner), tuple(self.again), tuple(self.saved))
 
@@ -97,13 +79,6 @@ class _Asking:
             and counter in inside(u.access.index) and not _OWN & {*inside(u.access.index)}
             for u in one.updates
         )  # fmt: skip
-
-    def _loads(self, statement: Statement) -> None:
-        for access in self.effects.accesses(statement):
-            if access.mode == "load" and any(
-                self.effects.same(access.array, array) for array in self.finder.written
-            ):
-                raise NotLegal("it asks for what the kernel writes", access.line)
 
     def _ask(self, asked: Iterable[Variable]) -> None:
         for variable in sorted(asked, key=lambda v: (v.line, v.name)):
@@ -121,7 +96,7 @@ class _Asking:
                 self.inner.append(declared)
             elif any(variable in s.variables for s in walk(self.loop) if isinstance(s, Declare)):
                 raise NotLegal(f"`{variable.name}` is declared further inside", variable.line)
-            elif self._is_cheap(variable):
+            elif self.is_cheap(variable):
                 self._ask(names([variable.value] if variable.value is not None else []))
                 self.again.append(variable)
             elif variable in self.effects.changed(self.loop) or variable in self.effects.lent:
@@ -133,16 +108,6 @@ class _Asking:
         """Where a local of a round is declared, by itself."""
         own = (s for s in self.own if isinstance(s, Declare))
         return next((s for s in own if variable in s.variables), None)
-
-    def _is_cheap(self, variable: Variable) -> bool:
-        """Whether a local is an index, or made of these and sizes, without a load or a call."""
-        value = variable.value
-        if value is None or variable not in self.effects.lasting or variable.array:
-            return False
-        return not any(isinstance(e, Call | Index) for e in every(value)) and all(
-            v.storage == "parameter" or v is self.found.holding or self._is_cheap(v)
-            for v in names([value])
-        )
 
 
 @primitive

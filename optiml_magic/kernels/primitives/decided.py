@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from math import prod
 
-from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.editing import Node, edited, lines, spread, text
 from optiml_magic.kernels.expressions import (
     Binary,
     Call,
@@ -27,7 +27,6 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.costs import code_of_calls
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, leaves, loops_in
-from optiml_magic.kernels.primitives.flow import spread
 from optiml_magic.kernels.primitives.indices import Element, Undecided
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.items import element, numbers
@@ -362,7 +361,7 @@ class Decided:
         return self._kept[loop]
 
     def _is_short(self, loop: Loop) -> bool:
-        if self.scopes.gathers(loop) or self.scopes.inside(loop):
+        if self.interior.moving.gathers(loop) or self.scopes.inside(loop):
             return False
         total = self.most * prod(map(self._rounds, (loop, *loops_in(loop.body))))
         return 0 < total * code_of_calls(self.kernel, self.effects.inside(loop.body)) <= _UNROLLED

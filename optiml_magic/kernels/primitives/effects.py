@@ -89,11 +89,16 @@ class Effects:
 
     def nobody_waits(self) -> None:
         """Raise NotLegal where the kernel uses what an atomic operation returns."""
-        own = {s.expression for s in walk(self.kernel.function.body) if isinstance(s, Evaluate)}
         for access in self.reading.accesses:
-            if access.mode == "atomic" and access.node not in own:
+            if access.mode == "atomic" and access.node not in self.unasked:
                 reason = "threads may wait for what an atomic operation says"
                 raise NotLegal(reason, access.line)
+
+    @cached_property
+    def unasked(self) -> frozenset[Expr]:
+        """The expressions whose values nobody asks for: each is a statement."""
+        body = self.kernel.function.body
+        return frozenset(s.expression for s in walk(body) if isinstance(s, Evaluate))
 
     @cached_property
     def moved(self) -> frozenset[str]:

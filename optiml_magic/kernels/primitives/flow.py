@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from optiml_magic.kernels.expressions import Name
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
-from optiml_magic.kernels.tree import Blank, Block, Declare, If, Leave, Loop, Statement, walk
+from optiml_magic.kernels.tree import Blank, Block, If, Leave, Loop, Statement, walk
 
 
 class Flow:
@@ -110,10 +110,3 @@ def _path(root: Statement, target: Statement) -> tuple[Statement, ...] | None:
         if found is not None:
             return (root, *found)
     return None
-
-
-def spread(way: Statement | tuple[Statement, ...] | None) -> tuple[Statement, ...]:
-    """What stands in the place of a test that is decided, as that of one right behind it is."""
-    if isinstance(way, Block) and not any(isinstance(s, Declare) for s in way.body):
-        return way.body
-    return way if isinstance(way, tuple) else () if way is None else (way,)

@@ -6,7 +6,7 @@ are multiples of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from optiml_magic.kernels.expressions import Assign, Expr, Step
@@ -14,7 +14,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.reading import Access
-from optiml_magic.kernels.tree import Evaluate, Statement, walk
+from optiml_magic.kernels.tree import Evaluate
 
 _WORDS = {
     ("float", 16): "float4", ("float", 8): "float2", ("double", 16): "double2",
@@ -136,11 +136,3 @@ class Place:
         """Whether it is where a group's items begin."""
         own = (self.apart, self.backward, self.first)
         return own == (group.apart, group.backward, group.index)
-
-
-def unasked(inside: Iterable[Statement], access: Access) -> bool:
-    """Whether nobody asks for what an access gives back."""
-    return any(
-        isinstance(s, Evaluate) and s.expression is access.own
-        for statement in inside for s in walk(statement)
-    )  # fmt: skip

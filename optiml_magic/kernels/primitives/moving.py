@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.indices import Along, Undecided
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.symbols import Condition, Symbol
+from optiml_magic.kernels.tree import Loop
 
 _PLACES = ("threadIdx", "blockIdx")
 
@@ -23,6 +24,7 @@ class Moving:
 
     def __init__(self, kernel: Kernel, effects: Effects, along: Sequence[Along]) -> None:
         reading = kernel.reading
+        self.kernel, self.effects = kernel, effects
         self.along = along
         self.symbols = reading.symbols
         self.steady = frozenset(
@@ -40,6 +42,16 @@ class Moving:
             and self.alike(
                 n for n in self.symbols.inside(Polynomial.symbol(name)) if not self.is_counter(n)
             )
+        )  # fmt: skip
+
+    def gathers(self, loop: Loop) -> bool:
+        """Whether memory says in each round where a row is that items walk along."""
+        axis = self.kernel.axes().get(loop)
+        return axis is not None and any(
+            axis.name in self.symbols.inside(Polynomial.symbol(name))
+            for access in self.effects.accesses(loop) if access.index is not None
+            for name in self.gathered(access.index)
+            if access.index.coefficient("threadIdx.x") is not None
         )  # fmt: skip
 
     def alike(self, names: Iterable[str]) -> bool:

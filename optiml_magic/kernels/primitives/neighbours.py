@@ -21,7 +21,6 @@ from optiml_magic.kernels.primitives.items import (
     element,
     is_plain,
     parts,
-    unasked,
 )
 from optiml_magic.kernels.primitives.mapped import Mapped
 from optiml_magic.kernels.ranges import Ranges
@@ -301,7 +300,7 @@ class Neighbours:
         plain = (
             access.mode == "atomic" and access.op == "+" and access.call is None
             and isinstance(call, Call) and call.function == "atomicAdd"
-            and len(call.arguments) == 2 and unasked(self.items.inside, access)
+            and len(call.arguments) == 2 and access.own in self.effects.unasked
         )  # fmt: skip
         chip = CHIPS.get(self.kernel.chip)
         if chip is not None and chip.capability < _ADDING:
@@ -348,7 +347,7 @@ class Neighbours:
         groups = (*self.found, *self.added)
         grouped = {access for group in groups for access in group.accesses}
         for access in self.accesses:
-            if access.mode == "atomic" and not unasked(self.items.inside, access):
+            if access.mode == "atomic" and access.own not in self.effects.unasked:
                 raise NotLegal("it asks for what an atomic operation found", access.line)
             if access in grouped or access.offset is None:
                 continue

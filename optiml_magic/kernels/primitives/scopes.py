@@ -21,7 +21,6 @@ from optiml_magic.kernels.expressions import (
     every,
 )
 from optiml_magic.kernels.functions import OF_ALL_NUMBERS
-from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.moving import Moving
 from optiml_magic.kernels.reading import Access
@@ -41,16 +40,6 @@ class Scopes:
     def inside(self, loop: Loop) -> bool:
         """Whether such a branch is in a loop."""
         return any(statement in self.around for statement in walk(loop.body))
-
-    def gathers(self, loop: Loop) -> bool:
-        """Whether memory says in each round where a row is that items walk along."""
-        axis, symbols = self.effects.kernel.axes().get(loop), self.moving.symbols
-        return axis is not None and any(
-            axis.name in symbols.inside(Polynomial.symbol(name))
-            for access in self.effects.accesses(loop) if access.index is not None
-            for name in self.moving.gathered(access.index)
-            if access.index.coefficient("threadIdx.x") is not None
-        )  # fmt: skip
 
     def of(self, expr: Expr) -> Iterator[If]:
         """The branches that an expression is in."""

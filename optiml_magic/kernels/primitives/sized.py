@@ -41,7 +41,7 @@ def divisors(kernel: Kernel, most: int) -> dict[str, int]:
 def block_sized(kernel: Kernel) -> Kernel:
     """The kernel where sizes that say how many threads a block has are numbers: it has such."""
     if None not in kernel.block or kernel.facts is None:
-        raise NotLegal("its blocks have numbers of threads, or nobody knows how many")
+        raise NotLegal("the extents of its blocks are numbers already, or are not known")
     names = {name for extent in kernel.launch.block for name in extent.names}
     values = {n: v for n in sorted(names - kernel.program.values.keys())
               if isinstance(v := kernel.facts.scalars.get(n), int)}  # fmt: skip

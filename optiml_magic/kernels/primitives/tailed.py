@@ -12,14 +12,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, edited, lines
-from optiml_magic.kernels.expressions import Call, Index, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.costs import is_long
-from optiml_magic.kernels.primitives.effects import is_simple, names, parted
-from optiml_magic.kernels.primitives.flow import ends
+from optiml_magic.kernels.primitives.effects import names
 from optiml_magic.kernels.primitives.mapped import Mapped
 from optiml_magic.kernels.primitives.naming import declared_type
-from optiml_magic.kernels.primitives.two_launches import TwoLaunches, is_even, items_of
+from optiml_magic.kernels.primitives.two_launches import Asking, TwoLaunches, first_loop, items_of
 from optiml_magic.kernels.primitives.works import Finder
 from optiml_magic.kernels.tree import Block, Declare, Loop, Statement, Variable, walk
 
@@ -61,39 +59,23 @@ def tail_of(kernel: Kernel) -> tuple[Mapped, Finder, Tail]:
     """The first loop of which a launch behind may do a part. Raises NotLegal without one."""
     found, finder = items_of(kernel)
     refused = NotLegal("no round hands something on, and does more with it")
-    for at, statement in enumerate(found.inside):
-        if any(any(ends(s)) for s in found.inside[:at]):
-            break
-        if isinstance(statement, Loop):
-            try:
-                return found, finder, _Parting(kernel, finder, found, statement).tail()
-            except NotLegal as reason:
-                refused = reason
-    raise refused
+    return (
+        found,
+        finder,
+        first_loop(found, lambda loop: _Parting(kernel, finder, found, loop).tail(), refused),
+    )
 
 
-class _Parting:
+class _Parting(Asking):
     """Which statements of a round hand something on, and which the others are."""
 
     def __init__(self, kernel: Kernel, finder: Finder, found: Mapped, loop: Loop) -> None:
-        self.kernel, self.finder, self.found, self.loop = kernel, finder, found, loop
-        self.effects = finder.effects
-        self.own = [*parted(loop.body)]
-        self.again: list[Variable] = []
+        super().__init__(kernel, finder, found, loop)
         self.held: list[Variable] = []
-        self.saved: list[Variable] = []
         self.inner: set[int] = set()
-        self.seen = set[Variable]()
 
     def tail(self) -> Tail:
-        loop, own = self.loop, self.own
-        axis = self.kernel.axes().get(loop)
-        if axis is None or not axis.exact or not is_simple(axis, self.effects):
-            raise NotLegal("the loop does not count from 0 by 1", loop.line)
-        if any(any(ends(s)) for s in own):
-            raise NotLegal("a round may end early", loop.line)
-        if not is_even(self.finder, axis):
-            raise NotLegal("each item may have another number of rounds", loop.line)
+        loop, own, axis = self.loop, self.own, self.counted()
         self.kept = self._handing_on()
         if not self.kept:
             raise NotLegal("its rounds hand nothing on", loop.line)
@@ -153,11 +135,7 @@ class _Parting:
                 raise NotLegal("a round does not have elements of its own", access.line)
             if len(places) > 1 or others:
                 raise NotLegal(f"`{access.array}` is touched elsewhere, too", access.line)
-        for access in accesses:
-            if access.mode == "load" and any(
-                self.effects.same(access.array, array) for array in self.finder.written
-            ):
-                raise NotLegal("it asks for what the kernel writes", access.line)
+        self.check_loads(accesses)
         for statement in done:
             if self.effects.kept(statement):
                 raise NotLegal("it keeps something in a local array", statement.line)
@@ -182,7 +160,7 @@ class _Parting:
                 self._ask(givers[0], names(self.own[givers[0]].expressions))
             elif givers:
                 self.saved.append(variable)
-            elif self._is_cheap(variable):
+            elif self.is_cheap(variable):
                 self._ask(0, names([variable.value] if variable.value is not None else []))
                 self.again.append(variable)
             elif variable in self.effects.lent:
@@ -201,16 +179,6 @@ class _Parting:
             if variable in carried or any(not self._is_found_again(n) for n in givers):
                 return False
         return True
-
-    def _is_cheap(self, variable: Variable) -> bool:
-        """Whether a local is an index, or made of these and sizes, without a load or a call."""
-        value = variable.value
-        if value is None or variable not in self.effects.lasting or variable.array:
-            return False
-        return not any(isinstance(e, Call | Index) for e in every(value)) and all(
-            v.storage == "parameter" or v is self.found.holding or self._is_cheap(v)
-            for v in names([value])
-        )
 
 
 class _Making(TwoLaunches):

@@ -6,14 +6,16 @@ What an item found, or found in a round, and the launch behind asks for, waits i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from optiml_magic.kernels.editing import Swaps, lines
-from optiml_magic.kernels.expressions import Lambda
+from optiml_magic.kernels.expressions import Call, Index, Lambda, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.beforehand import works
+from optiml_magic.kernels.primitives.effects import is_simple, names, parted
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.limits import limits
@@ -21,7 +23,7 @@ from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.naming import declared_type
 from optiml_magic.kernels.primitives.parameters import with_parameters
 from optiml_magic.kernels.primitives.works import Finder
-from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tidying import tidied
@@ -32,6 +34,7 @@ from optiml_magic.source.expressions import Number, parse_expression
 
 ACROSS, DOWN = 32, 8  # threads of a block along rounds, and along items
 _SIZES = (4, 8)
+_T = TypeVar("_T")
 
 
 def items_of(kernel: Kernel) -> tuple[Mapped, Finder]:
@@ -42,7 +45,7 @@ def items_of(kernel: Kernel) -> tuple[Mapped, Finder]:
     if finder.launched != ["x"] or not alone or kernel.block[1:] != (1, 1):
         raise NotLegal("its items have more than one index")
     if any(isinstance(e, Lambda) for e in expressions(kernel.function.body)):
-        raise NotLegal("a launch behind does not have its closures")
+        raise NotLegal("a second launch cannot call its closures")
     if kernel.function.launch_bounds:
         raise NotLegal("its launch bounds say how many threads a block has")
     if found.tests or any(any(ends(s)) for s in found.outside):
@@ -57,6 +60,61 @@ def is_even(finder: Finder, axis: Axis) -> bool:
         return False
     rounds = test.form + Polynomial.symbol(axis.name) + Polynomial.constant(1)
     return rounds == finder.extent(axis.node)
+
+
+def first_loop(found: Mapped, taken: Callable[[Loop], _T], refused: NotLegal) -> _T:
+    """What is made of the first loop of an item that it can be made of, or the last refusal."""
+    for at, statement in enumerate(found.inside):
+        if any(any(ends(s)) for s in found.inside[:at]):
+            break
+        if isinstance(statement, Loop):
+            try:
+                return taken(statement)
+            except NotLegal as reason:
+                refused = reason
+    raise refused
+
+
+class Asking:
+    """What a launch behind asks for: locals that are found ``again`` or ``saved`` for it."""
+
+    def __init__(self, kernel: Kernel, finder: Finder, found: Mapped, loop: Loop) -> None:
+        self.kernel, self.finder, self.found, self.loop = kernel, finder, found, loop
+        self.effects = finder.effects
+        self.own = [*parted(loop.body)]
+        self.again: list[Variable] = []
+        self.saved: list[Variable] = []
+        self.seen = set[Variable]()
+
+    def counted(self) -> Axis:
+        """The loop's axis. Raises NotLegal unless all items make the same rounds, to their ends."""
+        loop = self.loop
+        axis = self.kernel.axes().get(loop)
+        if axis is None or not axis.exact or not is_simple(axis, self.effects):
+            raise NotLegal("the loop does not count from 0 by 1", loop.line)
+        if any(any(ends(s)) for s in self.own):
+            raise NotLegal("a round may end early", loop.line)
+        if not is_even(self.finder, axis):
+            raise NotLegal("each item may have another number of rounds", loop.line)
+        return axis
+
+    def check_loads(self, accesses: Iterable[Access]) -> None:
+        """Raise NotLegal where one loads what the kernel stores."""
+        for access in accesses:
+            if access.mode == "load" and any(
+                self.effects.same(access.array, array) for array in self.finder.written
+            ):
+                raise NotLegal("it asks for what the kernel writes", access.line)
+
+    def is_cheap(self, variable: Variable) -> bool:
+        """Whether a local is an index, or made of these and sizes, without a load or a call."""
+        value = variable.value
+        if value is None or variable not in self.effects.lasting or variable.array:
+            return False
+        return not any(isinstance(e, Call | Index) for e in every(value)) and all(
+            v.storage == "parameter" or v is self.found.holding or self.is_cheap(v)
+            for v in names([value])
+        )
 
 
 class TwoLaunches(ABC):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Literal as Word
+from typing import Literal
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.deciding import REASON, line_decided
@@ -24,7 +24,8 @@ SAID: dict[Kind, str] = {
 }
 
 
-_PAIRS: Word["pairs"] = "pairs"
+Form = Kind | Literal["pairs"]
+_AT_ONCE = "sines and cosines of an angle at once"
 
 
 class FastFunctions(KernelRule):
@@ -36,7 +37,7 @@ class FastFunctions(KernelRule):
         "instructions, some of them for numbers that hardly ever occur. The special function unit "
         "has a reciprocal, a root, an exponential and a logarithm of one instruction each, whose "
         "last bits may differ. Whether the results still agree is for the tolerance to say. A sine "
-        "and a cosine of one angle share most of their work, and no bit of them changes."
+        "and a cosine of one angle share most of their work, and each stays what it was."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
@@ -44,11 +45,10 @@ class FastFunctions(KernelRule):
         kinds_here = [kind for kind in kinds_in(kernel) if kind not in once]
         lines = {kind: line_decided(kernel, of_kind(kernel, kind)) for kind in kinds_here}
         found = tuple(kind for kind, at in lines.items() if not at)
-        both = has_pairs(kernel)
-        every: tuple[Kind | Word["pairs"], ...] = (*found, *((_PAIRS,) if both else ()))
+        every: tuple[Form, ...] = (*found, "pairs") if has_pairs(kernel) else found
         choices = [every, *((kind,) for kind in every)] if len(every) > 1 else [every]
         for kinds in choices if every else ():
-            said = ", ".join(_said(kind) for kind in kinds)
+            said = ", ".join(_AT_ONCE if kind == "pairs" else SAID[kind] for kind in kinds)
             yield Site(
                 " ".join(kinds), f"use {said}", partial(_fast, kernel, kinds),
                 0.62 if kinds == every else 0.4,
@@ -56,7 +56,7 @@ class FastFunctions(KernelRule):
                     "smsp__inst_executed.sum", "lower", "the short forms are a few instructions",
                     (1.05, 3.0),
                 ),
-                arithmetic=tuple(SAID[kind] for kind in kinds if kind != _PAIRS),
+                arithmetic=tuple(SAID[kind] for kind in kinds if kind != "pairs"),
             )  # fmt: skip
         for kind, at in lines.items():
             if at:
@@ -66,14 +66,10 @@ class FastFunctions(KernelRule):
             yield Refused("a sine is fast near zero alone, and its argument may be anything", line)
 
 
-def _fast(kernel: Kernel, kinds: Sequence[Kind | Word["pairs"]]) -> Kernel | Refused:
+def _fast(kernel: Kernel, kinds: Sequence[Form]) -> Kernel | Refused:
     own = where_legal(own_functions, kernel)
-    short = [kind for kind in kinds if kind != _PAIRS]
+    short = [kind for kind in kinds if kind != "pairs"]
     made = fast(own, short) if short else own
-    if _PAIRS not in kinds or isinstance(made, Refused):
+    if "pairs" not in kinds or isinstance(made, Refused):
         return made
     return where_legal(sines_at_once, made) if short else sines_at_once(made)
-
-
-def _said(kind: Kind | Word["pairs"]) -> str:
-    return "sines and cosines of an angle at once" if kind == "pairs" else SAID[kind]

@@ -31,7 +31,7 @@ class StageRows(KernelRule):
         "Each thread read a row of its own, and lanes that stand on one element of their rows ask "
         "for as many lines of memory as there are lanes. The rows of a block lie one behind the "
         "other: its threads bring them to shared memory together, neighbouring lanes neighbouring "
-        "words, and each then reads its own from there, in any order that its data tell."
+        "words, and each then reads its own from there, in whatever order its data ask for."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
@@ -54,13 +54,14 @@ class StageRows(KernelRule):
         names = ", ".join(row.array for row in found)
         where = ", ".join(f"{name} is {size}" for name, size in lengths.items())
         title = f"bring rows of {names} into shared memory" + (f", where {where}" if where else "")
-        step = partial(rows_at_hand, arrays=tuple(row.array for row in found), block=_block(found))
+        blocks, arrays = _blocks(found), tuple(row.array for row in found)
+        step = partial(rows_at_hand, arrays=arrays, block=blocks[0])
         steps = [partial(sized, values=lengths), step] if lengths else [step]
         yield Site(
             "rows", title, partial(in_turn, kernel, steps),
             0.5 if not lengths and all(_is_plain(ready, row) for row in found) else 0.82,
             Hypothesis(_WAVEFRONTS, "lower", "lanes bring neighbouring words", (1.2, 32.0)),
-            tuple({"BLOCK": block} for block in _blocks(found)),
+            tuple({kernel.fresh("BLOCK"): block} for block in blocks),
         )  # fmt: skip
 
 
@@ -93,7 +94,3 @@ def _blocks(found: Sequence[Row]) -> list[int]:
     fit = [block for block in BLOCKS if block * each <= SHARED]
     good = [block for block in fit if 2 * block * each <= SHARED] or fit[:1]
     return sorted(good, reverse=True)[:2] or fit[:1]
-
-
-def _block(found: Sequence[Row]) -> int:
-    return _blocks(found)[0]
