@@ -11,9 +11,10 @@ import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.editing import Node, Swaps, edited, lines, text
 from optiml_magic.kernels.expressions import Assign, Call, Expr
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.amid import amid, last
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.items import WIDEST, Items, element, moved
@@ -22,6 +23,7 @@ from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.neighbours import Neighbours
 from optiml_magic.kernels.primitives.places import axis_of
 from optiml_magic.kernels.primitives.stepped import Stepped
+from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Declare, Leave, Statement, walk
 from optiml_magic.source.directives import (
     Directive,
@@ -82,7 +84,8 @@ class _Coarsening:
         self.coarse = coarse
         self.effects = Effects(kernel)
         self.items = mapped(kernel, self.effects)
-        self.groups = Neighbours(kernel, self.items, self.effects)
+        self.within = amid(kernel, self.items, self.effects)
+        self.groups = Neighbours(kernel, self.items, self.effects, self.within)
         name = self.items.name
         fresh = kernel.fresh
         self.count, self.block = names(kernel)
@@ -111,7 +114,7 @@ class _Coarsening:
             f"const int {self.tile} = blockDim.x * {self.count} * {self.width};",
             f"const {words} {start} = {block} * {self.tile};",
             "if (" + " && ".join([f"(long long){start} + {self.tile} <= {self._bound}",
-                                  *self._aligned()]) + ") {",
+                                  *self._ended(), *self._aligned()]) + ") {",
             *vectors,
             "} else {",
             f"for (int {turn} = 0; {turn} < {self.count} * {self.width}; ++{turn}) {{",
@@ -165,10 +168,10 @@ class _Coarsening:
             (access,) = group.accesses
             call = access.node
             assert isinstance(call, Call)
-            value = edited(call.arguments[1], {**self.items.swaps, **swaps})
+            value = edited(call.arguments[1], self.within.settled({**self.items.swaps, **swaps}))
             own = f"{self.own[group]}[{self._item(group, 0)}]"
             swaps[call] = Assign(None, "=", text(own), value)
-        body = self._body(swaps)
+        body = self._body(swaps, amid=True)
         rows = self.stepped.before(body, self.first)
         self.tests += self.stepped.tests(body)
         each = self.stepped.each(body, self.k)
@@ -216,6 +219,15 @@ class _Coarsening:
     def _both(self, word: str, here: str, there: str, at: str = "") -> tuple[str, str]:
         return moved(word, here, there, at), moved(word, there, here, at)
 
+    def _ended(self) -> list[str]:
+        """That no item of the tile is one of the few that fail a test at the ends."""
+        found = []
+        for end in self.within.ends:
+            at = f"({self.start} + {self.tile} - 1)" if last(end) else self.start
+            speller = self._speller(at)
+            found.append(speller.condition(Compare(">=", speller.local(end.form), frozenset())))
+        return found
+
     def _aligned(self) -> list[str]:
         found = []
         for group in self.groups.found:
@@ -259,14 +271,15 @@ class _Coarsening:
         speller.kernel = self.old
         return speller
 
-    def _body(self, swaps: dict[Node, Node]) -> str:
-        """What is done for one item; ways out of the kernel lead to the next."""
+    def _body(self, swaps: dict[Node, Node], *, amid: bool = False) -> str:
+        """What is done for one item, or one ``amid`` others; ways out lead to the next."""
         leaves: dict[Node, Node] = {
             s: lines("continue;") for inside in self.items.inside for s in walk(inside)
             if isinstance(s, Leave) and s.kind == "return"
         }  # fmt: skip
-        shown = (self.old.show(s, {**self.items.swaps, **leaves, **swaps})
-                 for s in self.items.inside)  # fmt: skip
+        whole: Swaps = {**self.items.swaps, **leaves, **swaps}
+        whole = self.within.settled(whole) if amid else whole
+        shown = (self.old.show(s, whole) for s in self.items.inside)
         return "{\n" + "\n".join(shown) + "\n}"
 
     def _shown(self, expr: Expr) -> str:

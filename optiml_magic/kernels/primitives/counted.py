@@ -18,10 +18,12 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
 from optiml_magic.kernels.primitives.flow import ends
+from optiml_magic.kernels.primitives.moved_once import moved_once
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement, Variable, walk
 from optiml_magic.kernels.types import named
@@ -33,8 +35,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 @primitive
 def counted(kernel: Kernel, at: int) -> Kernel:
     """The loop with this number, its rounds counted from 0."""
-    loop = loops_in(kernel.function.body)[at]
-    return _Counting(kernel, loop).kernel()
+    return _counted(kernel, at)
 
 
 @primitive
@@ -46,8 +47,13 @@ def all_counted(kernel: Kernel, at: Sequence[int]) -> Kernel:
         if axis is None:
             raise NotLegal("a loop is not read", loop.line)
         if not is_counted(axis, Effects(kernel)):
-            kernel = _Counting(kernel, loop).kernel()
+            kernel = _counted(kernel, number)
     return kernel
+
+
+def _counted(kernel: Kernel, at: int) -> Kernel:
+    kernel = moved_once(kernel, at)
+    return _Counting(kernel, loops_in(kernel.function.body)[at]).kernel()
 
 
 def as_counted(
@@ -300,7 +306,10 @@ class _Counting:
             return  # the counter in it is exchanged like any other
         if array is None or access.index is None or array.element != access.element:
             raise NotLegal("what a moving pointer leads to is not followed", access.line)
-        at = self.speller.form(self.speller.local(access.index))
+        try:
+            at = self.speller.form(self.speller.local(access.index))
+        except Unspelled:  # by rounds inside: what moves is exchanged as it stands
+            return
         swaps[place] = text(f"{access.array}[{at}]")
 
     def _value(self, variable: Variable) -> str:

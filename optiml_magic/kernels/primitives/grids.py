@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from optiml_magic.kernels.operations import Operations
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.block_counts import covered, rounded_up
@@ -145,13 +146,25 @@ def _tells(form: Polynomial, left: Polynomial, symbols: Symbols) -> bool:
     Of rows, whole ones may be missing: ``h - 2 - i / w`` says so of ``h * w - 1 - i``.
     """
     whole = raised(form, symbols)
-    if left in (form, whole):
+    if left in (form, whole, each(form, left, symbols)):
         return True
     sizes = [s.arguments[1] for n in form.symbols if (s := symbols.table.get(n)) and s.op == "/"]
     return any(
         left - whole == size * Polynomial.constant(rows)
         for size in sizes for rows in range(1, _WIDEST + 1)
     )  # fmt: skip
+
+
+def each(form: Polynomial, left: Polynomial, symbols: Symbols) -> Polynomial:
+    """``n - 1 - 3 * i`` as ``(n + 2) / 3 - 1 - i``, where ``left`` has such a quotient."""
+    for name in left.symbols & symbols.table.keys():
+        symbol = symbols[name]
+        by = symbol.arguments[1] if symbol.op == "/" else Polynomial()
+        if by.value and by.value > 0 and left.coefficient(name) == Polynomial.constant(1):
+            items = left.without([name])  # -1 - i
+            if symbol.arguments[0] + by * items == form:
+                return left
+    return form
 
 
 def raised(form: Polynomial, symbols: Symbols) -> Polynomial:
@@ -190,7 +203,7 @@ def most_threads(kernel: Kernel) -> int:
 
 
 def form_of(node: Node, symbols: Symbols | None = None) -> Polynomial | None:
-    """Sums and products of names as a form; quotients too, those that ``symbols`` has."""
+    """Sums and products of names as a form; quotients too, of what ``symbols`` has."""
     match node:
         case Number(value=value):
             return Polynomial.constant(value)
@@ -204,9 +217,12 @@ def form_of(node: Node, symbols: Symbols | None = None) -> Polynomial | None:
                 return sides[0] * sides[1]
             return sides[0] + sides[1] if op == "+" else sides[0] - sides[1]
         case Binary(op="/", left=left, right=right) if symbols is not None:
-            halves = form_of(left, symbols), form_of(right, symbols)
-            return next(
-                (Polynomial.symbol(n) for n, s in symbols.table.items()
-                 if s.op == "/" and s.arguments == halves), None,
-            )  # fmt: skip
+            above, below = form_of(left, symbols), form_of(right, symbols)
+            if (
+                above is None
+                or below is None
+                or not above.symbols | below.symbols <= {*symbols.table}
+            ):
+                return None
+            return Operations(symbols).operation("/", (above, below))
     return None

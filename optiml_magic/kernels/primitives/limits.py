@@ -23,7 +23,7 @@ from optiml_magic.source.directives import (
 from optiml_magic.source.expressions import Binary, Call, Name, Node, Number, parse_expression
 from optiml_magic.source.operators import apply_binary, apply_function
 
-_MOST_BLOCKS = 65535
+MOST_BLOCKS = 65535
 _Range = tuple[int, int]  # the least and the greatest value
 
 
@@ -48,9 +48,9 @@ def limits(
         _narrow(tree, ranges)
     found = []
     for size in launch.grid[1:]:
-        limit = parse_expression(f"{size} <= {_MOST_BLOCKS}")
+        limit = parse_expression(f"{size} <= {MOST_BLOCKS}")
         most = _range(size.tree, ranges)
-        held = limit.tree in asked or (most is not None and most[1] <= _MOST_BLOCKS)
+        held = limit.tree in asked or (most is not None and most[1] <= MOST_BLOCKS)
         if not held and not _fitted(kernel, size.tree, ranges):
             found.append(RequireDirective(limit))
     return list(dict.fromkeys(found))

@@ -12,7 +12,7 @@ from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.cutting import TOLD, uses
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
-from optiml_magic.kernels.primitives.grids import form_of, needed, raised
+from optiml_magic.kernels.primitives.grids import each, form_of, needed, raised
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.places import as_wide, axis_of, is_wide, own_text_only
 from optiml_magic.kernels.symbols import Compare, Condition
@@ -229,7 +229,9 @@ class _Parting:
                 continue
             bounds = {
                 p for p in parts if isinstance(p, Compare) and p.op == ">="
-                and left in (p.form, raised(p.form, reading.symbols))
+                and left in (
+                    p.form, raised(p.form, reading.symbols), each(p.form, left, reading.symbols)
+                )
             }  # fmt: skip
             free = not any({*_OURS} & p.depends for p in parts - bounds)
             if bounds and free and len(parts) == count:

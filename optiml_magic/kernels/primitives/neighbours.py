@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from itertools import combinations
 
-from optiml_magic.chips import CHIPS
-from optiml_magic.kernels.expressions import Call
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.adding import adds_alone
+from optiml_magic.kernels.primitives.amid import Amid
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.covering import cover, ways
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
@@ -31,7 +31,6 @@ from optiml_magic.kernels.tree import Statement
 _MOST_APART = 4  # elements of an item that are taken as vectors, or as many as one vector holds
 _WHOLE = 64  # bytes of an array that a thread takes one after the other, as of four floats; ours
 _SIZES = (1, 2, 4, 8, *TRIPLES)
-_ADDING = (9, 0)  # chips that add several floats by one atomic operation
 _THREAD, _BLOCK = "threadIdx.x", "blockIdx.x"
 
 
@@ -42,11 +41,12 @@ class Neighbours:
     of the launch, since some items leave them alone. ``left`` are loads that stay with each item.
     """
 
-    def __init__(self, kernel: Kernel, items: Mapped, effects: Effects) -> None:
+    def __init__(self, kernel: Kernel, items: Mapped, effects: Effects, within: Amid) -> None:
         self.kernel = kernel
         self.items = items
+        self.held = items.held | within.held
         self.effects = effects
-        self.inside = {e for s in items.inside for e in effects.inside(s)}
+        self.inside = {e for s in items.inside for e in effects.inside(s)} - within.dead
         self.accesses = [a for a in kernel.reading.accesses
                          if a.own in self.inside and a.space == "global"]  # fmt: skip
         self.places = {a: self._place(a) for a in self.accesses}
@@ -65,8 +65,8 @@ class Neighbours:
         self.found = tuple(g for g in lying if g in sure or g in self.asked)
         self.left = tuple(g for g in lying if g not in self.found)
         self.added = tuple(filter(None, map(self._added, self.accesses)))
-        every = (*lying, *self.added)
-        self.most = WIDEST // max((g.size & -g.size for g in every), default=WIDEST)
+        sizes = [g.size & -g.size for g in (*lying, *self.added)]
+        self.most = WIDEST // max(sizes, default=WIDEST)
         while self.most > 1 and any(g.size * g.apart * self.most > _WHOLE for g in lying):
             self.most //= 2
         self._check()
@@ -75,6 +75,12 @@ class Neighbours:
         """How many bytes of ``width`` items' elements are taken at once."""
         whole = group.size * group.apart * width
         return min(WIDEST, whole & -whole)
+
+    @property
+    def few(self) -> int:
+        """How many items a vector of the widest of their elements holds; 1 where none is whole."""
+        most = max((g.size * g.apart for g in self.found), default=WIDEST)
+        return 1 if WIDEST % most else WIDEST // most
 
     def fill(self, width: int) -> bool:
         """Whether ``width`` items' elements are vectors of one each."""
@@ -295,22 +301,11 @@ class Neighbours:
 
     def _added(self, access: Access) -> Items | None:
         """What items add to neighbouring floats, which nobody asks for."""
-        place, call = self.places[access], access.node
-        array = self.kernel.reading.arrays.get(access.array)
-        plain = (
-            access.mode == "atomic" and access.op == "+" and access.call is None
-            and isinstance(call, Call) and call.function == "atomicAdd"
-            and len(call.arguments) == 2 and access.own in self.effects.unasked
-        )  # fmt: skip
-        chip = CHIPS.get(self.kernel.chip)
-        if chip is not None and chip.capability < _ADDING:
-            return None
-        floats = array is not None and access.element.name == array.element.name == "float"
-        alone = [a for a in self.kernel.reading.accesses
-                 if self.effects.same(a.array, access.array)] == [access]  # fmt: skip
+        place = self.places[access]
         if place is None or place.apart != 1 or place.backward or not self._always([access]):
             return None
-        return Items(access.array, place.first, (access,)) if plain and floats and alone else None
+        adds = adds_alone(self.kernel, self.effects, access)
+        return Items(access.array, place.first, (access,)) if adds else None
 
     def parts(self, access: Access) -> int:
         """How many numbers an element of its array has, one of which it takes; else 1, or 0."""
@@ -330,7 +325,7 @@ class Neighbours:
     def _always(self, accesses: Sequence[Access]) -> bool:
         """Whether one of them is made for every item."""
         once = [a for a in accesses if not self._in_loop(a)]
-        return cover([way for a in once for way in ways(a.guard, self.items.held)])
+        return cover([way for a in once for way in ways(a.guard, self.held)])
 
     def _in_loop(self, access: Access) -> bool:
         inner = {a.name for a in self.kernel.reading.axes if a.node in self._loops}

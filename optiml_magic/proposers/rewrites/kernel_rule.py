@@ -10,6 +10,7 @@ from functools import partial
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.added_up import added_up
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
+from optiml_magic.kernels.primitives.boxed import boxed
 from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
 from optiml_magic.kernels.primitives.grid_words import grid_in_words
 from optiml_magic.kernels.primitives.headed import headed
@@ -56,7 +57,7 @@ class Site:
 
 _SHAPES = (
     block_sized, unshadowed, left_early, scoped, single, headed, lined, one_axis, grid_in_words,
-    onward, thread_an_item, threaded, added_up, rowed,
+    onward, thread_an_item, threaded, added_up, rowed, boxed,
 )  # fmt: skip
 
 

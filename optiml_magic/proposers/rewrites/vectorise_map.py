@@ -8,6 +8,7 @@ from math import prod
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.amid import amid
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.coarsened import Coarse, coarsen, names
@@ -55,9 +56,11 @@ class VectoriseMap(KernelRule):
         if not _lies_along(kernel):
             return
         effects = Effects(kernel)
-        groups = Neighbours(kernel, mapped(kernel, effects), effects)
+        items = mapped(kernel, effects)
+        groups = Neighbours(kernel, items, effects, amid(kernel, items, effects))
         loads = any(group.does("load") for group in groups.found)
         widths = [groups.most] if groups.most > 1 else []
+        widths += [groups.few] if 1 < groups.few < groups.most else []
         if not groups.fill(1):
             widths.append(1)
         if not widths:

@@ -1,0 +1,208 @@
+"""``a = *p++; b = *p++;`` as ``a = p[0]; b = p[1]; p += 2;``: what moves does so once a round.
+
+Between its changes the name of what moves stands for it and how far it has come in the round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from optiml_magic.kernels.changes import Change, skips
+from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Expr,
+    Lambda,
+    Literal,
+    Name,
+    Step,
+    Unary,
+    every,
+)
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.flow import ends
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    Declare,
+    Evaluate,
+    Loop,
+    Statement,
+    Variable,
+    expressions,
+    walk,
+)
+from optiml_magic.kernels.types import named
+
+
+def moved_once(kernel: Kernel, at: int) -> Kernel:
+    """The kernel with what the body of the loop of this number moves several times moved once.
+
+    It is the same kernel where nothing does, or where how far it has come is not known.
+    """
+    loop = loops_in(kernel.function.body)[at]
+    if not isinstance(loop.body, Block) or skips(loop.body):
+        return kernel
+    ways = {v: way for v in _several(kernel, loop) if (way := _Way(v, loop.body)).known}
+    if not ways:
+        return kernel
+    swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
+    for way in ways.values():
+        swaps |= way.swaps(kernel)
+    behind = tuple(lines(f"{v.name} += {way.total};") for v, way in ways.items())
+    body = edited(loop.body, swaps)
+    made = edited(kernel.function.body, {loop.body: Block(None, body.line, (*body.body, *behind))})
+    return kernel.rewritten(made)
+
+
+def _several(kernel: Kernel, loop: Loop) -> list[Variable]:
+    """What the body of a loop moves in more than one place, by the same in every round."""
+    effects = Effects(kernel)
+    inside = effects.inside(loop)
+    head = [e for e in (loop.test, loop.update) if e is not None]
+    elsewhere = effects.changed(*(Evaluate(None, loop.line, e) for e in head))
+    left = any(ends(loop.body, "break"))
+    changed = effects.changed(loop.body)
+    declared = [s for s in walk(kernel.function.body) if isinstance(s, Declare)]
+    bound = {
+        e.variable
+        for s in declared
+        for v in s.variables
+        if v.type.reference and v.value is not None
+        for e in every(v.value)
+        if isinstance(e, Name)
+    }
+    return [
+        variable
+        for variable, found in changed.items()
+        if len(found) > 1
+        and variable not in elsewhere
+        and not variable.type.reference
+        and variable not in bound
+        and _whole(kernel, variable)
+        and all(_regular(change, changed) for change in found)
+        and not (left and _named(effects.inside(kernel.function.body) - inside, variable))
+    ]
+
+
+def _whole(kernel: Kernel, variable: Variable) -> bool:
+    """Whether a sum with it is computed as it is kept: a pointer, or a number of a whole word."""
+    kind = named(variable.type.base, kernel.unit.aliases)
+    return bool(variable.type.depth) or (not kind.floating and (kind.size or 0) >= 4)
+
+
+def _regular(change: Change, changed: Collection[Variable]) -> bool:
+    if not change.always or change.within or change.op not in ("+", "-"):
+        return False
+    value, variable = change.value, change.variable
+    if not isinstance(value, Name):
+        return value is None or isinstance(value, Literal)
+    by, kind = value.variable, variable.type
+    alike = by is not None and (bool(kind.depth) or by.type.base == kind.base)
+    return alike and by not in changed
+
+
+def _named(places: Iterable[Expr], variable: Variable) -> bool:
+    return any(isinstance(e, Name) and e.variable is variable for e in places)
+
+
+class _Way:
+    """How far a variable has come at each place of a body that names it."""
+
+    def __init__(self, variable: Variable, body: Block) -> None:
+        self.variable = variable
+        self.known = True
+        self.far: dict[Expr, str] = {}  # what stands for the variable there
+        self.gone: list[Statement] = []
+        self._steps: list[tuple[str, str]] = []
+        for statement in body.body:
+            self._statement(statement)
+
+    @property
+    def total(self) -> str:
+        """How far it comes in a round."""
+        ones = sum(int(f"{sign}{by}") for sign, by in self._steps if by.isdigit())
+        words = "".join(f" {sign} {by}" for sign, by in self._steps if not by.isdigit())
+        if not words:
+            return str(ones)
+        first = words.removeprefix(" + ") if words.startswith(" + ") else words.replace(" ", "", 1)
+        return first + (f" {'-' if ones < 0 else '+'} {abs(ones)}" if ones else "")
+
+    def _statement(self, statement: Statement) -> None:
+        if isinstance(statement, Blank):
+            return
+        if isinstance(statement, Evaluate) and self._moves(statement.expression):
+            self.gone.append(statement)
+            return
+        for top in statement.expressions:
+            self._expression(top)
+        for inner in statement.statements:
+            self._placed(expressions(inner))
+
+    def _moves(self, expression: Expr) -> bool:
+        """Whether an expression is a change and no more; then it is counted."""
+        match expression:
+            case Step(target=Name(variable=v)) if v is self.variable:
+                self._steps.append((expression.op[0], "1"))
+                return True
+            case Assign(op="+=" | "-=", target=Name(variable=v), value=value) if v is self.variable:
+                sign = expression.op[0]
+            case Assign(op="=", target=Name(variable=v), value=Binary() as whole) if (
+                v is self.variable
+            ):
+                sign = whole.op
+                value = whole.right if _is(whole.left, v) else whole.left
+            case _:
+                return False
+        words = value.text if isinstance(value, Literal) else getattr(value, "name", "")
+        self.known = self.known and words.isidentifier() | words.isdigit()
+        self._steps.append((sign, words))
+        return True
+
+    def _expression(self, top: Expr) -> None:
+        """One that is evaluated as a whole: a change in it, and nothing else of the variable."""
+        steps = [e for e in every(top) if isinstance(e, Step) and _is(e.target, self.variable)]
+        names = [e for e in every(top) if _is(e, self.variable)]
+        if not steps:
+            self._placed(every(top))
+            return
+        step = steps[0]
+        if len(names) > 1 or any(isinstance(e, Lambda) for e in every(top)):
+            self.known = False
+            return
+        if step.prefix:
+            self._steps.append((step.op[0], "1"))
+        self.far[step] = self.total
+        if not step.prefix:
+            self._steps.append((step.op[0], "1"))
+
+    def _placed(self, places: Iterable[Expr]) -> None:
+        for place in places:
+            if _is(place, self.variable):
+                self.far[place] = self.total
+            elif isinstance(place, Assign | Step) and _is(place.parts[0], self.variable):
+                self.known = False
+
+    def swaps(self, kernel: Kernel) -> dict[Node, Node | tuple[Statement, ...] | None]:
+        """What stands in the place of what names the variable."""
+        name = self.variable.name
+        found: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(self.gone)
+        led = {
+            e.operand: e
+            for e in Effects(kernel).inside(kernel.function.body)
+            if isinstance(e, Unary) and e.op == "*"
+        }
+        for place, far in self.far.items():
+            if place in led:
+                found[led[place]] = text(f"{name}[{far}]")
+            elif far != "0":
+                found[place] = text(f"({name} + {far})".replace("+ -", "- "))
+            elif isinstance(place, Step):
+                found[place] = place.target
+        return found
+
+
+def _is(expression: Expr, variable: Variable | None) -> bool:
+    return isinstance(expression, Name) and expression.variable is variable
