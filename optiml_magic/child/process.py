@@ -19,6 +19,7 @@ import threading
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from optiml_magic import errors
 from optiml_magic.child import frames
@@ -58,7 +59,7 @@ class Start:
     @classmethod
     def now(cls, module: str, arguments: Sequence[str], prefix: Sequence[str] = ()) -> Start:
         """``python -m module arguments``, by this interpreter, with what this process imports."""
-        path = os.pathsep.join(filter(None, sys.path))
+        path = os.pathsep.join(folder or str(Path.cwd()) for folder in sys.path)
         return cls(
             module,
             (*prefix, sys.executable, "-P", "-m", module, *arguments),

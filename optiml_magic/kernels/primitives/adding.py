@@ -8,23 +8,45 @@ from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.reading import Access
 
-_SEVERAL = (9, 0)  # source: CUDA C++ Programming Guide, "atomicAdd"
+#: Source: CUDA C++ Programming Guide, "atomicAdd": of two and four floats from 9.0 on.
+_SEVERAL = (9, 0)
+AT_ONCE = """\
+template <int COUNT> __device__ __forceinline__ void add_at_once(float* to, const float* by) {
+#if __CUDA_ARCH__ >= 900
+    if (COUNT % 4 == 0 && (size_t)to % 16 == 0) {
+        const float4* words = reinterpret_cast<const float4*>(by);
+        float4* there = reinterpret_cast<float4*>(to);
+        for (int at = 0; at < COUNT / 4; ++at) atomicAdd(there + at, words[at]);
+        return;
+    }
+    if (COUNT % 2 == 0 && (size_t)to % 8 == 0) {
+        const float2* words = reinterpret_cast<const float2*>(by);
+        float2* there = reinterpret_cast<float2*>(to);
+        for (int at = 0; at < COUNT / 2; ++at) atomicAdd(there + at, words[at]);
+        return;
+    }
+#endif
+    for (int at = 0; at < COUNT; ++at) atomicAdd(to + at, by[at]);
+}
+"""
 
 
-def adds_alone(kernel: Kernel, effects: Effects, access: Access) -> bool:
-    """Whether a float is added that nobody asks for, where the chip adds several of them at once.
-
-    Nothing else touches its array.
-    """
+def adds(kernel: Kernel, effects: Effects, access: Access) -> bool:
+    """Whether a float is added that nobody asks for, and the chip adds several of them at once."""
     chip, call = CHIPS.get(kernel.chip), access.node
     if chip is not None and chip.capability < _SEVERAL:
         return False
-    array = kernel.reading.arrays.get(access.array)
-    plain = (
+    return (
         access.mode == "atomic" and access.op == "+" and access.call is None
         and isinstance(call, Call) and call.function == "atomicAdd"
-        and len(call.arguments) == 2 and access.own in effects.unasked
+        and len(call.arguments) == 2 and not call.template
+        and access.own in effects.unasked and access.element.name == "float"
     )  # fmt: skip
-    floats = array is not None and access.element.name == array.element.name == "float"
+
+
+def adds_alone(kernel: Kernel, effects: Effects, access: Access) -> bool:
+    """Whether such a float is added to an array of floats that nothing else touches."""
+    array = kernel.reading.arrays.get(access.array)
     alone = [a for a in kernel.reading.accesses if effects.same(a.array, access.array)] == [access]
-    return plain and floats and alone
+    floats = array is not None and array.element.name == "float"
+    return floats and alone and adds(kernel, effects, access)

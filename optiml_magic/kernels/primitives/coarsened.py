@@ -14,6 +14,7 @@ from functools import cached_property
 from optiml_magic.kernels.editing import Node, Swaps, edited, lines, text
 from optiml_magic.kernels.expressions import Assign, Call, Expr
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.adding import AT_ONCE
 from optiml_magic.kernels.primitives.amid import amid, last
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
@@ -32,21 +33,6 @@ from optiml_magic.source.directives import (
     TuneDirective,
 )
 from optiml_magic.source.expressions import Number, parse_expression
-
-#: Source: CUDA C++ Programming Guide, "atomicAdd": of two and four floats from 9.0 on.
-_ADD_AT_ONCE = """\
-template <int COUNT> __device__ __forceinline__ void add_at_once(float* to, const float* by) {
-#if __CUDA_ARCH__ >= 900
-    if (COUNT % 4 == 0 && (size_t)to % 16 == 0) {
-        const float4* words = reinterpret_cast<const float4*>(by);
-        float4* there = reinterpret_cast<float4*>(to);
-        for (int at = 0; at < COUNT / 4; ++at) atomicAdd(there + at, words[at]);
-        return;
-    }
-#endif
-    for (int at = 0; at < COUNT; ++at) atomicAdd(to + at, by[at]);
-}
-"""
 
 
 @dataclass(frozen=True)
@@ -132,7 +118,7 @@ class _Coarsening:
         body = replace(self.old.function.body, body=(*items.outside, inner))
         return self.old.rewritten(
             body, launch=self._launch(), directives=self._directives(),
-            helpers=[_ADD_AT_ONCE] if self._added else [],
+            helpers=[AT_ONCE] if self._added else [],
         )  # fmt: skip
 
     def _vectors(self) -> list[str]:

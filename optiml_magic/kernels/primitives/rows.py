@@ -13,6 +13,7 @@ from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import Loop
 
 _THREAD, _WARP = "threadIdx.x", 32
+_WIDEST = 16  # bytes of an element of which a part is taken, such as a complex number's: ours
 _FEW = 16  # threads of a block, below which most lanes of its warp are idle anyway: ours
 _AXES = [{f"threadIdx.{axis}", f"blockIdx.{axis}"} for axis in "xyz"]
 
@@ -76,7 +77,11 @@ def along(kernel: Kernel, axis: Axis, access: Access) -> bool:
     """Whether the rounds take neighbouring elements, and the threads such that lie apart."""
     form, size = access.offset, access.element.size
     by = form.coefficient(axis.name) if form is not None else None
-    if form is None or by is None or not size or by.value not in (size, -size):
+    if form is None or by is None or by.value is None or not size:
+        return False
+    array = kernel.reading.arrays.get(access.array)
+    whole = array.element.size or 0 if array is not None else 0
+    if abs(by.value) not in (size, whole if whole <= _WIDEST else size):
         return False
     if _threads(kernel) < _FEW:  # a warp has few neighbours, or none, to load beside
         return True

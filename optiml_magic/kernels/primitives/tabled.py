@@ -43,7 +43,7 @@ def tables(kernel: Kernel) -> Iterator[Table | Refused]:
     effects, facts = Effects(kernel), kernel.facts
     asked: dict[str, list[Access]] = {}
     for access in kernel.reading.accesses:
-        if access.space == "global" and access.mode == "load" and _by_data(kernel, access):
+        if access.space == "global" and access.mode == "load" and by_data(kernel, access):
             asked.setdefault(access.array, []).append(access)
     for array, loads in asked.items():
         known = facts.arrays.get(array) if facts is not None else None
@@ -51,7 +51,7 @@ def tables(kernel: Kernel) -> Iterator[Table | Refused]:
             continue
         size = loads[0].element.size or 0
         try:
-            _check(kernel, effects, array)
+            check_table(kernel, effects, array)
         except NotLegal as reason:
             yield Refused(reason.reason, reason.line)
             continue
@@ -70,11 +70,11 @@ def tabled(kernel: Kernel, arrays: Sequence[tuple[str, int]]) -> Kernel:
     if kernel.launch.shared is not None:
         raise NotLegal("it has dynamic shared memory")
     for array, _ in arrays:
-        _check(kernel, effects, array)
+        check_table(kernel, effects, array)
     return _Tabling(kernel, arrays).kernel()
 
 
-def _by_data(kernel: Kernel, access: Access) -> bool:
+def by_data(kernel: Kernel, access: Access) -> bool:
     """Whether data say which element an access takes."""
     form, symbols = access.index, kernel.reading.symbols
     if form is None or not symbols.known(form):
@@ -82,7 +82,7 @@ def _by_data(kernel: Kernel, access: Access) -> bool:
     return any(symbols[name].kind == "load" for name in symbols.inside(form))
 
 
-def _check(kernel: Kernel, effects: Effects, array: str) -> None:
+def check_table(kernel: Kernel, effects: Effects, array: str) -> None:
     """Raise NotLegal where an array is not plain, or not left alone by everybody."""
     reading = kernel.reading
     effects.straightforward()

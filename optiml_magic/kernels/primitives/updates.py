@@ -117,6 +117,32 @@ def updated(
             yield Refused(reason.reason, reason.line or found[0].line)
 
 
+def commuting(kernel: Kernel, within: Statement | None = None) -> frozenset[Access]:
+    """The atomic operations that may be done in any order, also those on members of elements.
+
+    Nobody asks what they return, and nothing else is done to their arrays.
+    """
+    effects, found = Effects(kernel), set[Access]()
+    inside = effects.inside(within) if within is not None else None
+    asked = [a for a in kernel.reading.accesses if inside is None or a.own in inside]
+    for array in dict.fromkeys(a.array for a in asked if a.mode == "atomic" and a.array):
+        own = [a for a in asked if effects.same(a.array, array)]
+        ops = {"+" if a.op == "-" else a.op for a in own}
+        alike = len(ops) == 1 == len({a.element.name for a in own}) and ops <= {*_ORDER}
+        if alike and all(_unasked(effects, a, array) for a in own):
+            found |= {*own}
+    return frozenset(found)
+
+
+def _unasked(effects: Effects, access: Access, array: str) -> bool:
+    call = access.node
+    return (
+        access.mode == "atomic" and access.array == array and access.call is None
+        and access.own in effects.unasked and isinstance(call, Call)
+        and call.function in ATOMICS and len(call.arguments) == 2 and not call.template
+    )  # fmt: skip
+
+
 def converted(kernel: Kernel, found: Updated, update: Update, swaps: Swaps | None = None) -> str:
     """The value of an update, as the type that the atomic function takes."""
     shown = kernel.spelled(update.value, swaps)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optiml_magic.proposers.rewrites.accumulate_in_register import AccumulateInRegister
+from optiml_magic.proposers.rewrites.add_at_once import AddAtOnce
 from optiml_magic.proposers.rewrites.block_size import BlockSize
 from optiml_magic.proposers.rewrites.block_sum import BlockSum
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
@@ -91,6 +92,7 @@ REWRITES: tuple[Rewrite, ...] = (
     IndexStrength(),
     ScalariseArray(),
     AccumulateInRegister(),
+    AddAtOnce(),
     SkipRounds(),
     TabulateWeights(),
     Unstage(),

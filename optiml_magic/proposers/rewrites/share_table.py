@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from math import prod
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.room import fitting
 from optiml_magic.kernels.primitives.shaped import linear
-from optiml_magic.kernels.primitives.tabled import tabled, tables
+from optiml_magic.kernels.primitives.table_parts import Part, parted, table_parts
+from optiml_magic.kernels.primitives.tabled import Table, tabled, tables
 from optiml_magic.kernels.primitives.taking import ways
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
@@ -19,6 +21,9 @@ _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 _EACH = 64  # threads for each element of a table, below which bringing it is not worth it: ours
 _CHEAP = 16  # elements brought from a cache that cost as much as one that is updated there: ours
 _LARGE = 8 * 1024  # bytes of tables above which blocks should be few and large: ours
+
+_Held = Table | Part
+_Bring = Callable[[Sequence[_Held]], Callable[[Kernel], Kernel | Refused]]
 
 
 class ShareTable(KernelRule):
@@ -34,7 +39,14 @@ class ShareTable(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        found, refused = fitting(kernel, tables(kernel), _EACH)
+        yield from self._sites(kernel, fitting(kernel, tables(kernel), _EACH), "whole", _whole)
+        parts = fitting(kernel, table_parts(kernel), _EACH * _blocks(kernel))
+        yield from self._sites(kernel, parts, "as far as a block needs it", _part)
+
+    def _sites(
+        self, kernel: Kernel, fit: tuple[Sequence[_Held], list[Refused]], words: str, bring: _Bring
+    ) -> Iterator[Site | Refused]:
+        found, refused = fit
         total = sum(own.bytes for own in found)
         yield from refused
         if not found:
@@ -45,13 +57,26 @@ class ShareTable(KernelRule):
             yield reason
             return
         arrays = ", ".join(own.array for own in found)
-        held = partial(tabled, arrays=tuple((own.array, own.count) for own in found))
         prior = 0.78 if any(own.looped for own in found) else 0.5
         for way in several:
             yield Site(
-                way.key, f"bring {arrays} into shared memory whole{way.words}",
-                partial(in_turn, kernel, (way.step, held)),
+                f"{way.key} {words}".removesuffix(" whole"),
+                f"bring {arrays} into shared memory {words}{way.words}",
+                partial(in_turn, kernel, (way.step, bring(found))),
                 prior if way.key == "vectors" else prior - 0.03,
                 Hypothesis(_SECTORS, "lower", "banks give each lane its word", (1.2, 32.0)),
                 way.points,
             )  # fmt: skip
+
+
+def _whole(found: Sequence[_Held]) -> Callable[[Kernel], Kernel | Refused]:
+    return partial(tabled, arrays=tuple((own.array, own.count) for own in found))
+
+
+def _part(found: Sequence[_Held]) -> Callable[[Kernel], Kernel | Refused]:
+    return partial(parted, arrays=tuple(own.array for own in found))
+
+
+def _blocks(kernel: Kernel) -> int:
+    """How many blocks there are along y and z, which may have a part each."""
+    return prod(kernel.facts.grid[1:]) if kernel.facts is not None else 1

@@ -1,0 +1,37 @@
+"""Atomic operations on floats beside each other, by one request for two or four of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.kernels.primitives.added_together import added_together, together
+from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum"
+
+
+class AddAtOnce(KernelRule):
+    """Complex numbers, colours, forces that are scattered: the parts of one element."""
+
+    name = "add_at_once"
+    teaches = (
+        "A thread added to the parts of one element by an atomic operation each, so that one "
+        "sector of the L2 was asked several times, and that is what such a kernel waits for. From "
+        "compute capability 9.0 on one operation adds to two or four neighbouring floats; on "
+        "earlier ones the same text adds them one by one."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        runs = [*together(kernel)]
+        if not runs:
+            return
+        arrays = ", ".join(dict.fromkeys(access.array for run in runs for _, _, access in run))
+        count = max(map(len, runs))
+        yield Site(
+            "together", f"add to {count} neighbours in {arrays} at once",
+            partial(added_together, kernel), 0.72,
+            Hypothesis(_REQUESTS, "lower", "one request adds several floats", (1.2, 4.0)),
+        )  # fmt: skip
