@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,9 +54,11 @@ def struct_dtype(
             fix=f"define `{name}` as an array of {suggested(unit, parameter.ctype)}",
             line=parameter.line,
         )
+    template = re.search(rf"\b(?:typename|class)\s+{re.escape(parameter.ctype)}\b", unit.text)
+    close = nearest(parameter.ctype, SCALARS) if template is None else ""
     raise BindingError(
         f"`{name}` is of type `{parameter.ctype}`, for which there is no NumPy dtype",
-        fix=nearest(parameter.ctype, SCALARS)
+        fix=close
         or "use a built-in type, or name the template's type in the launch: kernel<float>",
         line=parameter.line,
     )

@@ -269,7 +269,8 @@ def _filled(program: Program, task: Task, values: Mapping[str, Any]) -> Iterator
         if name not in values:
             raise BindingError(
                 f"no value for the __constant__ variable `{name}`, which would hold zeros",
-                fix=nearest(name, values) or f"define `{name}`, or initialise it in the code",
+                fix=nearest(name, values)
+                or f"define `{name}` like an input, or initialise it in the code",
                 line=variable.line,
             )
         dtype = _variable_dtype(unit, variable, values)

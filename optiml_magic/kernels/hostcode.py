@@ -36,9 +36,11 @@ _HOST_HEADERS = re.compile(
     stdexcept|exception|cstdlib|stdlib\.h|cstring|string\.h|ctime|time\.h|unistd\.h|omp\.h|mpi\.h|
     sys/[\w.]+|cuda\.h|cuda_runtime\.h|cuda_runtime_api\.h|device_launch_parameters\.h|
     cuda_profiler_api\.h|cudaProfiler\.h|cublas[\w.]*|cusparse[\w.]*|cufft[\w.]*|cusolver[\w.]*|
-    curand\.h|nvToolsExt\.h|nvtx3/[\w./]+|(?:[\w./]*/)?helper_\w+\.h|gtest/[\w.]+)[>"]""",
+    curand\.h|nvToolsExt\.h|nvtx3/[\w./]+|(?:[\w./]*/)?helper_\w+\.h|gtest/[\w.]+|
+    (?:torch|ATen|c10|pybind11|tensorflow)/[\w./]+)[>"]""",
     re.VERBOSE,
 )
+_FRAMEWORKS = re.compile(r"""[<"](?:torch|ATen|c10|pybind11|tensorflow)/""")  # of hosts alone
 _CONTAINERS = frozenset(
     {
         "translation_unit", "namespace_definition", "declaration_list", "linkage_specification",
@@ -54,14 +56,15 @@ def drop_host_code(
 ) -> tuple[str, tuple[Note, ...]]:
     """The kernel program in a pasted file, and a note for each thing done to it.
 
-    A text without host functions and launches comes back as it is, with no notes. ``defines`` are
-    integer macros from outside of the text.
+    A text without host functions and launches, or headers of frameworks, comes back as it is, with
+    no notes. ``defines`` are integer macros from outside of the text.
     """
     syntax = parse(text)
     dropped = list(_host_parts(syntax.root))
     functions = [_function_in(node) for node in dropped]
-    if not any(functions) and not any(node.type == "kernel_call_syntax" for node in
-                                      walk(syntax.root)):  # fmt: skip
+    frameworks = any(_FRAMEWORKS.search(text_of(node)) for node in dropped)
+    launches = any(node.type == "kernel_call_syntax" for node in walk(syntax.root))
+    if not any(functions) and not launches and not frameworks:
         return text, ()
     notes = [_dropped(function) for function in functions if function]
     for node, function in zip(dropped, functions, strict=True):

@@ -136,6 +136,9 @@ def prepare(
     maker = Maker(task, program, found, references)
     sizing = sizes.sizing(task, program, found.scalars, values, smaller)
     instances = []
+    if smaller and task.verify_sizes and sizes.much_larger(sizing, smaller, task.verify_sizes):
+        smaller = task.verify_sizes
+        sizing = sizes.sizing(task, program, found.scalars, values, smaller)
     if smaller:
         assert sizing is not None
         instances.append(maker.unverified(values, sizing))

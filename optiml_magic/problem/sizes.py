@@ -168,6 +168,21 @@ def kept(given: Sizes, smaller: Sizes) -> dict[str, int]:
     return found
 
 
+def much_larger(sizing: Sizing | None, sizes: Sizes, asked: Sizes) -> bool:
+    """Whether inputs have many more elements than those of the sizes that were asked for.
+
+    Of a size that is an exponent, one more may be twice as many.
+    """
+    if sizing is None or sizes == asked:
+        return False
+    many, few = (_elements(sizing.draw(each, 0)) for each in (sizes, asked))
+    return many > GROWN * max(few, 1)
+
+
+def _elements(values: Mapping[str, Any]) -> int:
+    return sum(value.size for value in values.values() if isinstance(value, np.ndarray))
+
+
 def check_required(program: Program, values: Mapping[str, Any]) -> None:
     """Raise RequirementError where the program says itself that it is not for these values."""
     shapes = {n: v.shape for n, v in values.items() if isinstance(v, np.ndarray)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from optiml_magic.devices.base import Buffer, Device, Job, Tolerance
+from optiml_magic.devices.base import Buffer, Device, Job, Tolerance, is_emulated
 from optiml_magic.errors import UsageError
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Outcome, Verdict
@@ -22,6 +22,7 @@ _SMALL = 1 << 28  # thread instructions of a launch at a small size
 _WILD = 1 << 24  # where an integer may make a loop of any length
 _PATIENCE, _SLOWER = 4.0, 10.0  # seconds, and times the slowest answer so far; ours
 _NEAR = 0.25  # of what is allowed, which rounding alone may turn into all of it; ours
+_LONG = 3  # trials that it takes too long for, after which there are no more: ours
 _ASKED = ("the reference ", "inputs(")  # how a message about what the task gives begins
 FINAL = "final"  # what the keys of large cases begin with
 
@@ -42,6 +43,7 @@ class Learner:
         self._device = device
         self._instructions = instructions
         self._hung = False  # the input kernel did not come back: no more is asked of it
+        self._long = 0  # how often it had more to do than is tried, which a device counts
         self.root: Compiled | None = None
         self.unanswered: dict[str, str] = {}  # by condition: why there is no answer
 
@@ -93,10 +95,22 @@ class Learner:
         if self._problem.task.reference is None:
             return self._answered(root, condition, instance, planned, budget)
         verdict = verify(self._device, root.build, [(instance, planned)], instructions=budget)
-        self._hung = verdict.outcome in (Outcome.TIMEOUT, Outcome.CRASHED)
+        self._ended(verdict.outcome, condition)
         if not verdict.passed or not self._in_order(condition, instance, planned):
             return None
         return self._with_room(instance, verdict)
+
+    def _ended(self, outcome: Outcome, condition: Condition) -> None:
+        """Whether the input kernel may be asked again: not if it hangs, or crashes its device.
+
+        One that only has more to do than is tried of it may, a few times.
+        """
+        counted = outcome is Outcome.TIMEOUT and is_emulated(self._device.name)
+        if counted:
+            self._long += 1
+            self.unanswered[condition.name] = "the input kernel takes longer than is tried"
+        hangs = outcome is Outcome.TIMEOUT and (not counted or self._long >= _LONG)
+        self._hung = hangs or outcome is Outcome.CRASHED
 
     def _with_room(self, instance: Instance, verdict: Verdict) -> Instance:
         """Inputs at which the input kernel is off by much of what is allowed allow more.
@@ -143,7 +157,7 @@ class Learner:
         except UsageError:
             return None
         if isinstance(found, Verdict):
-            self._hung = found.outcome in (Outcome.TIMEOUT, Outcome.CRASHED)
+            self._ended(found.outcome, condition)
             return None
         self._device.put(found[0].case)
         return found[0] if self._in_order(condition, found[0], planned) else None

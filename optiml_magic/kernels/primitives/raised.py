@@ -14,6 +14,7 @@ from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Assign, Call, Choice, Expr, Name, every
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
+from optiml_magic.kernels.primitives.collectives import collectives
 from optiml_magic.kernels.primitives.cutting import TOLD, cut
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.opened import opened
@@ -23,6 +24,7 @@ from optiml_magic.kernels.primitives.roles import key_of
 from optiml_magic.kernels.primitives.shares import Kept, Worded
 from optiml_magic.kernels.primitives.threaded import threaded
 from optiml_magic.kernels.primitives.unstrided import unstrided
+from optiml_magic.kernels.primitives.warps_apart import warps_apart
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -59,6 +61,7 @@ def raised(kernel: Kernel) -> Kernel:
 
 @primitive
 def _raised(kernel: Kernel) -> Kernel:
+    kernel = where_legal(warps_apart, where_legal(collectives, kernel))
     if not any(a.space == "shared" for a in kernel.reading.accesses) and not any(
         name.startswith(("__shfl", "__reduce")) for name in kernel.reading.calls
     ):

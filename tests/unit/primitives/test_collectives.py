@@ -1,0 +1,68 @@
+"""Groups of threads and what libraries combine over them, by built-in functions."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.collectives import collectives
+
+from .running import same
+from .shapes import applied, kernel, refused
+
+HEADERS = """\
+#include <cooperative_groups.h>
+#include <cooperative_groups/reduce.h>
+#include <cub/block/block_reduce.cuh>
+#include <cub/block/block_scan.cuh>
+#include <cub/warp/warp_reduce.cuh>
+#include <cuda/functional>
+namespace cg = cooperative_groups;
+"""
+TEXT = """\
+#pragma optiml launch k grid(m) block(64)
+__global__ void k(const float* x, float* y, int n, int m) {
+    %s
+}
+"""
+SHAPES = {"x": ("m", "n"), "y": ("m", "4")}
+SUM = "float v = 0; for (int c = threadIdx.x; c < n; c += 64) v += x[blockIdx.x * n + c];"
+BODIES = [
+    f"using Reduce = cub::BlockReduce<float, 64>; __shared__ typename Reduce::TempStorage t; {SUM} float all = Reduce(t).Sum(v); if (threadIdx.x == 0) y[blockIdx.x * 4] = all;",
+    f"typedef cub::BlockReduce<float, 64> Reduce; __shared__ Reduce::TempStorage t; {SUM} v = Reduce(t).Reduce(v, cuda::maximum<>{{}}); __syncthreads(); float w = Reduce(t).Sum(v); if (!threadIdx.x) {{ y[blockIdx.x * 4] = v; y[blockIdx.x * 4 + 1] = w; }}",
+    "__shared__ cub::BlockReduce<int, 64>::TempStorage t; int v = threadIdx.x * 7 % 5; int w = cub::BlockReduce<int, 64>(t).Reduce(v, cuda::minimum<>()); if (threadIdx.x == 0) y[blockIdx.x * 4] = w + 1;",
+    f"using W = cub::WarpReduce<float>; __shared__ W::TempStorage t[2]; {SUM} v = W(t[threadIdx.x / 32]).Sum(v); if (threadIdx.x % 32 == 0) y[blockIdx.x * 4 + threadIdx.x / 32] = v;",
+    f"auto block = cg::this_thread_block(); auto tile = cg::tiled_partition<32>(block); {SUM} v = cg::reduce(tile, v, cg::plus<float>()); block.sync(); if (tile.thread_rank() == 0) y[block.group_index().x * 4 + tile.meta_group_rank()] = v + tile.size() + block.size();",
+    f"cg::thread_block b = cg::this_thread_block(); cg::thread_block_tile<16> t = cg::tiled_partition<16>(b); {SUM} for (int o = t.size() / 2; o > 0; o /= 2) v += t.shfl_down(v, o); t.sync(); cg::sync(b); v = t.shfl(v, 0); if (t.thread_rank() == 3) y[blockIdx.x * 4 + b.thread_rank() / 16] = v + t.meta_group_size();",
+    f"cg::thread_block b = cg::this_thread_block(); {SUM} cg::this_thread_block().sync(); float w = cg::reduce(cg::tiled_partition<8>(b), v, cg::greater<float>()); if (b.thread_index().x < 4) y[blockIdx.x * 4 + b.thread_index().x] = w;",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (131, 3)])
+def test_they_are_built_in_functions(body: str, n: int, m: int) -> None:
+    text = HEADERS + TEXT % body
+    made = collectives(kernel(text))
+    left = applied(made).program.text.split("__global__")[1]
+    assert "cub::" not in left
+    assert "cg::" not in left
+    same(text, made, SHAPES, {"n": n, "m": m}, rounds=True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "using S = cub::BlockScan<float, 64>; __shared__ S::TempStorage t; float v = x[threadIdx.x]; S(t).InclusiveSum(v, v); y[0] = v;",
+        "using R = cub::BlockReduce<float, 64>; __shared__ R::TempStorage t; y[0] = R(t).Sum(x[threadIdx.x], n);",
+        "auto b = cg::this_thread_block(); auto t = cg::tiled_partition<32>(b); y[0] = cg::inclusive_scan(t, 1);",
+        "auto g = cg::this_grid(); g.sync(); y[0] = 1;",
+        "auto b = cg::this_thread_block(); auto t = cg::tiled_partition<64>(b); y[0] = t.thread_rank();",
+    ],
+)
+def test_what_is_not_followed(body: str) -> None:
+    assert refused(collectives(kernel(HEADERS + TEXT % body)))[0]
+
+
+def test_the_order_of_additions_is_another() -> None:
+    made = applied(collectives(kernel(HEADERS + TEXT % BODIES[0])))
+    assert made.arithmetic == ("the order of additions",)
+    assert applied(collectives(kernel(HEADERS + TEXT % BODIES[2]))).arithmetic == ()
