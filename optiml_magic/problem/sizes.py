@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.devices.base import Array
-from optiml_magic.errors import RequirementError
+from optiml_magic.errors import RequirementError, UsageError
 from optiml_magic.model.task import Task
 from optiml_magic.problem import inputs
 from optiml_magic.source.program import Program
@@ -175,7 +175,10 @@ def much_larger(sizing: Sizing | None, sizes: Sizes, asked: Sizes) -> bool:
     """
     if sizing is None or sizes == asked:
         return False
-    many, few = (_elements(sizing.draw(each, 0)) for each in (sizes, asked))
+    try:
+        many, few = (_elements(sizing.draw(each, 0)) for each in (sizes, asked))
+    except UsageError:  # whoever verifies there says so
+        return False
     return many > GROWN * max(few, 1)
 
 

@@ -8,7 +8,8 @@ matrix each become a box of threads, a launch of whole blocks has a guard, one o
 work has as many, counters that trail others are computed, bits are counted at once, the element at
 a place that a loop keeps is kept with it, flags that rounds set are what these combine, a loop that
 leaves the kernel ends before, a counter stands alone in its test, rounds that take their number
-apart have a counter for each part of it, and items a grid apart have a thread each.
+apart have a counter for each part of it, quotients have no counters that do not change them, and
+items a grid apart have a thread each.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 from optiml_magic.kernels.primitives.bits import bits_at_once
 from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.boxed import boxed
+from optiml_magic.kernels.primitives.coarser import coarser
 from optiml_magic.kernels.primitives.collected import collected
 from optiml_magic.kernels.primitives.digit_loops import digit_loops
 from optiml_magic.kernels.primitives.fields import fields
@@ -50,5 +52,6 @@ PLAIN = (
     stopped,
     solved,
     digit_loops,
+    coarser,
     unstrided,
 )

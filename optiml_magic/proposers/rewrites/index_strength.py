@@ -7,6 +7,7 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.bounded import bounded
+from optiml_magic.kernels.primitives.coarser import coarser
 from optiml_magic.kernels.primitives.cutting import block_names, tuned
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.grids import needed_form
@@ -37,12 +38,14 @@ class IndexStrength(KernelRule):
         "a small kernel. A launch with an axis for each has both at once. Where a loop divides by "
         "a size in each round, the size at hand as a number makes it a shift, or a product. And "
         "a neighbour on a ring, `(x + 1) % n`, lies one turn away at most, so that a comparison is "
-        "enough."
+        "enough. Of `(w * 16 + k) / 64` the rounds `k` below 16 are no part, so what is loaded "
+        "from there is loaded once for all of them."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         yield from _known(kernel)
         yield from _ring(kernel)
+        yield from _coarse(kernel)
         made = unravelled(kernel)
         if isinstance(made, Refused):
             return
@@ -74,6 +77,16 @@ def _known(kernel: Kernel) -> Iterator[Site]:
             partial(sized, kernel, found), 0.6 if shifts else 0.45,
             Hypothesis("smsp__inst_executed.sum", "lower", "no round divides by what is unknown",
                        (1.1, 6.0)),
+        )  # fmt: skip
+
+
+def _coarse(kernel: Kernel) -> Iterator[Site]:
+    """Quotients of sums with counters that do not change them."""
+    if not isinstance(coarser(kernel), Refused):
+        yield Site(
+            "coarse", "leave counters out of quotients that they do not change",
+            partial(coarser, kernel), 0.5,
+            Hypothesis("smsp__inst_executed.sum", "lower", "rounds load the same once", (1.1, 4.0)),
         )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ SHAPES = {"x": ("m", "n"), "y": ("m", "4")}
 SUM = "float v = 0; for (int c = threadIdx.x; c < n; c += 64) v += x[blockIdx.x * n + c];"
 BODIES = [
     f"using Reduce = cub::BlockReduce<float, 64>; __shared__ typename Reduce::TempStorage t; {SUM} float all = Reduce(t).Sum(v); if (threadIdx.x == 0) y[blockIdx.x * 4] = all;",
-    f"typedef cub::BlockReduce<float, 64> Reduce; __shared__ Reduce::TempStorage t; {SUM} v = Reduce(t).Reduce(v, cuda::maximum<>{{}}); __syncthreads(); float w = Reduce(t).Sum(v); if (!threadIdx.x) {{ y[blockIdx.x * 4] = v; y[blockIdx.x * 4 + 1] = w; }}",
+    f"typedef cub::BlockReduce<float, 64> Reduce; __shared__ Reduce::TempStorage t; {SUM} float u = Reduce(t).Reduce(v, cuda::maximum<>{{}}); __syncthreads(); float w = Reduce(t).Sum(v); if (!threadIdx.x) {{ y[blockIdx.x * 4] = u; y[blockIdx.x * 4 + 1] = w; }}",
     "__shared__ cub::BlockReduce<int, 64>::TempStorage t; int v = threadIdx.x * 7 % 5; int w = cub::BlockReduce<int, 64>(t).Reduce(v, cuda::minimum<>()); if (threadIdx.x == 0) y[blockIdx.x * 4] = w + 1;",
     f"using W = cub::WarpReduce<float>; __shared__ W::TempStorage t[2]; {SUM} v = W(t[threadIdx.x / 32]).Sum(v); if (threadIdx.x % 32 == 0) y[blockIdx.x * 4 + threadIdx.x / 32] = v;",
     f"auto block = cg::this_thread_block(); auto tile = cg::tiled_partition<32>(block); {SUM} v = cg::reduce(tile, v, cg::plus<float>()); block.sync(); if (tile.thread_rank() == 0) y[block.group_index().x * 4 + tile.meta_group_rank()] = v + tile.size() + block.size();",

@@ -1,0 +1,153 @@
+"""P14, coarser quotients: ``(w * 16 + k) / 64`` of rounds ``k`` below 16 is ``w / 4``.
+
+What is loaded from there, such as the scale of a group of weights, is then the same in all rounds,
+for a compiler as well, which does not see it in the sum. The sum is not negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from optiml_magic.kernels.editing import Node, edited, text
+from optiml_magic.kernels.expressions import Binary, Cast, Expr, Literal, Name, builtin
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects, is_counted
+from optiml_magic.kernels.tree import Variable, expressions
+from optiml_magic.kernels.types import named
+
+_WORD = 4  # bytes of a whole number, at least
+_STEPS = {"+": 1, "-": -1}
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """Whole numbers times what they are of, as it is written, and a number."""
+
+    terms: dict[str, tuple[int, Expr]]
+    number: int
+
+    def plus(self, other: _Sum, by: int = 1) -> _Sum:
+        terms = {**self.terms}
+        for words, (factor, atom) in other.terms.items():
+            terms[words] = (terms.get(words, (0, atom))[0] + by * factor, atom)
+        left = {words: term for words, term in terms.items() if term[0]}
+        return _Sum(left, self.number + by * other.number)
+
+
+@primitive
+def coarser(kernel: Kernel) -> Kernel:
+    """The kernel with quotients without the counters that do not change them; it has some."""
+    finder = _Quotients(kernel)
+    swaps: dict[Node, Node] = dict(finder.found())
+    if not swaps:
+        raise NotLegal("no quotient is the same for all rounds of a loop")
+    return kernel.rewritten(edited(kernel.function.body, swaps))
+
+
+class _Quotients:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        effects = Effects(kernel)
+        self.lasting = effects.lasting
+        self.rounds = dict[Variable, int | None]()  # of counters that go up from 0 or more
+        for axis in kernel.axes().values():
+            start, step = axis.start, axis.step
+            if axis.variable is None or not is_counted(axis, effects) or start is None:
+                continue
+            if step is not None and (step.value or 0) > 0 and (start.value or 0) >= 0:
+                nonnegative = not start.symbols - self._builtins() and all(
+                    factor > 0 for _, factor in start.terms
+                )
+                trips = axis.trips if start.value == 0 and step.value == 1 else None
+                if nonnegative:
+                    self.rounds[axis.variable] = trips
+
+    def _builtins(self) -> set[str]:
+        return {f"{name}.{axis}" for name in ("threadIdx", "blockIdx") for axis in "xyz"}
+
+    def found(self) -> Iterator[tuple[Expr, Expr]]:
+        for expr in expressions(self.kernel.function.body):
+            whole = self._divisor(expr)
+            if whole is None or not isinstance(expr, Binary):
+                continue
+            top = self._sum(expr.left)
+            words = self._without(top, whole) if top is not None else None
+            if words is not None:
+                yield expr, text(words)
+
+    def _divisor(self, expr: Expr) -> int | None:
+        match expr:
+            case Binary(op="/", right=right):
+                by = self._number(right)
+                return by if by is not None and by > 1 else None
+            case Binary(op=">>", right=right):
+                bits = self._number(right)
+                return 1 << bits if bits is not None and 0 < bits < 31 else None
+        return None
+
+    def _number(self, expr: Expr) -> int | None:
+        match expr:
+            case Literal(value=int() as value):
+                return value
+            case Name(name=name, variable=None):
+                return self.kernel.program.macros.get(name)
+        return None
+
+    def _sum(self, expr: Expr) -> _Sum | None:
+        """A sum of counters and places of threads; None for anything else."""
+        number = self._number(expr)
+        if number is not None:
+            return _Sum({}, number)
+        match expr:
+            case Cast(operand=operand, type=kind):
+                own = named(kind, self.kernel.unit.aliases)
+                return self._sum(operand) if own.integral and (own.size or 0) >= _WORD else None
+            case Name(variable=Variable() as variable) if variable in self.rounds:
+                return _Sum({variable.name: (1, expr)}, 0)
+            case Name(variable=Variable(value=Expr() as value) as variable) if (
+                variable in self.lasting and not variable.type.depth and not variable.array
+            ):
+                own = named(variable.type.base, self.kernel.unit.aliases)
+                return self._sum(value) if own.integral and (own.size or 0) >= _WORD else None
+            case Binary(op="+" | "-" as op, left=left, right=right):
+                one, other = self._sum(left), self._sum(right)
+                return one.plus(other, _STEPS[op]) if one and other else None
+            case Binary(op="*", left=left, right=right):
+                for by, rest in ((self._number(left), right), (self._number(right), left)):
+                    inner = self._sum(rest) if by is not None else None
+                    if by is not None and inner is not None:
+                        return _Sum({}, 0).plus(inner, by)
+        return _Sum({builtin(expr): (1, expr)}, 0) if builtin(expr) in self._builtins() else None
+
+    def _without(self, top: _Sum, by: int) -> str | None:
+        """The quotient in other words, where some counters do not change it."""
+        if top.number < 0 or any(factor < 0 for factor, _ in top.terms.values()):
+            return None
+        for each in (d for d in range(by, 1, -1) if by % d == 0):
+            outer = {w: term for w, term in top.terms.items() if term[0] % each == 0}
+            inner = [term for w, term in top.terms.items() if w not in outer]
+            most = [self._most(atom) for _, atom in inner]
+            if not inner or None in most:
+                continue
+            last = sum(f * (m or 0) for (f, _), m in zip(inner, most, strict=True))
+            if last + top.number % each >= each:
+                continue
+            terms = [_times(factor // each, self._shown(a)) for factor, a in outer.values()]
+            terms += [str(top.number // each)] * (top.number >= each or not terms)
+            words, rest = " + ".join(terms), by // each
+            alone = words if len(terms) == 1 and " " not in words else f"({words})"
+            return words if rest == 1 else f"{alone} / {rest}"
+        return None
+
+    def _most(self, atom: Expr) -> int | None:
+        """The greatest value of a counter that begins at 0."""
+        trips = self.rounds.get(atom.variable) if isinstance(atom, Name) and atom.variable else None
+        return trips - 1 if trips else None
+
+    def _shown(self, atom: Expr) -> str:
+        return self.kernel.spelled(atom)
+
+
+def _times(factor: int, words: str) -> str:
+    return words if factor == 1 else f"{words} * {factor}"

@@ -1,0 +1,65 @@
+"""Quotients without the counters that do not change them."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.coarser import coarser
+
+from .running import same
+from .shapes import applied, kernel, refused
+
+TEXT = """\
+#define GROUP 16
+#pragma optiml launch k grid(cdiv(h, 32)) block(32)
+__global__ void k(const float* x, const float* s, float* y, int n, int h) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= h) return;
+    float sum = 0;
+    for (int w = 0; w < n; ++w) {
+        for (int k = 0; k < 4; ++k) {
+            %s
+        }
+    }
+    y[r] = sum;
+}
+"""
+SHAPES = {"x": ("h", "4*n"), "s": ("h", "n"), "y": ("h",)}
+
+
+@pytest.mark.parametrize(("n", "h"), [(1, 3), (9, 33)])
+@pytest.mark.parametrize(
+    ("line", "now"),
+    [
+        (
+            "const int c = w * 4 + k; sum += x[r * 4 * n + c] * s[r * n + c / GROUP];",
+            "r * n + (w / 4)",
+        ),
+        ("sum += x[r * 4 * n + w * 4 + k] - s[r * n + (4 * w + k) / 4];", "r * n + w]"),
+        ("int c = k + (w << 2); sum += s[r * n + (4 * w + k + 4) / 8];", "(w + 1) / 2"),
+        ("long c = 8l * w + 2 * k; sum += s[r * n + (c + 1 >> 3)];", "r * n + w]"),
+        ("sum += s[(8 * threadIdx.x + k) / 8];", "threadIdx.x"),
+    ],
+)
+def test_they_go(line: str, now: str, n: int, h: int) -> None:
+    text = TEXT % line
+    made = coarser(kernel(text))
+    assert now in applied(made).program.text
+    same(text, made, SHAPES, {"n": n, "h": h})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sum += s[r * n + (w * 4 + k + 1) / 4 % n];",
+        "sum += s[r * n + (w * 4 - k + 4) / 8];",
+        "sum += s[r * n + (w * 3 + k) / 12];",
+        "sum += s[r * n + (w * 4 + k + r) / 64];",
+        "int c = w * 4 + k; c += 1; sum += s[c / 16];",
+        "unsigned char c = w * 4 + k; sum += s[c / 16];",
+        "sum += (w * 4 + k) / 4.0f;",
+        "sum += s[r * n + (w * 4) / 8];",
+    ],
+)
+def test_they_stay(line: str) -> None:
+    assert "no quotient" in refused(coarser(kernel(TEXT % line)))[0]
