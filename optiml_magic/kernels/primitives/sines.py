@@ -68,7 +68,7 @@ def sines_at_once(kernel: Kernel) -> Kernel:
     """The kernel, and the functions that it calls, where both of an angle are found at once."""
     bodies: dict[Function, Block] = {}
     helpers = dict[str, None]()
-    for function in _functions(kernel):
+    for function in functions_of(kernel):
         found = [*pairs(kernel, function)]
         swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
         taken: list[str] = []
@@ -118,7 +118,7 @@ def pairs(kernel: Kernel, function: Function) -> Iterator[Pair]:
 
 def has_pairs(kernel: Kernel) -> bool:
     """Whether there is such an angle in the kernel, or in what it calls."""
-    return any(True for function in _functions(kernel) for _ in pairs(kernel, function))
+    return any(True for function in functions_of(kernel) for _ in pairs(kernel, function))
 
 
 def _together(
@@ -192,7 +192,7 @@ def _changes_unseen(kernel: Kernel, angle: Expr, lent: frozenset[Variable]) -> b
     return bool(names([angle]) & lent) or not all(e in held for e in loads)
 
 
-def _functions(kernel: Kernel) -> Iterator[Function]:
+def functions_of(kernel: Kernel) -> Iterator[Function]:
     yield kernel.function
     yield from (f for f in reached(kernel.unit, kernel.function) if not f.template)
 

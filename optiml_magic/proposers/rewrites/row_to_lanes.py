@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 
 from optiml_magic.chips import CHIPS
@@ -75,6 +75,8 @@ class RowToLanes(KernelRule):
             raise
         if not found:
             return
+        within = {inner for axis in found for inner in loops_in(axis.node.body)}
+        yield from _by_itself(kernel, within, 0.8)
         lengths = [mean_rounds(kernel, axis) for axis in found]
         length = max((n for n in lengths if n is not None), default=0)
         kernel = _unguarded(kernel, found)
@@ -176,12 +178,18 @@ def _alone(
     )  # fmt: skip
 
 
-def _by_itself(kernel: Kernel) -> Iterator[Site]:
-    """Threads that wait for each other elsewhere, and walk along rows of their own in between."""
+def _by_itself(
+    kernel: Kernel, within: Collection[Loop] | None = None, prior: float = 0.7
+) -> Iterator[Site]:
+    """Threads that walk along rows of their own, in some loops or in all that there are.
+
+    They wait for each other elsewhere, or the rows are parts of what lanes may share otherwise.
+    """
     effects, axes = Effects(kernel), kernel.axes()
     at = tuple(
         number for number, loop in enumerate(loops_in(kernel.function.body))
-        if loop in axes and any(along(kernel, axes[loop], a) for a in effects.accesses(loop))
+        if loop in axes and (within is None or loop in within)
+        and any(along(kernel, axes[loop], a) for a in effects.accesses(loop))
         and not any(inner in axes and inner is not loop for inner in loops_in(loop))
     )  # fmt: skip
     if not at or isinstance(_in_strips(kernel, at, _STRIPS), Refused):
@@ -191,7 +199,7 @@ def _by_itself(kernel: Kernel) -> Iterator[Site]:
     ))  # fmt: skip
     yield Site(
         f"strips {at}", f"each thread takes several vectors of its row at once over {counters}",
-        partial(_in_strips, kernel, at, _STRIPS), 0.7,
+        partial(_in_strips, kernel, at, _STRIPS), prior,
         Hypothesis(_SECTORS, "lower", "a thread asks once for all of a sector", (1.5, 8.0)),
         tuple({kernel.fresh("STRIP"): n} for n in _STRIPS),
     )  # fmt: skip

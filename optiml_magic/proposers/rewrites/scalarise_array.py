@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives.cutting import block_names, cut, tuned
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.endings import ended
+from optiml_magic.kernels.primitives.flag_words import flagged, flags_in_words
 from optiml_magic.kernels.primitives.held import holding
 from optiml_magic.kernels.primitives.localised import localised, own_scratch
 from optiml_magic.kernels.primitives.ordered import ordered, sortings
@@ -22,6 +23,7 @@ from optiml_magic.kernels.primitives.resident import points, resident
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.searched import searched, searches
 from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.sines import functions_of
 from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.unshadowed import unshadowed
@@ -59,11 +61,13 @@ class ScalariseArray(KernelRule):
         "Where the elements of neighbouring threads lie one behind the other, the lanes of a warp "
         "bring them together, so that neighbours load neighbours, and change them in shared "
         "memory. A loop that looks for a place in such an array comes to all places in turn, "
-        "since where it ends is no constant; one that sorts it becomes a network of exchanges."
+        "since where it ends is no constant; one that sorts it becomes a network of exchanges. An "
+        "array of flags at places that data say is bits of one number, whatever the place."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         yield from _places(kernel)
+        yield from _flags(kernel)
         yield from [*_sized(kernel)] or _walked(kernel)
         yield from _rows(kernel)
         yield from own_in_registers(kernel)
@@ -132,6 +136,16 @@ def _places(kernel: Kernel) -> Iterator[Site]:
         yield Site(
             "places", f"look for a place in {', '.join(arrays)} with constant indices",
             partial(in_turn, kernel, (searched, _held, written_short)), 0.9, _LOCAL,
+        )  # fmt: skip
+
+
+def _flags(kernel: Kernel) -> Iterator[Site]:
+    """Local arrays of flags, at places that data say."""
+    names = [v.name for function in functions_of(kernel) for v in flagged(kernel, function)]
+    if names:
+        yield Site(
+            "flags", f"keep the flags of {', '.join(names)} as bits of a number",
+            partial(flags_in_words, kernel), 0.88, _LOCAL,
         )  # fmt: skip
 
 
