@@ -42,6 +42,7 @@ from optiml_magic.source.expressions import parse_expression
 
 COPIES = (1, 2, 4, 8, 16, 32)
 _ZERO = Polynomial()
+_BLOCKS = frozenset({"blockIdx.x", "blockIdx.y", "blockIdx.z"})
 #: Copies that are loaded at once at the end: 32 of them took 48 registers, so that an H200 had
 #: room for one block of 1,024 threads in place of two, and needed 66 us in place of 48.
 _TOGETHER = 8
@@ -153,13 +154,17 @@ def _row(kernel: Kernel, found: Updated) -> Counters | None:
 
 
 def _base(kernel: Kernel, found: Updated) -> Polynomial | None:
-    """What of all indices is the same for all threads of a block; None where they differ in it."""
+    """What of all indices is a block's own; None where they differ in it.
+
+    What all blocks have alike belongs to the rest: `value - lowest` is not negative as a whole.
+    """
     bases = set[Polynomial]()
     for update in found.updates:
         if update.access.index is None:
             return None
         parts = [Polynomial((term,)) for term in update.access.index.terms if term[0]]
-        bases.add(sum((part for part in parts if fixed(kernel, part)), _ZERO))
+        own = (p for p in parts if _BLOCKS & kernel.reading.symbols.inside(p) and fixed(kernel, p))
+        bases.add(sum(own, _ZERO))
     return bases.pop() if len(bases) == 1 else None
 
 

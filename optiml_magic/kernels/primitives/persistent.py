@@ -66,7 +66,7 @@ def elements(kernel: Kernel) -> tuple[Expression, ...]:
     Raises NotLegal where a thread may do no other's work.
     """
     rank = max(k + 1 for k, extent in enumerate(kernel.block) if extent != 1 or not k)
-    if None in kernel.block or len(kernel.launch.grid) > max(rank, 2):
+    if None in kernel.block or len(kernel.launch.grid) > rank + 1:
         raise NotLegal("its grid has more axes than its blocks")
     check_alone(kernel)
     counts = [needed(kernel, axis) or launched(kernel, axis) for axis in "xyz"[:rank]]
@@ -244,10 +244,12 @@ class _Persisting:
                 f"min({rows}, {self.blocks})",
             ]
             extents += [f"min({count}, cdiv({self.blocks}, {rows}))" for count in planes]
-            return replace(launch, grid=tuple(map(parse_expression, extents)), block=(block,))
+            others = launch.grid[len(self.counts) :]
+            grid = (*map(parse_expression, extents), *others)
+            return replace(launch, grid=grid, block=(block,))
         each = f"{self.block} * {self.items}" if self.items else self.block
-        grid = parse_expression(f"min(cdiv({self.count}, {each}), {self.blocks})")
-        return replace(launch, grid=(grid, *launch.grid[1:]), block=(block,))
+        first = parse_expression(f"min(cdiv({self.count}, {each}), {self.blocks})")
+        return replace(launch, grid=(first, *launch.grid[1:]), block=(block,))
 
     def _tunes(self) -> list[TuneDirective]:
         own, most = self.stride, most_threads(self.old)

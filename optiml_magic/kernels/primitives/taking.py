@@ -51,7 +51,8 @@ def ways(kernel: Kernel, rest: int, block: int = 256) -> tuple[list[Way], Refuse
         return [], Refused(reason.reason, reason.line)
     chip = CHIPS.get(kernel.chip)
     rows = kernel.block[1:] != (1, 1)
-    others = math.prod(kernel.facts.grid[1:]) if kernel.facts is not None and not rows else 1
+    rank = max(k + 1 for k, extent in enumerate(kernel.block) if extent != 1 or not k)
+    others = math.prod(kernel.facts.grid[rank:]) if kernel.facts is not None else 1
     sms = max(1, (chip.sms if chip is not None else _SMS) // max(others, 1))
     most = tuple(sms * times for times in _TIMES)
     own = kernel.block[0] or 1
