@@ -35,6 +35,7 @@ from optiml_magic.source.expressions import parse_expression
 BLOCKS = (32, 64, 128, 256)
 _WORD, _VECTOR = 4, 16
 _THREAD, _BLOCK = "threadIdx.x", "blockIdx.x"
+_LONG = 8  # bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +206,16 @@ class _Bringing:
         self.items = mapped(kernel, self.effects)
         self.taken: list[str] = []
         self.block = self._fresh("BLOCK")
+        places = (place for place in self.items.swaps if isinstance(place, Expr))
+        self.places: dict[Node, Node] = {place: text(self._index(place)) for place in places}
+
+    def _index(self, place: Expr | None = None) -> str:
+        """A thread's index, of the type that it has in a place; how wide blocks were goes."""
+        kind = self.old.reading.types.get(place) if place is not None else None
+        if kind is not None and kind.integral and kind.size == _LONG:
+            return f"(({kind.name})blockIdx.x * {self.block} + threadIdx.x)"
+        signed = "(int)" if kind is not None and kind.integral and kind.signed else ""
+        return f"{signed}(blockIdx.x * {self.block} + threadIdx.x)"
 
     def _fresh(self, name: str) -> str:
         self.taken.append(self.old.fresh(name, *self.taken))
@@ -213,7 +224,7 @@ class _Bringing:
     def kernel(self, block: int) -> Kernel:
         old = self.old
         opening, asked = list[str](), list[RequireDirective]()
-        swaps: dict[Node, Node] = {}
+        swaps: dict[Node, Node] = dict(self.places)
         first, many = self._fresh("first_row"), self._fresh("rows_here")
         reading = old.reading
         speller = LocalSpeller(
@@ -232,6 +243,11 @@ class _Bringing:
         for row in self.found:
             own = self._fresh(f"{row.array}_rows")
             opening += self._brought(row, own, first, many)
+            known = old.facts.arrays.get(row.array) if old.facts is not None else None
+            if known is not None and known.role == "scratch":
+                raise NotLegal(
+                    f"how much of `{row.array}` there is its launch cannot say", row.line
+                )
             size = f"size({passed(old, row.array)})"
             condition = parse_expression(f"{size} >= ({self.items.count}) * {row.length}")
             if not measured(old, condition):
@@ -334,14 +350,14 @@ class _Bringing:
         if _is_inside(self.old, self.items, row.length, load):
             return text(there)
         checked = text(f"(unsigned int)({within}) < {row.length}u")
-        return Choice(None, checked, text(there), node)
+        return Choice(None, checked, text(there), edited(node, self.places))
 
     def _from_text(self, row: Row, node: Index) -> str:
         """How far an element lies behind the first of the row, by what the text says."""
         base = node.base
         assert isinstance(base, Name)
         if isinstance(base.variable, Variable) and base.variable.storage != "parameter":
-            words = self.old.spelled(node.index)
+            words = self.old.spelled(node.index, self.places)
             return self._less_row(row, f"({base.name} - {row.array}) + ({words})")
         return self._behind(row, node.index)
 
@@ -355,8 +371,8 @@ class _Bringing:
         return False
 
     def _behind(self, row: Row, index: Expr) -> str:
-        return self._less_row(row, self.old.spelled(index))
+        return self._less_row(row, self.old.spelled(index, self.places))
 
     def _less_row(self, row: Row, words: str) -> str:
-        item = self.items.name if self.items.holding else "(blockIdx.x * blockDim.x + threadIdx.x)"
+        item = self.items.name if self.items.holding else self._index()
         return f"(int)(({words}) - (long long){item} * {row.length})"

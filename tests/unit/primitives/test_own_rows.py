@@ -102,6 +102,22 @@ def test_rows_are_read_in_any_order(body: str, block: int) -> None:
         assert end_of(text, after, arrays, {"n": n, "m": 5}, {"n": 33, "m": 5}) == "same"
 
 
+@pytest.mark.parametrize("block", [32, 64, 256])
+@pytest.mark.parametrize(
+    "index",
+    ["int i = blockIdx.x * 64 + threadIdx.x;", "size_t i = (size_t)blockIdx.x * 64 + threadIdx.x;"],
+)
+def test_how_wide_blocks_were_the_text_may_say_as_a_number(index: str, block: int) -> None:
+    text = ROWS.replace("TYPE", "float").replace("BODY", LOOP)
+    text = text.replace("int i = blockIdx.x * blockDim.x + threadIdx.x;", index)
+    after = written(made(text, block=block))
+    arrays = {
+        "a": Array("f4", ("n", "m")), "at": Array("i4", ("n",), "below n"),
+        "out": Array("f4", ("n",), "zeros"),
+    }  # fmt: skip
+    assert end_of(text, after, arrays, {"n": 300, "m": 5}, {"n": 33, "m": 5}) == "same"
+
+
 @pytest.mark.parametrize(
     "body",
     [
