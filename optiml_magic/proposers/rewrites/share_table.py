@@ -7,6 +7,7 @@ from functools import partial
 from math import prod
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn
+from optiml_magic.kernels.primitives.constant_tables import constant_tables, constants_tabled
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.room import fitting
 from optiml_magic.kernels.primitives.shaped import linear
@@ -17,6 +18,7 @@ from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
+_CONSTANTS = "smsp__average_warps_issue_stalled_imc_miss_per_issue_active.ratio"
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 _EACH = 64  # threads for each element of a table, below which bringing it is not worth it: ours
 _CHEAP = 16  # elements brought from a cache that cost as much as one that is updated there: ours
@@ -35,13 +37,25 @@ class ShareTable(KernelRule):
         "Each lane asked a small table for an element of its own, as the data said, so that the "
         "lanes of a warp met in many lines of a cache and took turns. A block that brings the "
         "whole table into shared memory once, and goes on with many items, gives each lane its "
-        "word from a bank, and waits less for each of the steps of a search."
+        "word from a bank, and waits less for each of the steps of a search. Of a larger table a "
+        "block brings the part that it asks for, where that says by itself how large it is. "
+        "Constant memory gives a warp one word at a time, so that lanes that ask for several wait "
+        "as often."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         yield from self._sites(kernel, fitting(kernel, tables(kernel), _EACH), "whole", _whole)
         parts = fitting(kernel, table_parts(kernel), _EACH * _blocks(kernel))
         yield from self._sites(kernel, parts, "as far as a block needs it", _part)
+        constants = fitting(kernel, constant_tables(kernel), _EACH)
+        yield from self._sites(kernel, constants, "from constant memory", _constant)
+        if constants[0]:
+            names = ", ".join(own.array for own in constants[0])
+            yield Site(
+                "constants", f"bring {names} into shared memory from constant memory",
+                partial(_constant(constants[0]), kernel), 0.6,
+                Hypothesis(_CONSTANTS, "lower", "lanes no longer take turns", (1.2, 32.0)),
+            )  # fmt: skip
 
     def _sites(
         self, kernel: Kernel, fit: tuple[Sequence[_Held], list[Refused]], words: str, bring: _Bring
@@ -75,6 +89,10 @@ def _whole(found: Sequence[_Held]) -> Callable[[Kernel], Kernel | Refused]:
 
 def _part(found: Sequence[_Held]) -> Callable[[Kernel], Kernel | Refused]:
     return partial(parted, arrays=tuple(own.array for own in found))
+
+
+def _constant(found: Sequence[_Held]) -> Callable[[Kernel], Kernel | Refused]:
+    return partial(constants_tabled, arrays=tuple((own.array, own.count) for own in found))
 
 
 def _blocks(kernel: Kernel) -> int:
