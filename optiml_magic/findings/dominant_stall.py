@@ -67,6 +67,7 @@ _RULES = {
         ("Let the lanes of a warp read neighbours: fewer sectors per access.", "coalesce_mapping"),
         ("Keep what is read again in shared memory.", "stage_tile"),
     ),
+    "imc_miss": (("Copy a table in constant memory to shared memory.", "share_table"),),
 }
 _OTHERS = ("barrier", "dispatch_stall", "not_selected", "selected", "tex_throttle", "sleeping")
 _STEM = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
