@@ -36,6 +36,8 @@ def boxed(kernel: Kernel) -> Kernel:
     wide, high, deep = kernel.block
     if len(launch.block) < 2 or wide is None or high is None or deep != 1 or launch.shared:
         raise NotLegal("its launch does not have a block of two axes for each matrix")
+    if wide * high < _WARP:
+        raise NotLegal("its blocks have few threads, whose loops lanes may share")
     effects.straightforward()
     without_warps(kernel)
     own_text_only(kernel)

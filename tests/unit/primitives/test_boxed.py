@@ -53,6 +53,7 @@ def test_matrices_of_several_heads() -> None:
     ("grid", "block", "body", "reason"),
     [
         ("m", "144", "out[blockIdx.x * 144 + threadIdx.x] = 1;", "block of two axes"),
+        ("m", "3, 3", PLACES + "out[z * 144 + i * 12 + j] = 1;", "few threads"),
         ("m", "12, 12, 1", PLACES + "__syncthreads(); out[z * 144 + i * 12 + j] = 1;", "wait"),
         ("m", "12, 12", "out[blockIdx.x * 12 + threadIdx.x] = 1;", "their place in the block"),
         ("m", "12, 12", PLACES + "out[z * 144 + i * 12 + j] = gridDim.x;", "their place in the block"),

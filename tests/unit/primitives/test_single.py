@@ -47,7 +47,6 @@ def test_each_step_has_a_local_and_means_the_same(body: str) -> None:
         "int t = i; int* u = &t; t /= m; *u = 3; out[i] = t + a[i];",
         "int t = i; auto f = [&] { return t; }; t /= m; out[i] = f() + a[i];",
         "int t = i; int x = (t /= m) + 1; out[i] = x + a[i];",
-        "int t = i; t /= m; switch (t) { case 0: out[i] = a[i]; case 1: out[i] = 1.0f; }",
     ],
 )
 def test_what_changes_in_another_way_stays(body: str) -> None:
