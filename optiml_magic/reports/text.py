@@ -92,10 +92,23 @@ def facts(summary: Summary) -> Iterator[tuple[str, str]]:
     verdicts = ", ".join(f"{number} {name}" for name, number in summary.verdicts.items())
     spent = f"{len(summary.trajectory.steps)} in {summary.wall_seconds:.1f} s"
     yield "evaluations", f"{spent} ({verdicts})"
+    yield from _failures(summary)
     if summary.hypotheses:
         yield "hypotheses", ", ".join(f"{n} {name}" for name, n in summary.hypotheses.items())
     yield "ended", summary.trajectory.stopped
     yield from (("note", note) for note in summary.notes)
+
+
+def _failures(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Why programs did not pass, a line for each reason that several may have."""
+    why = dict[tuple[str, str], list[int]]()
+    for step in summary.trajectory.steps:
+        verdict = step.evaluation.verdict
+        if not verdict.passed:
+            key = verdict.outcome.value, verdict.summary
+            why.setdefault(key, []).append(step.candidate.number)
+    for (outcome, reason), numbers in why.items():
+        yield outcome, f"{', '.join(f'#{n}' for n in numbers)}: {reason}"
 
 
 def _lines(summary: Summary) -> Iterator[str]:

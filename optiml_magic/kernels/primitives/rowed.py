@@ -80,6 +80,8 @@ def rowed(kernel: Kernel) -> Kernel:
     launch, effects = kernel.launch, Effects(kernel)
     if len(launch.block) > 1 or launch.shared is not None:
         raise NotLegal("its launch does not have a block of one axis for each row")
+    if {*launch.block[0].names} & {tune.name for tune in kernel.program.tunes}:
+        raise NotLegal("how wide its blocks are is tuned, so that they are no rows")
     effects.straightforward()
     without_warps(kernel)
     own_text_only(kernel)
