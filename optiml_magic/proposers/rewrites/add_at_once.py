@@ -25,7 +25,12 @@ class AddAtOnce(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        runs = [*together(kernel)]
+        # What is the same for a block its threads seldom add to: by one of them, after the others.
+        uniform = kernel.reading.uniform
+        runs = [
+            run for run in together(kernel)
+            if run[0][2].offset is not None and not uniform(run[0][2].offset)
+        ]  # fmt: skip
         if not runs:
             return
         arrays = ", ".join(dict.fromkeys(access.array for run in runs for _, _, access in run))
