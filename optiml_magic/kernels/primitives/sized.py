@@ -12,7 +12,7 @@ from dataclasses import replace
 from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.expressions import Name
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.tree import expressions
@@ -39,7 +39,16 @@ def divisors(kernel: Kernel, most: int) -> dict[str, int]:
 
 @primitive
 def block_sized(kernel: Kernel) -> Kernel:
-    """The kernel where sizes that say how many threads a block has are numbers: it has such."""
+    """The kernel whose launch says in numbers how many threads a block has: it did not.
+
+    Sizes that say so are numbers then, and so is ``WARPS * 32``.
+    """
+    launch = kernel.launch
+    block, grid = (tuple(e.folded() for e in extents) for extents in (launch.block, launch.grid))
+    if block != launch.block:
+        launch = replace(launch, block=block, grid=grid)
+        folded = kernel.rewritten(kernel.function.body, launch=launch, tidy=False)
+        return where_legal(block_sized, folded)
     if None not in kernel.block or kernel.facts is None:
         raise NotLegal("the extents of its blocks are numbers already, or are not known")
     names = {name for extent in kernel.launch.block for name in extent.names}

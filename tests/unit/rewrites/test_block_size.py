@@ -11,6 +11,7 @@ from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.proposers.rewrites.block_size import BlockSize
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.source.program import parse_program
+from tests.ideas import asked
 from tests.present import sampled
 from tests.rewriting.writing import Array
 from tests.unit.primitives.alike import end_of
@@ -136,3 +137,18 @@ def test_one_block_with_few_items_stays_one() -> None:
     facts = LaunchFacts("k", 1, (1, 1, 1), (256, 1, 1), {}, {"n": 300})
     kernel = replace(kernels(parse_program(text), None)[0], facts=facts, chip="h200")
     assert not any(isinstance(found, Site) for found in BlockSize().sites(kernel))
+
+
+def test_blocks_of_a_product_of_numbers() -> None:
+    text = """\
+#define WARPS 4
+#pragma optiml launch twice grid((n + WARPS * 32 - 1) / (WARPS * 32)) block(WARPS * 32)
+__global__ void twice(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] * 2.0f;
+}
+"""
+    ideas, refused = asked(BlockSize(), text)
+    assert not refused
+    (made,) = [idea.make() for idea in ideas]
+    assert "grid(cdiv(n, BLOCK)) block(BLOCK)" in str(made)

@@ -169,3 +169,18 @@ def test_any_text_is_a_value_or_a_source_error(text):
         parse_expression(text).evaluate({"a": 1, "b": 2, "n": 3, "x": 0})
     except SourceError:
         return
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("4 * 32", "128"),
+        ("(n + 4 * 32 - 1) / (4 * 32)", "(n + 128 - 1) / 128"),
+        ("cdiv(n, 2 * 8 + 16)", "cdiv(n, 32)"),
+        ("2 - 3", "2 - 3"),
+        ("7 / 2 + 0", "3"),
+        ("size(a) / (8 / 0)", "size(a) / (8 / 0)"),
+    ],
+)
+def test_what_is_a_number_by_itself(text, folded):
+    assert str(parse_expression(text).folded()) == folded
