@@ -265,7 +265,14 @@ class _Coarsening:
         }  # fmt: skip
         whole: Swaps = {**self.items.swaps, **leaves, **swaps}
         whole = self.within.settled(whole) if amid else whole
-        shown = (self.old.show(s, whole) for s in self.items.inside)
+        shown = []
+        for statement in self.items.inside:
+            way = whole.get(statement, statement)
+            parts = way if isinstance(way, tuple) else () if way is None else (way,)
+            shown += [
+                self.old.show(one, whole if one is statement else {})
+                for one in parts if isinstance(one, Statement)
+            ]  # fmt: skip
         return "{\n" + "\n".join(shown) + "\n}"
 
     def _shown(self, expr: Expr) -> str:

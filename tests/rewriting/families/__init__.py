@@ -6,6 +6,7 @@ from . import (
     accumulated,
     again,
     alike,
+    apart,
     banks,
     blocks,
     bounds,
@@ -104,4 +105,5 @@ FAMILIES = {
     "histories": histories.FAMILY,
     "groups": groups.FAMILY,
     "quantised": quantised.FAMILY,
+    "apart": apart.FAMILY,
 }
