@@ -11,7 +11,15 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from optiml_magic.kernels.editing import Node, edited, lines
-from optiml_magic.kernels.expressions import Assign, Call, Expr, Step, every
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Call,
+    Expr,
+    Lambda,
+    Step,
+    Unread,
+    every,
+)
 from optiml_magic.kernels.primitives.adding import AT_ONCE, adds
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
@@ -56,7 +64,9 @@ def together(kernel: Kernel) -> Iterator[_Run]:
         run: _Run = []
         for statement in (*block.body, None):
             call = statement.expression if isinstance(statement, Evaluate) else None
-            if isinstance(statement, Evaluate) and isinstance(call, Call) and call in found:
+            known = isinstance(call, Call) and call in found
+            plain = known and all(_is_plain(kernel, a) for a in call.arguments)  # type: ignore[union-attr]
+            if isinstance(statement, Evaluate) and isinstance(call, Call) and plain:
                 run.append((statement, call, found[call]))
                 continue
             yield from _neighbours(run)
@@ -66,7 +76,7 @@ def together(kernel: Kernel) -> Iterator[_Run]:
 def _neighbours(run: _Run) -> Iterator[_Run]:
     """Those of a run that are beside each other, four or two at a time."""
     for array in dict.fromkeys(access.array for _, _, access in run):
-        left = [one for one in run if one[2].array == array and _is_plain(one[1].arguments[0])]
+        left = [one for one in run if one[2].array == array]
         first = left[0][2].offset if left else None
         if first is None or any((a.offset - first).value is None for _, _, a in left if a.offset):
             continue
@@ -87,8 +97,13 @@ def _beside(run: _Run, count: int) -> bool:
     return len(offsets) == count and all(by == _FLOAT for by in steps) and aligned
 
 
-def _is_plain(address: Expr) -> bool:
-    return not any(isinstance(e, Assign | Step | Call) for e in every(address))
+def _is_plain(kernel: Kernel, expr: Expr) -> bool:
+    """Whether an expression changes nothing as it is found, so that others may be found before."""
+    return not any(
+        isinstance(e, Assign | Step | Lambda | Unread)
+        or (isinstance(e, Call) and kernel.unit.called(e.function, len(e.arguments)))
+        for e in every(expr)
+    )
 
 
 def _value(kernel: Kernel, value: Expr) -> str:

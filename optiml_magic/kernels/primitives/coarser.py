@@ -13,6 +13,7 @@ from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.expressions import Binary, Cast, Expr, Literal, Name, builtin
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted
+from optiml_magic.kernels.primitives.naming import shadowed
 from optiml_magic.kernels.tree import Variable, expressions
 from optiml_magic.kernels.types import named
 
@@ -50,6 +51,7 @@ class _Quotients:
         self.kernel = kernel
         effects = Effects(kernel)
         self.lasting = effects.lasting
+        self.shadowed = shadowed(kernel.function)
         self.rounds = dict[Variable, int | None]()  # of counters that go up from 0 or more
         for axis in kernel.axes().values():
             start, step = axis.start, axis.step
@@ -71,8 +73,10 @@ class _Quotients:
             whole = self._divisor(expr)
             if whole is None or not isinstance(expr, Binary):
                 continue
-            top = self._sum(expr.left)
-            words = self._without(top, whole) if top is not None else None
+            kind, top = self.kernel.reading.types.get(expr), self._sum(expr.left)
+            if top is None or kind is None or not kind.integral:
+                continue
+            words = self._without(top, whole, "" if kind.name == "int" else f"({kind.name})")
             if words is not None:
                 yield expr, text(words)
 
@@ -103,6 +107,8 @@ class _Quotients:
             case Cast(operand=operand, type=kind):
                 own = named(kind, self.kernel.unit.aliases)
                 return self._sum(operand) if own.integral and (own.size or 0) >= _WORD else None
+            case Name(variable=Variable() as variable) if variable.name in self.shadowed:
+                return None
             case Name(variable=Variable() as variable) if variable in self.rounds:
                 return _Sum({variable.name: (1, expr)}, 0)
             case Name(variable=Variable(value=Expr() as value) as variable) if (
@@ -120,8 +126,8 @@ class _Quotients:
                         return _Sum({}, 0).plus(inner, by)
         return _Sum({builtin(expr): (1, expr)}, 0) if builtin(expr) in self._builtins() else None
 
-    def _without(self, top: _Sum, by: int) -> str | None:
-        """The quotient in other words, where some counters do not change it."""
+    def _without(self, top: _Sum, by: int, kind: str) -> str | None:
+        """The quotient in other words, of this type, where some counters do not change it."""
         if top.number < 0 or any(factor < 0 for factor, _ in top.terms.values()):
             return None
         for each in (d for d in range(by, 1, -1) if by % d == 0):
@@ -133,8 +139,8 @@ class _Quotients:
             last = sum(f * (m or 0) for (f, _), m in zip(inner, most, strict=True))
             if last + top.number % each >= each:
                 continue
-            terms = [_times(factor // each, self._shown(a)) for factor, a in outer.values()]
-            terms += [str(top.number // each)] * (top.number >= each or not terms)
+            terms = [_times(f // each, f"{kind}{self._shown(a, kind)}") for f, a in outer.values()]
+            terms += [f"{kind}{top.number // each}"] * (top.number >= each or not terms)
             words, rest = " + ".join(terms), by // each
             alone = words if len(terms) == 1 and " " not in words else f"({words})"
             return words if rest == 1 else f"{alone} / {rest}"
@@ -145,8 +151,10 @@ class _Quotients:
         trips = self.rounds.get(atom.variable) if isinstance(atom, Name) and atom.variable else None
         return trips - 1 if trips else None
 
-    def _shown(self, atom: Expr) -> str:
-        return self.kernel.spelled(atom)
+    def _shown(self, atom: Expr, kind: str) -> str:
+        own = self.kernel.reading.types.get(atom)
+        words = self.kernel.spelled(atom)
+        return words if kind or (own is not None and own.signed) else f"(int){words}"
 
 
 def _times(factor: int, words: str) -> str:

@@ -9,7 +9,7 @@ Sources: CUDA C++ Programming Guide, "Cooperative Groups"; CUB, "BlockReduce" an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from optiml_magic.kernels import groups
@@ -18,7 +18,7 @@ from optiml_magic.kernels.expressions import Call, Expr, Member, Name
 from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.tree import Blank, Declare, Statement, Variable, expressions, walk
-from optiml_magic.kernels.types import CType
+from optiml_magic.kernels.types import CType, named
 
 _WARP = 32
 _ALL = "0xffffffffu"
@@ -27,7 +27,7 @@ _NAMED = re.compile(
     r"(?:typedef\s+(cub::\w+\s*<[^<>;]*>)\s*(\w+)\s*;|using\s+(\w+)\s*=\s*(cub::\w+\s*<[^<>;]*>))"
 )
 _LIBRARY = re.compile(r"\b(?:cub::|BlockReduce|WarpReduce|this_thread_block|tiled_partition)")
-_FUNCTOR = re.compile(r"(?:::)?(?:\w+::)*(\w+)")
+_FUNCTOR = re.compile(r"(?:::)?(?:\w+::)+(\w+)(?:<\s*([\w ]*)\s*>)?")
 _WORD = re.compile(r"\w+")
 _COMBINED = {
     "plus": "+", "less": "min", "greater": "max", "bit_and": "&", "bit_or": "|", "bit_xor": "^",
@@ -55,7 +55,8 @@ class _Spelling:
         self.helpers: dict[str, str] = {}
         self.ordered = False  # whether sums of floats are added up in another order
         body = kernel.function.body
-        self.groups = dict(self._groups())
+        self.groups = self._groups()
+        self.line = kernel.block[1:] == (1, 1) or len(kernel.launch.block) == 1
         self.named = self._aliases()
         self.shared = {
             v for s in walk(body) if isinstance(s, Declare) for v in s.variables
@@ -80,15 +81,16 @@ class _Spelling:
         order = [_ORDER] * self.ordered
         return replace(new, arithmetic=tuple(dict.fromkeys((*new.arithmetic, *order))))
 
-    def _groups(self) -> Iterator[tuple[Variable, int]]:
+    def _groups(self) -> dict[Variable, int]:
         """The locals that are groups, with the threads of each; 0 for the block."""
+        found = dict[Variable, int]()
         for statement in walk(self.old.function.body):
             for variable in statement.variables if isinstance(statement, Declare) else ():
                 value = variable.value
-                kind = groups.made(value) if isinstance(value, Call) else variable.type.base
-                size = 0 if groups.is_block(kind or "") else groups.tile_size(kind or "")
+                size = _of_block(value, found) if isinstance(value, Call) else None
                 if size is not None:
-                    yield variable, size
+                    found[variable] = size
+        return found
 
     def _aliases(self) -> Mapping[str, str]:
         """What ``typedef`` and ``using`` call reductions of CUB."""
@@ -142,24 +144,22 @@ class _Spelling:
         """The threads of a group; 0 for the block, None for what is no group."""
         if isinstance(expr, Name) and expr.variable in self.groups:
             return self.groups[expr.variable]
-        if isinstance(expr, Call):
-            kind = groups.made(expr) or ""
-            return 0 if groups.is_block(kind) else groups.tile_size(kind)
-        return None
+        return _of_block(expr, self.groups) if isinstance(expr, Call) else None
 
     def _asked(self, call: Call, size: int) -> str:
         """What a group is asked for; empty for what is not followed."""
         function, given = call.function, [self._shown(a) for a in call.arguments]
+        if size > _WARP or (size and size & (size - 1)) or not (self.line or size in (0, _WARP)):
+            return ""
         if function in groups.SYNCS and not given:
-            return "__syncthreads()" if not size else "__syncwarp()"
-        line = self.old.block[1:] == (1, 1) or len(self.old.launch.block) == 1
-        if not line or size > _WARP or (size and size & (size - 1)):
+            return "__syncthreads()" if not size else f"__syncwarp({_mask(size)})"
+        if not self.line:
             return ""
         if not size:
             return {"thread_rank": "threadIdx.x", "size": "blockDim.x",
                     "num_threads": "blockDim.x"}.get(function, "")  # fmt: skip
         if function in _SHUFFLES:
-            return f"{_SHUFFLES[function]}({', '.join([_ALL, *given, str(size)])})"
+            return f"{_SHUFFLES[function]}({', '.join([_mask(size), *given, str(size)])})"
         if function in _VOTES and size == _WARP:
             return f"{_VOTES[function]}({', '.join([_ALL, *given])})"
         return {
@@ -179,31 +179,41 @@ class _Spelling:
         if found is None or (call.function, count) not in (("Sum", 1), ("Reduce", 2)):
             return None
         op = "+" if call.function == "Sum" else self._op(call.arguments[1])
-        own = self.old.block[0]
+        own, (kind, *more) = self.old.block[0], found[2].split(",")
+        value, type_ = call.arguments[0], named(kind.strip(), self.old.unit.aliases)
         if found[1] == "Warp":
-            whole = len(found[2].split(",")) == 1
-            return self._combined(call.arguments[0], op, _WARP) if whole else None
+            return None if more else self._combined(value, op, _WARP, type_)
         if own is None or self.old.block[1:] != (1, 1) or own % _WARP:
             return None
-        return self._combined(call.arguments[0], op, own)
+        return self._combined(value, op, own, type_)
 
     def _op(self, expr: Expr) -> str:
+        """What a functor of a library does; one of the program's own may do anything."""
         found = _FUNCTOR.match(self.old.spelled(expr))
-        return _COMBINED.get(found[1], "") if found is not None else ""
+        if found is None or re.search(rf"\b(?:struct|class)\s+{found[1]}\b", self.old.unit.text):
+            return ""
+        return _COMBINED.get(found[1], "")
 
-    def _combined(self, value: Expr, op: str, size: int) -> Node | None:
-        kind = self.old.reading.types.get(value)
-        if kind is None or not op or not kind.size or kind.size < 4 or kind.lanes != 1:
+    def _combined(
+        self, value: Expr, op: str, size: int, wanted: CType | None = None
+    ) -> Node | None:
+        """The call of a helper, of the type that the library computes in."""
+        own = self.old.reading.types.get(value)
+        kind = wanted or own
+        if own is None or kind is None or not kind.size or kind.size < 4 or kind.lanes != 1:
+            return None
+        if not op or not (kind.integral or kind.floating) or (size < _WARP and not self.line):
             return None
         self.ordered |= kind.floating and op == "+"
         lanes = self._of_lanes(kind, op, min(size, _WARP))
         name = lanes if size <= _WARP else self._of_block(kind, op, size, lanes)
-        return text(f"{name}({self._shown(value)})")
+        shown = self._shown(value)
+        return text(f"{name}({shown if own.name == kind.name else f'({kind.name})({shown})'})")
 
     def _of_lanes(self, kind: CType, op: str, size: int) -> str:
         words = kind.name.replace(" ", "_")
         name = self.old.fresh(f"lanes_{_WORDS[op]}_{words}_{size}")
-        other = f"__shfl_xor_sync({_ALL}, value, apart, {size})"
+        other = f"__shfl_xor_sync({_mask(size)}, value, apart, {size})"
         self.helpers[name] = (
             f"__device__ __forceinline__ {kind.name} {name}({kind.name} value) {{\n"
             f"    for (int apart = {size // 2}; apart > 0; apart /= 2)\n"
@@ -230,6 +240,26 @@ class _Spelling:
 
     def _shown(self, expr: Expr) -> str:
         return self.old.spelled(expr, self.swaps)
+
+
+def _of_block(call: Call, known: Mapping[Variable, int]) -> int | None:
+    """The threads of a group that is made of the whole block; 0 for that itself."""
+    kind = groups.made(call) or ""
+    if groups.is_block(kind):
+        return 0
+    match call.arguments:
+        case [Name(variable=Variable() as whole)] if known.get(whole) == 0:
+            return groups.tile_size(kind)
+        case [Call() as whole] if groups.is_block(groups.made(whole) or ""):
+            return groups.tile_size(kind)
+    return None
+
+
+def _mask(size: int) -> str:
+    """The lanes of a thread's tile, of which the others may be elsewhere."""
+    if size == _WARP:
+        return _ALL
+    return f"({(1 << size) - 1:#x}u << (threadIdx.x % {_WARP}u / {size}u * {size}u))"
 
 
 def _joined(op: str, one: str, other: str) -> str:

@@ -19,7 +19,7 @@ from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.sines import functions_of
 from optiml_magic.kernels.primitives.tabled import Table, by_data
-from optiml_magic.kernels.tree import Block, Function, expressions
+from optiml_magic.kernels.tree import Block, Declare, Function, expressions, walk
 from optiml_magic.kernels.variables import device_variables
 
 _FIRST = "threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)"
@@ -95,3 +95,8 @@ def _check_alone(kernel: Kernel, changed: set[Function], names: set[str]) -> Non
         asked = {e.name for e in expressions(function.body) if isinstance(e, Name)}
         if function.template and asked & names:
             raise NotLegal("a template asks for the table", function.line)
+    for function in (kernel.function, *changed):
+        declared = (s for s in walk(function.body) if isinstance(s, Declare))
+        bound = (v.value for s in declared for v in s.variables if v.type.reference)
+        if any(isinstance(value, Name) and value.name in names for value in bound):
+            raise NotLegal("a reference stands for the whole table", function.line)

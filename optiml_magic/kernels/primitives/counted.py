@@ -18,7 +18,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
 from optiml_magic.kernels.primitives.flow import ends
-from optiml_magic.kernels.primitives.moved_once import moved_once
+from optiml_magic.kernels.primitives.moved_once import declared_in, moved_once, named_by_lambdas
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.ranges import Ranges
@@ -91,6 +91,8 @@ class _Counting:
         self.name = kernel.fresh("k")
         self.ahead = self._tested_ahead()
         self.moving = self._moving()
+        if any(e.variable in self.moving for e in named_by_lambdas(kernel)):
+            raise NotLegal("a function within it asks for what moves", loop.line)
         self.left = self._left() if axis.broken else {}
 
     def _tested_ahead(self) -> set[Variable]:
@@ -135,8 +137,11 @@ class _Counting:
     def _still(self, value: Expr | None, changed: object) -> bool:
         if value is None:
             return True
+        own = declared_in(self.loop.body)
         return all(
-            isinstance(e, Literal) or not isinstance(e, Name) or e.variable not in changed  # type: ignore[operator]
+            isinstance(e, Literal)
+            or not isinstance(e, Name)
+            or (e.variable not in changed and e.variable not in own)  # type: ignore[operator]
             for e in every(value)
         ) and not any(a.own in set(every(value)) for a in self.old.reading.accesses)
 
@@ -204,7 +209,7 @@ class _Counting:
             for e in self.effects.inside(self.old.function.body)
         ) or any(
             isinstance(s, Declare) and s is not before and names & {v.name for v in s.variables}
-            for s in _statements(self.old.function.body)
+            for s in walk(self.old.function.body)
         )
 
     def _rounds(self) -> Polynomial:
@@ -340,8 +345,13 @@ class _Counting:
         return False
 
     def _asked(self, variable: Variable) -> bool:
-        """Whether something outside of the loop asks for a local."""
-        inside = self.effects.inside(self.loop)
+        """Whether something outside of the loop asks for a local, or the loop itself once more."""
+        inside, before = self.effects.inside(self.loop), self.loop.before
+        begun = isinstance(before, Evaluate) and variable in self.effects.changed(before)
+        again = (s.body for s in walk(self.old.function.body)
+                 if isinstance(s, Loop) and self.loop in {*walk(s.body)})  # fmt: skip
+        if not begun and any(variable not in declared_in(body) for body in again):
+            return True
         return any(
             isinstance(e, Name) and e.variable is variable and e not in inside
             for e in self.effects.inside(self.old.function.body)
@@ -386,10 +396,3 @@ class _Counting:
         if "long long" not in rounds and all(v.type.base == "int" for v in asked.values()):
             return f"max({rounds}, 0)"
         return f"max((long long)({rounds}), 0LL)"  # of one type, which C++ asks of both
-
-
-def _statements(statement: Statement) -> list[Statement]:
-    found = [statement]
-    for inner in statement.statements:
-        found += _statements(inner)
-    return found

@@ -19,10 +19,12 @@ from optiml_magic.kernels.expressions import (
     Cast,
     Expr,
     Index,
+    Lambda,
     Literal,
     Name,
     Step,
     Unary,
+    Unread,
     every,
     is_logical,
 )
@@ -35,6 +37,7 @@ from optiml_magic.kernels.tree import (
     Function,
     Statement,
     Variable,
+    Verbatim,
     expressions,
     walk,
 )
@@ -80,6 +83,8 @@ def _begins_low(variable: Variable) -> bool:
 
 def _is_flags(body: Block, variable: Variable) -> bool:
     """Whether all that is done to an array is to ask for one flag, or to set it."""
+    if _is_elsewhere(body, variable):
+        return False
     elements = {e.base: e for e in expressions(body) if isinstance(e, Index)}
     names = [e for e in expressions(body) if isinstance(e, Name) and e.variable is variable]
     stores = {e.target: e for e in expressions(body) if isinstance(e, Assign)}
@@ -98,6 +103,27 @@ def _is_flags(body: Block, variable: Variable) -> bool:
         if any(isinstance(e, Step) or e.op == "&" for e in changed if element in e.parts):
             return False
     return anywhere and bool(stores.keys() & {*elements.values()})
+
+
+def _is_elsewhere(body: Block, variable: Variable) -> bool:
+    """Whether a flag may be changed by another name, or is asked for where none is declared yet."""
+    for statement in walk(body):
+        if isinstance(statement, Verbatim):
+            return True
+        for other in statement.variables if isinstance(statement, Declare) else ():
+            given = [*other.initial, *([other.value] if other.value is not None else [])]
+            asked = any(
+                isinstance(e, Name) and e.variable is variable for g in given for e in every(g)
+            )
+            if asked and (other.type.reference or variable in _declared(statement)):
+                return True
+    calls = (e for e in expressions(body) if isinstance(e, Call | Lambda | Unread))
+    return any(_is_of(part, variable) for call in calls for part in call.parts)
+
+
+def _is_of(element: Expr, variable: Variable) -> bool:
+    base = element.base if isinstance(element, Index) else None
+    return isinstance(base, Name) and base.variable is variable
 
 
 def _is_still(index: Expr) -> bool:

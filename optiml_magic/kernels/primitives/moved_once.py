@@ -1,11 +1,12 @@
 """``a = *p++; b = *p++;`` as ``a = p[0]; b = p[1]; p += 2;``: what moves does so once a round.
 
-Between its changes the name of what moves stands for it and how far it has come in the round.
+So does ``x[i++]``. Between its changes the name of what moves stands for it and how far it has come
+in the round.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from optiml_magic.kernels.changes import Change, skips
 from optiml_magic.kernels.editing import Node, edited, lines, text
@@ -23,6 +24,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.flow import ends
+from optiml_magic.kernels.primitives.naming import shadowed
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -58,14 +60,22 @@ def moved_once(kernel: Kernel, at: int) -> Kernel:
 
 
 def _several(kernel: Kernel, loop: Loop) -> list[Variable]:
-    """What the body of a loop moves in more than one place, by the same in every round."""
+    """What a loop moves in several places, or amid a statement, by the same in each round."""
     effects = Effects(kernel)
     inside = effects.inside(loop)
     head = [e for e in (loop.test, loop.update) if e is not None]
     elsewhere = effects.changed(*(Evaluate(None, loop.line, e) for e in head))
+    body = kernel.function.body
+    around = [s for s in walk(body) if isinstance(s, Loop) and loop in {*walk(s.body)}]
+    anew = [
+        {v for s in walk(a.body) if isinstance(s, Declare) for v in s.variables} for a in around
+    ]
+    own = {v for s in walk(loop.body) if isinstance(s, Declare) for v in s.variables}
     left = any(ends(loop.body, "break"))
     changed = effects.changed(loop.body)
-    declared = [s for s in walk(kernel.function.body) if isinstance(s, Declare)]
+    hidden = shadowed(kernel.function)
+    called = {e.name for e in named_by_lambdas(kernel)}
+    declared = [s for s in walk(body) if isinstance(s, Declare)]
     bound = {
         e.variable
         for s in declared
@@ -77,14 +87,22 @@ def _several(kernel: Kernel, loop: Loop) -> list[Variable]:
     return [
         variable
         for variable, found in changed.items()
-        if len(found) > 1
+        if (len(found) > 1 or (not variable.type.depth and not _stands_alone(loop, variable)))
         and variable not in elsewhere
         and not variable.type.reference
         and variable not in bound
+        and variable.name not in hidden | called
         and _whole(kernel, variable)
-        and all(_regular(change, changed) for change in found)
-        and not (left and _named(effects.inside(kernel.function.body) - inside, variable))
+        and all(_regular(kernel, change, changed, own, hidden) for change in found)
+        and not (left and _named(effects.inside(body) - inside, variable))
+        and not (left and any(variable not in begun for begun in anew))
     ]
+
+
+def _stands_alone(loop: Loop, variable: Variable) -> bool:
+    """Whether a change of a local is a statement of its own, not a part of one: `x[i++]`."""
+    changes = (s.expression for s in walk(loop.body) if isinstance(s, Evaluate))
+    return any(isinstance(e, Assign | Step) and _is(e.target, variable) for e in changes)
 
 
 def _whole(kernel: Kernel, variable: Variable) -> bool:
@@ -93,15 +111,35 @@ def _whole(kernel: Kernel, variable: Variable) -> bool:
     return bool(variable.type.depth) or (not kind.floating and (kind.size or 0) >= 4)
 
 
-def _regular(change: Change, changed: Collection[Variable]) -> bool:
+def _regular(
+    kernel: Kernel, change: Change, changed: Collection[Variable], own: Collection[Variable],
+    hidden: Collection[str],
+) -> bool:  # fmt: skip
+    """Whether a change is by a number, or by what no round changes and nothing hides."""
     if not change.always or change.within or change.op not in ("+", "-"):
         return False
-    value, variable = change.value, change.variable
+    value, kind = change.value, change.variable.type
     if not isinstance(value, Name):
-        return value is None or isinstance(value, Literal)
-    by, kind = value.variable, variable.type
-    alike = by is not None and (bool(kind.depth) or by.type.base == kind.base)
-    return alike and by not in changed
+        return value is None or (isinstance(value, Literal) and isinstance(value.value, int))
+    by = value.variable
+    if by is None or by in changed or by in own or by.name in hidden:
+        return False
+    step = named(by.type.base, kernel.unit.aliases)
+    whole = step.integral and step.signed and (step.size or 0) >= 4
+    return not by.type.depth and (whole if kind.depth else by.type.base == kind.base)
+
+
+def declared_in(statement: Statement) -> set[Variable]:
+    """The locals that are declared within a statement."""
+    return {v for s in walk(statement) if isinstance(s, Declare) for v in s.variables}
+
+
+def named_by_lambdas(kernel: Kernel) -> Iterator[Name]:
+    """What functions within the kernel's own body name."""
+    for expr in expressions(kernel.function.body):
+        if isinstance(expr, Lambda):
+            inside = expressions(expr.function.body)
+            yield from (e for e in inside if isinstance(e, Name))
 
 
 def _named(places: Iterable[Expr], variable: Variable) -> bool:
@@ -156,7 +194,7 @@ class _Way:
                 value = whole.right if _is(whole.left, v) else whole.left
             case _:
                 return False
-        words = value.text if isinstance(value, Literal) else getattr(value, "name", "")
+        words = str(value.value) if isinstance(value, Literal) else getattr(value, "name", "")
         self.known = self.known and words.isidentifier() | words.isdigit()
         self._steps.append((sign, words))
         return True

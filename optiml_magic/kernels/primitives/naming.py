@@ -13,7 +13,7 @@ from optiml_magic.kernels.primitives.places import axis_of, index
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Condition, Symbol
-from optiml_magic.kernels.tree import Declare, Statement, Variable, walk
+from optiml_magic.kernels.tree import Declare, Function, Statement, Variable, walk
 from optiml_magic.kernels.types import CType, named
 
 _LONG = 8  # bytes
@@ -198,3 +198,20 @@ def signed_size(kernel: Kernel, name: str, *, wide: bool) -> str:
                 return f"(long long){name}"
             return name if kind.signed or kind.size != 4 else f"(int){name}"
     return name
+
+
+def shadowed(function: Function) -> frozenset[str]:
+    """The names of variables that others of the same name hide."""
+    found = set[str]()
+
+    def look(statement: Statement, known: set[str]) -> None:
+        own = known if isinstance(statement, Declare) else {*known}
+        for variable in statement.variables if isinstance(statement, Declare) else ():
+            if variable.name in own:
+                found.add(variable.name)
+            own.add(variable.name)
+        for inner in statement.statements:
+            look(inner, own)
+
+    look(function.body, {p.name for p in function.parameters})
+    return frozenset(found)

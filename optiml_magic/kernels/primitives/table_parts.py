@@ -85,11 +85,12 @@ def parted(kernel: Kernel, arrays: Sequence[str]) -> Kernel:
         own, begin, count = (fresh(f"{array}_{word}") for word in ("table", "begin", "count"))
         counts.append(count)
         sizes.append(f"size({passed(kernel, array)})")
+        inside = f"{begin} + {at} >= 0 && {begin} + {at} < {count}"
         opening += [
             f"__shared__ __align__(16) {part.kind} {own}[{part.count}];",
             f"const long long {begin} = {speller.address(part.base)};",
             f"for (int {at} = threadIdx.x; {at} < {part.count}; {at} += blockDim.x)",
-            f"if ({begin} + {at} < {count}) {own}[{at}] = {array}[{begin} + {at}];",
+            f"if ({inside}) {own}[{at}] = {array}[{begin} + {at}];",
         ]
         for access in part.accesses:
             place = element(Effects(kernel), access)

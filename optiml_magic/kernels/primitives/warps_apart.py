@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, text
-from optiml_magic.kernels.expressions import Binary, Expr, Literal, Name, builtin
+from optiml_magic.kernels.expressions import Binary, Cast, Expr, Literal, Name, builtin
 from optiml_magic.kernels.functions import BLOCK_BARRIERS, LANES
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read
@@ -20,12 +20,14 @@ from optiml_magic.kernels.primitives.block_counts import rounded_up
 from optiml_magic.kernels.primitives.cutting import TOLD
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import form_of, said_alike
-from optiml_magic.kernels.primitives.places import axis_of, bare, own_text_only, tops
+from optiml_magic.kernels.primitives.places import axis_of, own_text_only, tops
 from optiml_magic.kernels.primitives.sizes import with_grid
 from optiml_magic.kernels.ranges import Ranges
+from optiml_magic.kernels.types import named
 from optiml_magic.source.expressions import Expression, Number, parse_expression
 
 _WARP = 32
+_WORD = 4  # bytes of a whole number that an index fits
 _BLOCK = "blockIdx.x"
 _ONE = Polynomial.constant(1)
 
@@ -119,17 +121,28 @@ class _Apart:
 
     def _meant(self, expr: Expr) -> Expr:
         """What a local holds that keeps its value, without conversions."""
-        expr = bare(expr)
+        expr = self._bare(expr)
         while (
             isinstance(expr, Name) and expr.variable is not None and expr.variable in self.lasting
             and expr.variable.value is not None and not expr.variable.type.depth
+            and self._is_whole(expr.variable.type.base)
         ):  # fmt: skip
-            expr = bare(expr.variable.value)
+            expr = self._bare(expr.variable.value)
         return expr
+
+    def _bare(self, expr: Expr) -> Expr:
+        """An expression without the conversions around it that keep what it is."""
+        while isinstance(expr, Cast) and self._is_whole(expr.type):
+            expr = expr.operand
+        return expr
+
+    def _is_whole(self, kind: str) -> bool:
+        own = named(kind, self.old.unit.aliases)
+        return kind == "auto" or (own.integral and (own.size or 0) >= _WORD)
 
     def _is_item(self, expr: Expr) -> bool:
         """``blockIdx.x * 8 + threadIdx.x / 32``, or the index of a thread by 32."""
-        whole = bare(expr)
+        whole = self._bare(expr)
         if self._by_warp(whole) and isinstance(whole, Binary):
             return self._is_index(self._meant(whole.left))
         if not isinstance(whole, Binary) or whole.op != "+":
@@ -149,7 +162,7 @@ class _Apart:
 
     def _is_warps(self, expr: Expr) -> bool:
         """Whether this is how many warps a block has."""
-        expr = bare(expr)
+        expr = self._bare(expr)
         if isinstance(expr, Literal):
             return expr.value == self.warps
         if self.rows:
@@ -159,14 +172,14 @@ class _Apart:
 
     def _is_warp(self, expr: Expr) -> bool:
         """Whether this is which warp of its block a thread is of."""
-        expr = bare(expr)
+        expr = self._bare(expr)
         if self.rows:
             return builtin(expr) == "threadIdx.y"
         whole = self._by_warp(expr) and isinstance(expr, Binary)
         return whole and builtin(self._meant(expr.left)) == "threadIdx.x"  # type: ignore[attr-defined]
 
     def _is_lane(self, expr: Expr) -> bool:
-        match bare(expr):
+        match self._bare(expr):
             case Binary(op="%", left=left, right=right) if self._is_size(right):
                 return self._is_place(left)
             case Binary(op="&", left=left, right=Literal(value=31)):
@@ -179,7 +192,7 @@ class _Apart:
         return builtin(meant) == "threadIdx.x" or (not self.rows and self._is_index(meant))
 
     def _is_index(self, expr: Expr) -> bool:
-        return not self.rows and axis_of(self.old, bare(expr)) == "x"
+        return not self.rows and axis_of(self.old, self._bare(expr)) == "x"
 
     def _by_warp(self, expr: Expr) -> bool:
         match expr:
@@ -192,7 +205,7 @@ class _Apart:
     def _is_size(self, expr: Expr) -> bool:
         expr = self._meant(expr)
         return (isinstance(expr, Literal) and expr.value == _WARP) or (
-            isinstance(expr, Name) and expr.name == "warpSize"
+            isinstance(expr, Name) and expr.name == "warpSize" and expr.variable is None
         )
 
     def _counts(self) -> Iterator[Expression]:

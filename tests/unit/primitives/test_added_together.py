@@ -48,6 +48,8 @@ def test_at_once(body: str, count: int, n: int) -> None:
         "atomicAdd(&s[i].x, a); b = s[i].x; atomicAdd(&s[i].y, b);",
         "atomicAdd(&s[i].x, a); if (a > b) atomicAdd(&s[i].y, b);",
         "atomicExch(&s[i].x, a); atomicAdd(&s[i].y, b);",
+        "int k = 0; atomicAdd(&t[2 * i + 1], (float)k++); atomicAdd(&t[2 * i], (float)k++);",
+        "int k = 0; atomicAdd(&t[2 * i], a); atomicAdd(&u[k++], 1.f); atomicAdd(&t[2 * i + 1], (float)k);",
         "int k = i; atomicAdd(&t[2 * k++], a); atomicAdd(&t[2 * k - 1], b);",
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.coarser import coarser
 
 from .running import same
@@ -37,7 +38,7 @@ SHAPES = {"x": ("h", "4*n"), "s": ("h", "n"), "y": ("h",)}
         ),
         ("sum += x[r * 4 * n + w * 4 + k] - s[r * n + (4 * w + k) / 4];", "r * n + w]"),
         ("int c = k + (w << 2); sum += s[r * n + (4 * w + k + 4) / 8];", "(w + 1) / 2"),
-        ("long c = 8l * w + 2 * k; sum += s[r * n + (c + 1 >> 3)];", "r * n + w]"),
+        ("long c = 8l * w + 2 * k; sum += s[r * n + (c + 1 >> 3)];", "r * n + ((long)w)]"),
         ("sum += s[(8 * threadIdx.x + k) / 8];", "threadIdx.x"),
     ],
 )
@@ -46,6 +47,25 @@ def test_they_go(line: str, now: str, n: int, h: int) -> None:
     made = coarser(kernel(text))
     assert now in applied(made).program.text
     same(text, made, SHAPES, {"n": n, "h": h})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "unsigned c = w * 4 + k; if (c / 4 - 2 < 3) sum += 1;",
+        "size_t c = w * 4 + k; sum += (float)(c / 4 - n > 4);",
+        "long c = w * 4 + k; if (c / 4 - 2u > 0) sum += 1;",
+        "if ((8 * (int)threadIdx.x + k) / 8 - 5 < 0) sum += 1;",
+        "long long c = (long long)w * 1073741824ll * 4 + k; if (c / 4 >= (long long)w * 1073741824ll) sum += 1;",
+        "const int c = w * 4 + k; { int w = 2; sum += s[r * n + 0 * w] * (c / 4); }",
+        "const int c = k * 12; for (int k = 0; k < 4; ++k) for (int j = 0; j < 4; ++j) sum += (c + k * 4 + j) / 16 * (j + 1);",
+    ],
+)  # fmt: skip
+def test_types_and_names_are_what_they_were(line: str) -> None:
+    text = TEXT % line
+    made = coarser(kernel(text))
+    if isinstance(made, Kernel):
+        same(text, made, SHAPES, {"n": 9, "h": 33})
 
 
 @pytest.mark.parametrize(

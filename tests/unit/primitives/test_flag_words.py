@@ -66,6 +66,10 @@ PLAIN = TEXT[: TEXT.index("__device__")] + TEXT[TEXT.index("__global__") :]
         "bool a[4] = {}; a[0] = true; s = a[1];",
         "bool a[4] = {}; int i = 0; a[i++] = true; s = a[q[r] & 3];",
         "bool a[4] = {}; if (a[q[r] & 3] = q[r] > 1) s = a[1];",
+        "bool a[4] = {}; const bool& f = a[q[r] & 3]; a[q[r] & 3] = true; s = f;",
+        "bool a[32] = {}, any = a[q[r] & 31]; a[q[r] & 3] = true; s = any;",
+        "bool a[4] = {}; a[q[r] & 3] = true; for (bool b : a) s += b;",
+        "bool a[4] = {}; auto set = [](bool& f) { f = true; }; set(a[q[r] & 3]); a[1] = true; s = a[q[r] & 3];",
         "float a[4] = {}; a[q[r] & 3] = true; s = a[1];",
     ],
 )

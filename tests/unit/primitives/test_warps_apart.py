@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.warps_apart import warps_apart
 
@@ -66,6 +67,21 @@ def test_other_places(grid: str, block: str, place: str) -> None:
         assert "counts the blocks" in refused(made)[0]
         return
     same(text, made, SHAPES, {"n": 37, "m": 9})
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        f"unsigned char b = blockIdx.x; int lane = threadIdx.x % 32, row = b * 4 + threadIdx.x / 32; if (blockIdx.x < 256) return; {LEAVES}",
+        f"int lane = threadIdx.x % 32, row = (unsigned char)blockIdx.x * 4 + threadIdx.x / 32; if (blockIdx.x < 256) return; {LEAVES}",
+        f"unsigned char i = blockIdx.x * 128 + threadIdx.x; int lane = threadIdx.x % 32, row = i / 32; if (blockIdx.x > 1) return; {LEAVES}",
+    ],
+)  # fmt: skip
+def test_numbers_that_are_cut_off(place: str) -> None:
+    text = TEXT % ("cdiv(m, 4)", "128", place)
+    made = warps_apart(kernel(text))
+    if isinstance(made, Kernel):
+        same(text, made, SHAPES, {"n": 3, "m": 1100})
 
 
 @pytest.mark.parametrize(
