@@ -113,11 +113,6 @@ class Expression:
         tree = _substituted(self.tree, values)
         return Expression(tree, _print(tree), self.line)
 
-    def folded(self) -> Expression:
-        """The expression with what is a number by itself as that number: ``4 * 32`` is 128."""
-        tree = _folded(self.tree)
-        return self if tree == self.tree else Expression(tree, _print(tree), self.line)
-
     def __str__(self) -> str:
         return _print(self.tree)
 
@@ -310,24 +305,6 @@ def _substituted(node: Node, values: Mapping[str, int]) -> Node:
             return Call(function, (array, *(_substituted(part, values) for part in rest)))
         case Call(function, parts) if function != "sizeof":
             return Call(function, tuple(_substituted(part, values) for part in parts))
-        case _:
-            return node
-
-
-def _folded(node: Node) -> Node:
-    match node:
-        case Unary(op, operand):
-            return Unary(op, _folded(operand))
-        case Binary(op, left, right):
-            sides = _folded(left), _folded(right)
-            match op, sides:
-                case ("+" | "*", (Number(), Number())):
-                    return Number(apply_binary(op, sides[0].value, sides[1].value))
-                case ("-" | "/", (Number(one), Number(other))) if one >= other > 0:
-                    return Number(apply_binary(op, one, other))
-            return Binary(op, *sides)
-        case Call(function, parts) if function not in ("sizeof", "size", "shape"):
-            return Call(function, tuple(map(_folded, parts)))
         case _:
             return node
 

@@ -19,6 +19,7 @@ from optiml_magic.kernels.tree import expressions
 from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import parse_expression
+from optiml_magic.source.folding import folded
 
 _PLAIN = ("int", "signed", "signed int")
 
@@ -44,11 +45,11 @@ def block_sized(kernel: Kernel) -> Kernel:
     Sizes that say so are numbers then, and so is ``WARPS * 32``.
     """
     launch = kernel.launch
-    block, grid = (tuple(e.folded() for e in extents) for extents in (launch.block, launch.grid))
+    block, grid = (tuple(map(folded, extents)) for extents in (launch.block, launch.grid))
     if block != launch.block:
         launch = replace(launch, block=block, grid=grid)
-        folded = kernel.rewritten(kernel.function.body, launch=launch, tidy=False)
-        return where_legal(block_sized, folded)
+        said = kernel.rewritten(kernel.function.body, launch=launch, tidy=False)
+        return where_legal(block_sized, said)
     if None not in kernel.block or kernel.facts is None:
         raise NotLegal("the extents of its blocks are numbers already, or are not known")
     names = {name for extent in kernel.launch.block for name in extent.names}

@@ -20,10 +20,11 @@ from optiml_magic.kernels.primitives.counted import upward
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, moves_within
 from optiml_magic.kernels.primitives.items import WIDEST, Items, element
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
+from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.vector_groups import Groups, quotients
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
-from optiml_magic.kernels.tree import Block, Declare, Loop, Variable, walk
+from optiml_magic.kernels.tree import Block, Declare, Loop, Statement, Variable, walk
 from optiml_magic.source.directives import RequireDirective, TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
@@ -232,14 +233,16 @@ class _Vectorising:
                 f"{const}{self.words}{whole} = {begin} + ({stop} - {begin}) / {many} * {many};",
                 self._again(start, begin),
             ]
-        body = self._body(items, first, k, speller)
+        body, told = self._body(items, first, k, speller), hints_of(old, loop)
+        hint = "".join(f"{old.show(one).strip()}\n" for one in told)
         made.append(
-            f"for ({self.words}{first} = {begin}; {first} < {whole}; {first} += {many}) "
+            f"{hint}for ({self.words}{first} = {begin}; {first} < {whole}; {first} += {many}) "
             f"{{\n{body}\n}}"
         )
         made.append(self._again(whole, stop))
         whole_text = lines("\n".join(made))
-        body_now = edited(old.function.body, {loop: (whole_text,)})
+        hints: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(told)
+        body_now = edited(old.function.body, {**hints, loop: (whole_text,)})
         tunes = (
             [TuneDirective(many, tuple(sorted(self.strips)), self.strips[0])]
             if self.strips and many not in old.program.values else []

@@ -15,7 +15,6 @@ from optiml_magic.kernels.primitives.released import released
 from optiml_magic.kernels.primitives.room import SHARED, fitting
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sizes import threads, with_grid
-from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.stopped import stopped
 from optiml_magic.kernels.primitives.taking import WIDTHS, Way, dealing, ways
 from optiml_magic.kernels.primitives.unstrided import unstrided
@@ -44,16 +43,7 @@ class PrivateCounters(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        made = [*self._sites(kernel)]
-        yield from made
-        if not any(isinstance(one, Site) for one in made):
-            for number, words in _apart(kernel):
-                alone = with_grid(where_legal(spread_rounds, kernel, number))
-                yield from (s for s in self._sites(alone, words) if isinstance(s, Site))
-
-    def _sites(self, kernel: Kernel, where: str = "") -> Iterator[Site | Refused]:
-        rows = kernel.block[1] != 1 and not where
-        if rows and not any(_shared(own) for own in counters(kernel)):
+        if kernel.block[1] != 1 and not any(_shared(own) for own in counters(kernel)):
             kernel = with_grid(where_legal(cut, kernel, {"y": 1}))
         found, refused = fitting(kernel, counters(kernel), _SEVERAL)
         total = sum(own.bytes for own in found)
@@ -74,32 +64,18 @@ class PrivateCounters(KernelRule):
         arrays = ", ".join(own.array for own in found)
         exact = all(own.whole.exact for own in found)
         chosen = tuple((own.array, own.held) for own in found)
-        apart = frozenset(own.array for own in found if own.apart)
-        keep = partial(private, arrays=chosen, rows=apart)
+        rows = frozenset(own.array for own in found if own.apart)
+        keep = partial(private, arrays=chosen, rows=rows)
         if not several and shared is None:
             several = [Way("block", "", lambda same: same, ({},))]
         for way in (*(() if shared is None else (shared,)), *several):
             yield Site(
-                f"{way.key}{where}", f"count in a block's own copy of {arrays}{way.words}{where}",
+                way.key, f"count in a block's own copy of {arrays}{way.words}",
                 partial(in_turn, kernel, (way.step, keep)),
                 _PRIORS.get(way.key, 0.85),
                 Hypothesis(_ATOMICS, "lower", "a block updates each element once", (2.0, 1024.0)),
                 _points(way, most), () if exact else ("the order of additions",),
             )  # fmt: skip
-
-
-def _apart(kernel: Kernel) -> Iterator[tuple[int, str]]:
-    """Loops whose rounds update elements of their own, which blocks may take a round each of."""
-    axes = kernel.axes()
-    for number, loop in enumerate(loops_in(kernel.function.body)):
-        axis = axes.get(loop)
-        updates = [a for a in kernel.reading.accesses if a.mode == "atomic" and a.index is not None]
-        own = axis is not None and [a for a in updates if axis.name in a.loops]
-        if axis is None or not own or axis.variable is None:
-            continue
-        apart = all(a.index is not None and axis.name in a.index.symbols for a in own)
-        if apart and not isinstance(spread_rounds(kernel, number), Refused):
-            yield number, f", a round of the loop over {axis.variable.name} each"
 
 
 def _shared(found: Counters | Refused) -> bool:

@@ -126,6 +126,13 @@ class RowToLanes(KernelRule):
                 f"warp {at}", title, partial(shared_by, kernel, at, lanes, vectors=vectors),
                 0.4 if late else 0.85, hypothesis, _lanes(kernel, at, length), arithmetic,
             )  # fmt: skip
+        inner = _inner_vectors(kernel, at)
+        if inner is not None and (not length or length <= _LONG):
+            yield Site(
+                f"warp {at} inner", f"{title}, and take what its rounds walk along by vectors",
+                partial(share, inner, at, lanes), 0.86, hypothesis, _lanes(kernel, at, length),
+                arithmetic,
+            )  # fmt: skip
         if not length or length >= SHORT:
             yield Site(
                 f"block {at}", f"a block shares the loop over {counters}",
@@ -134,6 +141,23 @@ class RowToLanes(KernelRule):
                 0.4 if late else 0.86 if length > _LONG // 4 else 0.78, hypothesis,
                 _threads(kernel, length), arithmetic,
             )  # fmt: skip
+
+
+def _inner_vectors(kernel: Kernel, at: tuple[int, ...]) -> Kernel | None:
+    """With short loops in the only one that lanes share by vectors, where they take any.
+
+    Of what all threads load alike lanes that share the rounds have each its own part.
+    """
+    plain = all_counted(kernel, at)
+    if isinstance(plain, Refused) or len(at) > 1:
+        return None
+    loops = loops_in(plain.function.body)
+    within, made = loops_in(loops[at[0]].body), plain
+    for number in [n for n, loop in enumerate(loops) if loop in within][::-1]:
+        axis = plain.axes().get(loops[number])
+        if axis is not None and (axis.trips or 0) >= _SECTOR:
+            made = where_legal(vectorise, made, number)
+    return made if made is not plain else None
 
 
 def _adds_along(kernel: Kernel, axes: Sequence[Axis]) -> bool:
