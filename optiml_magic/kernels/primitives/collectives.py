@@ -71,10 +71,8 @@ class _Spelling:
                 self.swaps[expr] = made
         self._drop()
         left = edited(body, self.swaps)
-        shown, gone = (
-            self.old.show(left),
-            {*self.named, *(v.name for v in {*self.groups} | self.shared)},
-        )
+        shown, dropped = self.old.show(left), {*self.groups} | self.shared
+        gone = {*self.named, *(v.name for v in dropped)}
         if _LIBRARY.search(shown) or gone & set(_WORD.findall(shown)):
             raise NotLegal("what it asks of a group of threads is not followed")
         new = self.old.rewritten(left, helpers=self.helpers.values())
@@ -132,12 +130,9 @@ class _Spelling:
         first = self._size(expr.arguments[0]) if expr.arguments else None
         if function == "reduce" and first and len(expr.arguments) == 3:
             return self._combined(expr.arguments[1], self._op(expr.arguments[2]), first)
-        if function in ("sync", "reduce", "inclusive_scan") and first is not None:
-            return (
-                text("__syncthreads()" if not first else "__syncwarp()")
-                if (function == "sync")
-                else None
-            )
+        if function == "sync" and first is not None and len(expr.arguments) == 1:
+            words = self._synced(first)
+            return text(words) if words else None
         return None
 
     def _size(self, expr: Expr | None) -> int | None:
@@ -149,11 +144,9 @@ class _Spelling:
     def _asked(self, call: Call, size: int) -> str:
         """What a group is asked for; empty for what is not followed."""
         function, given = call.function, [self._shown(a) for a in call.arguments]
-        if size > _WARP or (size and size & (size - 1)) or not (self.line or size in (0, _WARP)):
-            return ""
-        if function in groups.SYNCS and not given:
-            return "__syncthreads()" if not size else f"__syncwarp({_mask(size)})"
-        if not self.line:
+        if function == "sync" and not given:
+            return self._synced(size)
+        if not self.line or size > _WARP or size & (size - 1):
             return ""
         if not size:
             return {"thread_rank": "threadIdx.x", "size": "blockDim.x",
@@ -167,6 +160,13 @@ class _Spelling:
             "num_threads": f"{size}u", "meta_group_rank": f"(threadIdx.x / {size}u)",
             "meta_group_size": f"(blockDim.x / {size}u)",
         }.get(function, "")  # fmt: skip
+
+    def _synced(self, size: int) -> str:
+        """The barrier of a group; empty where its lanes are not one behind the other."""
+        if not size:
+            return "__syncthreads()"
+        known = size == _WARP or (self.line and size < _WARP)
+        return f"__syncwarp({_mask(size)})" if known else ""
 
     def _by_cub(self, call: Call) -> Node | None:
         """``BlockReduce(temp).Sum(x)``, of as many threads as the block has."""
