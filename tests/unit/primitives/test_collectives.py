@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.collectives import collectives
-
 from tests.present import sampled
 
 from .running import same
