@@ -227,3 +227,27 @@ def test_given_sizes_that_fail_are_told() -> None:
     task = grouped(GROUPS)
     with pytest.raises(OracleError, match=r"into shape \(5,newaxis\)"):
         prepare(replace(task, verify_sizes={"n": 12, "g": 5}), seeds=1)
+
+
+def test_sizes_that_are_exponents_are_verified_as_asked() -> None:
+    """Eleven is small, and so many bits are four million elements."""
+    text = """\
+#pragma optiml launch flip grid(cdiv(1 << bits, 256)) block(256)
+__global__ void flip(const float* x, float* y, int bits, int bit) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < 1 << bits) y[i] = x[i ^ 1 << bit];
+}
+"""
+
+    def inputs(rng: np.random.Generator, bits: int, bit: int) -> dict[str, object]:
+        return {"x": rng.standard_normal(1 << bits, np.float32), "bits": bits, "bit": bit}
+
+    def reference(x: np.ndarray, bits: int, bit: int) -> dict[str, np.ndarray]:
+        return {"y": x[np.arange(1 << bits) ^ 1 << bit]}
+
+    task = Task(
+        text, reference, inputs, sizes={"bits": 12, "bit": 3}, verify_sizes={"bits": 5, "bit": 2},
+        outputs={"y": "f4[1 << bits]"},
+    )  # fmt: skip
+    found = prepare(task, seeds=1)
+    assert any("verified at bits = 5, bit = 2" in note for note in found.notes)
