@@ -8,7 +8,6 @@ import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, primitive
 from optiml_magic.model.hypothesis import Hypothesis
-from optiml_magic.proposers.rewrites.block_size import BlockSize
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.skip_rounds import SkipRounds
 from optiml_magic.source.program import parse_program
@@ -50,6 +49,25 @@ class _Spelled(KernelRule):
         yield Site("here", "spell it", lambda: spelled(kernel), 0.5, hypothesis)
 
 
+class _Numbered(KernelRule):
+    """A rule that says how wide blocks are as a number, in the block and in the kernel."""
+
+    name = "numbered"
+    teaches = "Nothing."
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        width = str(kernel.block[0])
+
+        @primitive
+        def numbered(given: Kernel) -> Kernel:
+            text = given.program.text.replace("block(BLOCK)", f"block({width})")
+            program = parse_program(text.replace("blockDim.x", width))
+            return Kernel(program, program.launches[0])
+
+        hypothesis = Hypothesis("gpu__time_duration.sum", "lower", "", (1.0, 2.0))
+        yield Site("here", "number it", lambda: numbered(kernel), 0.5, hypothesis)
+
+
 @pytest.mark.parametrize(
     ("word", "kept"), [("{}.0f", "in {64} = 64"), ("3.0f", "in {32, 64, 128} = 64")]
 )
@@ -83,7 +101,7 @@ __global__ void k(const float* x, float* out, int n) {
     }
 }
 """
-    (idea, *_), _ = asked(BlockSize(), text)
+    (idea, *_), _ = asked(_Numbered(), text)
     made = idea.make()
     assert isinstance(made, str)
     for value in next(t for t in parse_program(made).tunes if t.name == "BLOCK").values:
