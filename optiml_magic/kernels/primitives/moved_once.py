@@ -67,10 +67,7 @@ def _several(kernel: Kernel, loop: Loop) -> list[Variable]:
     elsewhere = effects.changed(*(Evaluate(None, loop.line, e) for e in head))
     body = kernel.function.body
     around = [s for s in walk(body) if isinstance(s, Loop) and loop in {*walk(s.body)}]
-    anew = [
-        {v for s in walk(a.body) if isinstance(s, Declare) for v in s.variables} for a in around
-    ]
-    own = {v for s in walk(loop.body) if isinstance(s, Declare) for v in s.variables}
+    anew, own = [declared_in(a.body) for a in around], declared_in(loop.body)
     left = any(ends(loop.body, "break"))
     changed = effects.changed(loop.body)
     hidden = shadowed(kernel.function)

@@ -76,12 +76,6 @@ class Neighbours:
         whole = group.size * group.apart * width
         return min(WIDEST, whole & -whole)
 
-    @property
-    def few(self) -> int:
-        """How many items a vector of the widest of their elements holds; 1 where none is whole."""
-        most = max((g.size * g.apart for g in self.found), default=WIDEST)
-        return 1 if WIDEST % most else WIDEST // most
-
     def fill(self, width: int) -> bool:
         """Whether ``width`` items' elements are vectors of one each."""
         alone = width == 1 or not self.added

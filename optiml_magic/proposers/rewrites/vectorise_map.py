@@ -60,7 +60,6 @@ class VectoriseMap(KernelRule):
         groups = Neighbours(kernel, items, effects, amid(kernel, items, effects))
         loads = any(group.does("load") for group in groups.found)
         widths = [groups.most] if groups.most > 1 else []
-        widths += [groups.few] if 1 < groups.few < groups.most else []
         if not groups.fill(1):
             widths.append(1)
         if not widths:
