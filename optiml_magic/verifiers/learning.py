@@ -23,6 +23,7 @@ _WILD = 1 << 24  # where an integer may make a loop of any length
 _PATIENCE, _SLOWER = 4.0, 10.0  # seconds, and times the slowest answer so far; ours
 _NEAR = 0.25  # of what is allowed, which rounding alone may turn into all of it; ours
 _LONG = 3  # trials that it takes too long for, after which there are no more: ours
+_NO_MORE = "the input kernel is not tried any more"
 _ASKED = ("the reference ", "inputs(")  # how a message about what the task gives begins
 FINAL = "final"  # what the keys of large cases begin with
 
@@ -57,6 +58,7 @@ class Learner:
         root = self.root
         assert root is not None
         if self._hung:
+            self.unanswered[condition.name] = _NO_MORE
             return None
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # of a reference outside of its domain
@@ -87,6 +89,7 @@ class Learner:
         root, instance, planned = self.root, drawn.instance, drawn.plan
         assert root is not None
         if self._hung:
+            self.unanswered[condition.name] = _NO_MORE
             return None
         small = _WILD if len(condition.orders) > 1 else _SMALL
         large = instance.case.key.startswith(FINAL)
