@@ -184,7 +184,7 @@ def _advice(error: Diagnostic, dropped: Mapping[str, str]) -> str:
     if "not allowed in JIT mode" in error.message:  # what Thrust and other headers for hosts do
         return "leave out headers for the host, as Thrust's; or pass --compiler nvcc"
     if "not supported when compiling with NVRTC" in error.message:  # <cub/cub.cuh> says so
-        return "include each part alone: <cub/block/block_reduce.cuh>; or pass --compiler nvcc"
+        return "include what it uses, as <cub/block/block_reduce.cuh>, or pass --compiler nvcc"
     return "fix this line" if error.line else "fix the text of the kernel"
 
 

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, edited, text
-from optiml_magic.kernels.expressions import Binary, Cast, Expr, Literal, Name, builtin
+from optiml_magic.kernels.expressions import Binary, Cast, Expr, Name, builtin
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted
 from optiml_magic.kernels.primitives.naming import shadowed
+from optiml_magic.kernels.primitives.sizes import whole_number
 from optiml_magic.kernels.tree import Variable, expressions
 from optiml_magic.kernels.types import named
 
@@ -83,24 +84,16 @@ class _Quotients:
     def _divisor(self, expr: Expr) -> int | None:
         match expr:
             case Binary(op="/", right=right):
-                by = self._number(right)
+                by = whole_number(self.kernel, right)
                 return by if by is not None and by > 1 else None
             case Binary(op=">>", right=right):
-                bits = self._number(right)
+                bits = whole_number(self.kernel, right)
                 return 1 << bits if bits is not None and 0 < bits < 31 else None
-        return None
-
-    def _number(self, expr: Expr) -> int | None:
-        match expr:
-            case Literal(value=int() as value):
-                return value
-            case Name(name=name, variable=None):
-                return self.kernel.program.macros.get(name)
         return None
 
     def _sum(self, expr: Expr) -> _Sum | None:
         """A sum of counters and places of threads; None for anything else."""
-        number = self._number(expr)
+        number = whole_number(self.kernel, expr)
         if number is not None:
             return _Sum({}, number)
         match expr:
@@ -120,7 +113,8 @@ class _Quotients:
                 one, other = self._sum(left), self._sum(right)
                 return one.plus(other, _STEPS[op]) if one and other else None
             case Binary(op="*", left=left, right=right):
-                for by, rest in ((self._number(left), right), (self._number(right), left)):
+                for side, rest in ((left, right), (right, left)):
+                    by = whole_number(self.kernel, side)
                     inner = self._sum(rest) if by is not None else None
                     if by is not None and inner is not None:
                         return _Sum({}, 0).plus(inner, by)

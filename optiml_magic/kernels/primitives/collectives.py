@@ -85,7 +85,7 @@ class _Spelling:
         for statement in walk(self.old.function.body):
             for variable in statement.variables if isinstance(statement, Declare) else ():
                 value = variable.value
-                size = _of_block(value, found) if isinstance(value, Call) else None
+                size = _threads_of(value, found) if isinstance(value, Call) else None
                 if size is not None:
                     found[variable] = size
         return found
@@ -139,7 +139,7 @@ class _Spelling:
         """The threads of a group; 0 for the block, None for what is no group."""
         if isinstance(expr, Name) and expr.variable in self.groups:
             return self.groups[expr.variable]
-        return _of_block(expr, self.groups) if isinstance(expr, Call) else None
+        return _threads_of(expr, self.groups) if isinstance(expr, Call) else None
 
     def _asked(self, call: Call, size: int) -> str:
         """What a group is asked for; empty for what is not followed."""
@@ -242,7 +242,7 @@ class _Spelling:
         return self.old.spelled(expr, self.swaps)
 
 
-def _of_block(call: Call, known: Mapping[Variable, int]) -> int | None:
+def _threads_of(call: Call, known: Mapping[Variable, int]) -> int | None:
     """The threads of a group that is made of the whole block; 0 for that itself."""
     kind = groups.made(call) or ""
     if groups.is_block(kind):

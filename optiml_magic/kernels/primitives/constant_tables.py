@@ -15,9 +15,8 @@ from optiml_magic.kernels.expressions import Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.places import reached
+from optiml_magic.kernels.primitives.places import functions_of, reached
 from optiml_magic.kernels.primitives.room import SHARED
-from optiml_magic.kernels.primitives.sines import functions_of
 from optiml_magic.kernels.primitives.tabled import Table, by_data
 from optiml_magic.kernels.tree import Block, Declare, Function, expressions, walk
 from optiml_magic.kernels.variables import device_variables

@@ -35,7 +35,7 @@ from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.deciding import REASON, line_decided
 from optiml_magic.kernels.primitives.effects import loops_in
-from optiml_magic.kernels.primitives.places import reached
+from optiml_magic.kernels.primitives.places import functions_of
 from optiml_magic.kernels.tree import Block, Function, expressions, walk
 
 Kind = Word["functions", "tanh", "roots", "divisions", "powers", "turns"]
@@ -183,10 +183,8 @@ def _factors(e: Expr) -> Iterator[Expr]:
 
 
 def _functions(kernel: Kernel) -> Iterator[Function]:
-    """The kernel, and what it calls but for templates, which others may call with other types."""
-    yield kernel.function
-    others = (f for f in reached(kernel.unit, kernel.function) if not f.template)
-    yield from (f for f in others if f.name not in _HELPERS)
+    """The kernel and the functions whose calls may be exchanged, but for what stands for these."""
+    yield from (f for f in functions_of(kernel) if f.name not in _HELPERS)
 
 
 def _kind(kernel: Kernel, e: Expr) -> Kind | None:

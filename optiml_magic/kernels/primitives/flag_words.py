@@ -29,7 +29,8 @@ from optiml_magic.kernels.expressions import (
     is_logical,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.sines import functions_of
+from optiml_magic.kernels.primitives.places import functions_of
+from optiml_magic.kernels.primitives.sizes import whole_number
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -65,7 +66,7 @@ def flagged(kernel: Kernel, function: Function) -> Iterator[Variable]:
     body = function.body
     leaves = [s for s in walk(body) if isinstance(s, Declare)]
     for variable in (v for s in leaves for v in s.variables):
-        count = _number(kernel, variable.extents[0]) if len(variable.extents) == 1 else None
+        count = whole_number(kernel, variable.extents[0]) if len(variable.extents) == 1 else None
         kind = named(variable.type.base, kernel.unit.aliases)
         if variable.storage != "local" or not count or count > _MOST or variable.type.depth:
             continue
@@ -201,14 +202,5 @@ def _declared(statement: Statement) -> tuple[Variable, ...]:
 
 
 def _kind(kernel: Kernel, flags: Variable) -> str:
-    count = _number(kernel, flags.extents[0]) or 0
+    count = whole_number(kernel, flags.extents[0]) or 0
     return "unsigned int" if count <= _MOST // 2 else "unsigned long long"
-
-
-def _number(kernel: Kernel, expr: Expr | None) -> int | None:
-    match expr:
-        case Literal(value=int() as value):
-            return value
-        case Name(name=name, variable=None):
-            return kernel.program.macros.get(name)
-    return None

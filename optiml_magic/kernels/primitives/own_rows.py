@@ -245,9 +245,7 @@ class _Bringing:
             opening += self._brought(row, own, first, many)
             known = old.facts.arrays.get(row.array) if old.facts is not None else None
             if known is not None and known.role == "scratch":
-                raise NotLegal(
-                    f"how much of `{row.array}` there is its launch cannot say", row.line
-                )
+                raise NotLegal(f"`{row.array}` is scratch: its size cannot be asked for", row.line)
             size = f"size({passed(old, row.array)})"
             condition = parse_expression(f"{size} >= ({self.items.count}) * {row.length}")
             if not measured(old, condition):

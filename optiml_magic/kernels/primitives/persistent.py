@@ -65,7 +65,7 @@ def elements(kernel: Kernel) -> tuple[Expression, ...]:
     Where that is not certain it is all that are launched: guards hold them back as before.
     Raises NotLegal where a thread may do no other's work.
     """
-    rank = max(k + 1 for k, extent in enumerate(kernel.block) if extent != 1 or not k)
+    rank = rank_of(kernel)
     if None in kernel.block or len(kernel.launch.grid) > rank + 1:
         raise NotLegal("its grid has more axes than its blocks")
     check_alone(kernel)
@@ -74,6 +74,11 @@ def elements(kernel: Kernel) -> tuple[Expression, ...]:
     if len(found) < rank:
         raise NotLegal("how many of its threads do something is not certain")
     return found
+
+
+def rank_of(kernel: Kernel) -> int:
+    """How many axes its blocks have, those of one thread at the end left out."""
+    return max(k + 1 for k, extent in enumerate(kernel.block) if extent != 1 or not k)
 
 
 def check_alone(kernel: Kernel) -> None:

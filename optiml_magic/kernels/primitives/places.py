@@ -226,6 +226,12 @@ def reached(unit: Unit, function: Function) -> Iterator[Function]:
                         yield found
 
 
+def functions_of(kernel: Kernel) -> Iterator[Function]:
+    """The kernel, and what it calls but for templates, which others may call with other types."""
+    yield kernel.function
+    yield from (f for f in reached(kernel.unit, kernel.function) if not f.template)
+
+
 def own_text_only(kernel: Kernel) -> None:
     """Functions that read built-in variables for themselves see what the hardware says."""
     seen: set[Function] = set()

@@ -81,7 +81,7 @@ def rowed(kernel: Kernel) -> Kernel:
     if len(launch.block) > 1 or launch.shared is not None:
         raise NotLegal("its launch does not have a block of one axis for each row")
     if {*launch.block[0].names} & {tune.name for tune in kernel.program.tunes}:
-        raise NotLegal("how wide its blocks are is tuned, so that they are no rows")
+        raise NotLegal("the width of its blocks is tuned, so a block is not a row")
     effects.straightforward()
     without_warps(kernel)
     own_text_only(kernel)

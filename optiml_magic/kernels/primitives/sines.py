@@ -30,7 +30,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, lent_in, names
-from optiml_magic.kernels.primitives.places import reached
+from optiml_magic.kernels.primitives.places import functions_of
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -190,11 +190,6 @@ def _changes_unseen(kernel: Kernel, angle: Expr, lent: frozenset[Variable]) -> b
             and not lost}  # fmt: skip
     loads = (e for e in every(angle) if isinstance(e, Index))
     return bool(names([angle]) & lent) or not all(e in held for e in loads)
-
-
-def functions_of(kernel: Kernel) -> Iterator[Function]:
-    yield kernel.function
-    yield from (f for f in reached(kernel.unit, kernel.function) if not f.template)
 
 
 def _helper(pair: Pair) -> str:

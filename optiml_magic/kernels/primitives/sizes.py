@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from optiml_magic.kernels.expressions import Expr, Literal, Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.grids import needed
@@ -118,6 +119,16 @@ def measured(kernel: Kernel, size: Expression) -> int:
     shapes |= {a.buffer: a.shape for a in facts.arrays.values()}
     known |= {**facts.inputs, **kernel.program.values}
     return size.evaluate(known, shapes)
+
+
+def whole_number(kernel: Kernel, expr: Expr | None) -> int | None:
+    """The whole number that an expression is by itself: a literal, or a macro of one."""
+    match expr:
+        case Literal(value=int() as number):
+            return number
+        case Name(name=name, variable=None):
+            return kernel.program.macros.get(name)
+    return None
 
 
 def with_grid(kernel: Kernel) -> Kernel:

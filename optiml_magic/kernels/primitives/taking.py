@@ -13,7 +13,7 @@ from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.dealt import NAME, dealt
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.endings import enclosed
-from optiml_magic.kernels.primitives.persistent import Stride, elements, persistent
+from optiml_magic.kernels.primitives.persistent import Stride, elements, persistent, rank_of
 from optiml_magic.kernels.primitives.sizes import FIRST, rounds, threads
 from optiml_magic.kernels.primitives.vectors import vectorise
 from optiml_magic.model.space import Point
@@ -51,8 +51,7 @@ def ways(kernel: Kernel, rest: int, block: int = 256) -> tuple[list[Way], Refuse
         return [], Refused(reason.reason, reason.line)
     chip = CHIPS.get(kernel.chip)
     rows = kernel.block[1:] != (1, 1)
-    rank = max(k + 1 for k, extent in enumerate(kernel.block) if extent != 1 or not k)
-    others = math.prod(kernel.facts.grid[rank:]) if kernel.facts is not None else 1
+    others = math.prod(kernel.facts.grid[rank_of(kernel) :]) if kernel.facts is not None else 1
     sms = max(1, (chip.sms if chip is not None else _SMS) // max(others, 1))
     most = tuple(sms * times for times in _TIMES)
     own = kernel.block[0] or 1

@@ -16,6 +16,7 @@ from optiml_magic.kernels.primitives.localised import localised, own_scratch
 from optiml_magic.kernels.primitives.ordered import ordered, sortings
 from optiml_magic.kernels.primitives.owned import hold, owned, region_of, unroll
 from optiml_magic.kernels.primitives.paired import alone
+from optiml_magic.kernels.primitives.places import functions_of
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.records import Owned
 from optiml_magic.kernels.primitives.regions import written_out
@@ -23,7 +24,6 @@ from optiml_magic.kernels.primitives.resident import points, resident
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.searched import searched, searches
 from optiml_magic.kernels.primitives.shaped import linear
-from optiml_magic.kernels.primitives.sines import functions_of
 from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.unshadowed import unshadowed

@@ -47,13 +47,13 @@ class ShareTable(KernelRule):
         yield from self._sites(kernel, fitting(kernel, tables(kernel), _EACH), "whole", _whole)
         parts = fitting(kernel, table_parts(kernel), _EACH * _blocks(kernel))
         yield from self._sites(kernel, parts, "as far as a block needs it", _part)
-        constants = fitting(kernel, constant_tables(kernel), _EACH)
-        yield from self._sites(kernel, constants, "from constant memory", _constant)
-        if constants[0]:
-            names = ", ".join(own.array for own in constants[0])
+        constants, refused = fitting(kernel, constant_tables(kernel), _EACH)
+        yield from self._sites(kernel, (constants, refused), "from constant memory", _constant)
+        if constants:
+            names = ", ".join(own.array for own in constants)
             yield Site(
                 "constants", f"bring {names} into shared memory from constant memory",
-                partial(_constant(constants[0]), kernel), 0.6,
+                partial(_constant(constants), kernel), 0.6,
                 Hypothesis(_CONSTANTS, "lower", "lanes no longer take turns", (1.2, 32.0)),
             )  # fmt: skip
 
