@@ -207,7 +207,8 @@ class Printer:
                 return f"{op}{apart}{inner}", _UNARY
             case Binary(op=op, left=left, right=right):
                 level = _LEVELS[op]
-                sides = self.expression(left, level), self.expression(right, level + 1)
+                behind = level if op == "," else level + 1  # a, (b, c) is a, b, c
+                sides = self.expression(left, level), self.expression(right, behind)
                 return (", " if op == "," else f" {op} ").join(sides), level
             case Choice(test=test, then=then, other=other):
                 level = _LEVELS["?"]

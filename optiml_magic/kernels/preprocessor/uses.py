@@ -15,6 +15,10 @@ _BEFORE = re.compile(IN_NAME, re.ASCII)
 _MANY = 50  # names, from which on one look at every word takes less time than a search for each
 _CALLED = re.compile(r"\s*+[(\\]")
 _PREFIX = re.compile(r"(?:u8|[uUL])?R?", re.ASCII)
+_BRACKETS = re.compile(r"[()\[\]{}]")
+_LAST = re.compile(r"\S(?=\s*\Z)")
+_ENDED = re.compile(r"\s*+;")
+_FAR = 500  # where the statement before a use ends, comments in between
 _LONGEST = 100  # what may stand of a number before a name in it
 _NUMBER_BEFORE = re.compile(rf"(?<!{IN_NAME})\.?\d(?:[eEpP][+-]|'?{IN_NAME}|\.)*\Z", re.ASCII)
 _SPLICE_BEFORE = re.compile(rf"{IN_NAME}\\\r?\n\Z", re.ASCII)
@@ -35,8 +39,8 @@ def uses(
             if at <= place[0] < each.start and _is_called(place, table, clean):
                 use = _use(raw, place, each.start, expander)
                 if use is not None:
-                    yield use
-                    at = use[1]
+                    start, at, text = use
+                    yield start, at, _stated(text) if _is_statement(clean, start, at) else text
             place = next(places, None)
         table.update(each.changes)
         at = each.end
@@ -81,6 +85,23 @@ def _use(raw: str, name: Span, limit: int, expander: Expander) -> tuple[int, int
         return None  # it stands for itself, or would read as a preprocessor line
     newlines = raw.count("\n", start, source.position)
     return start, source.position, (text + "\n" * newlines) or " "
+
+
+def _is_statement(clean: str, start: int, end: int) -> bool:
+    """Whether a use is all of a statement."""
+    before = _LAST.search(clean[max(0, start - _FAR) : start])
+    return before is not None and before[0] in ";{}" and _ENDED.match(clean, end) is not None
+
+
+def _stated(text: str) -> str:
+    """``(a = b, c = d)`` as a statement of its own: the grammar has no assignments so."""
+    depth = 0
+    for found in _BRACKETS.finditer(text) if text.startswith("(") else ():
+        depth += 1 if found[0] in "([{" else -1
+        if not depth:
+            whole = not text[found.end() :].strip() and "," in text
+            return f" {text[1 : found.start()]} {text[found.end() :]}" if whole else text
+    return text
 
 
 def _is_part(raw: str, name: Span) -> bool:

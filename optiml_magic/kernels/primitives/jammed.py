@@ -37,7 +37,7 @@ from optiml_magic.kernels.primitives.saved import Saved, saved_by
 from optiml_magic.kernels.primitives.together import Together
 from optiml_magic.kernels.primitives.vectored import Vectored
 from optiml_magic.kernels.tree import Declare, Leave, Variable, expressions, walk
-from optiml_magic.source.directives import LaunchDirective, TuneDirective
+from optiml_magic.source.directives import LaunchDirective, RequireDirective, TuneDirective
 from optiml_magic.source.expressions import Expression, Number, parse_expression
 
 THREADS, _WARP = 256, 32  # of a block that is worth its registers, and of a warp
@@ -236,9 +236,13 @@ class _Jam:
         else:
             made += [*(f"if (!({test})) return;" for test in counted), *inside]
         body = replace(self.old.function.body, body=(lines("\n".join(made)),))
-        asked = limits(self.old, launch, tunes)
+        asked = [*limits(self.old, launch, tunes), *self._required()]
         bounds = f"{edges.threads_of_block}, {self.blocks}" if self.blocks else ""
         return self.old.rewritten(body, launch=launch, directives=[*tunes, *asked], bounds=bounds)
+
+    def _required(self) -> list[RequireDirective]:
+        found = self.vectored.asked if self.vectored is not None else ()
+        return [RequireDirective(parse_expression(one)) for one in found]
 
     def _check(self) -> None:
         kernel, effects = self.old, self.effects

@@ -41,7 +41,7 @@ _WIDE = {
     axis: f"((long long)blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis})" for axis in "xyz"
 }
 _ONES = (Polynomial.constant(1), Polynomial.constant(-1))
-_FEW, _MANY = 4, 64  # elements of an array that registers hold
+_FEW, _MANY = 4, 128  # elements of an array that registers hold
 
 
 @primitive

@@ -6,14 +6,19 @@ certainly loaded can be loaded as well.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import product
 
 from optiml_magic.kernels.expressions import Expr
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.extents import existing
 from optiml_magic.kernels.primitives.indices import COUNTER, factor
+from optiml_magic.kernels.primitives.items import Items
 from optiml_magic.kernels.primitives.windows import Taken, Window
 from optiml_magic.kernels.symbols import Always, Compare, Condition, Every, Some
 
+_ZERO = Polynomial()
 Row = tuple[tuple[tuple[str, ...], int], ...]
 
 
@@ -32,6 +37,29 @@ def lies_between(group: Window, one: Taken, certain: Collection[tuple[Row, int]]
         row in rows and min(rows[row]) <= at <= max(rows[row])
         for row, at in _places(group, one, every_round=True)
     )
+
+
+def exists(
+    kernel: Kernel, one: Taken, group: Window, others: Iterable[Window], sure: Collection[Expr]
+) -> str | None:
+    """The condition under which an array has all that something may load, as a launch says it.
+
+    Another array is as large as this one, or less, and is asked for the same elements for certain.
+    """
+    here = (group.outer, group.apart, one.at.base)
+    index = one.access.index or _ZERO
+    for other in others:
+        known = [t for t in other.taken if (other.outer, other.apart, t.at.base) == here]
+        own = {place for t in known if t.access.own in sure
+               for place in _places(other, t, every_round=False)}  # fmt: skip
+        if own and lies_between(group, one, own):
+            asked = existing(
+                kernel, Items(group.array.array, index, one.accesses), None,
+                [Items(other.array.array, index, known[0].accesses)],
+            )  # fmt: skip
+            if asked is not None:
+                return asked
+    return None
 
 
 def holds(condition: Condition, values: Mapping[str, int]) -> bool | None:

@@ -23,7 +23,7 @@ from optiml_magic.kernels.tree import (
     walk,
 )
 
-_UNROLLED = 1024  # accesses of all rounds written out
+_UNROLLED = 4096  # accesses of all rounds written out
 
 
 @dataclass(frozen=True, eq=False)

@@ -127,7 +127,7 @@ def _differs(kernel: Kernel, form: Polynomial) -> bool:
     """Whether neighbouring threads have other values of a form, more often than once a warp."""
     symbols = kernel.reading.symbols
     for name in form.symbols:
-        if name == _THREAD:
+        if name == _THREAD or symbols[name].kind == "unknown":
             return True
         if _THREAD not in symbols.inside(Polynomial.symbol(name)):
             continue

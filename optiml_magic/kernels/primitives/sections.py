@@ -3,10 +3,11 @@
 Between two barriers, ``if (threadIdx.x == 0) for (...) sum += x[j];`` leaves a block waiting for
 one of its threads: the block shares the rounds. Where each thread walks along a row of its own,
 ``for (t = threadIdx.x; t < n; t += blockDim.x)``, the lanes of a warp share the row, and rounds are
-as many apart as the block has such groups. Where it walks down a column, and there are fewer of
-these than threads, the threads that had none take a part of the column. And what each thread went
-through by itself with the same result as all others, such as the maximum of a row that they share,
-the block shares as well.
+as many apart as the block has such groups. Where a thread keeps something of all of its rows, such
+as the smallest, its lanes go through the rows of each of them in turn. Where it walks down a
+column, and there are fewer of these than threads, the threads that had none take a part of the
+column. And what each thread went through by itself with the same result as all others, such as the
+maximum of a row that they share, the block shares as well.
 """
 
 from __future__ import annotations
@@ -196,7 +197,9 @@ class _SectionRounds(LaneRounds):
         chosen = [loop for loop in loops if _worth(kernel, loop, effects, section)]
         if not chosen:
             raise NotLegal("no loop in it is worth sharing", section.whole.line)
+        self.own = _own(effects, section, chosen)
         super().__init__(kernel, chosen, _GROUPS[section.kind], effects, section.scope)
+        self.row = self.fresh("row")
         width = str(kernel.block[0])
         self.count = width if section.axis is None else kernel.fresh("LANES")
         self.named = f"{self.count}, {width}" if section.kind == "columns" else self.count
@@ -221,15 +224,15 @@ class _SectionRounds(LaneRounds):
             if loop in self.axes and not is_counted(self.axes[loop], effects):
                 raise NotLegal("more than its counter moves with the loop", loop.line)
         changed = [v for v in effects.changed(scope) if v.storage == "local"]
-        if changed and self.section.kind != "alike":
+        if changed and self.section.kind != "alike" and not self.own:
             raise NotLegal(f"`{changed[0].name}` differs from thread to thread", line)
         uniform = Uniform(kernel, effects, self.section.whole, self.section.axis)
-        uniform.check(scope)
+        uniform.check(scope, apart=self.own)
         if self.section.kind == "alike":
             uniform.reached(self.section.whole)
             if any(a.mode != "load" for a in effects.accesses(scope)):
                 raise NotLegal("it stores in the loop", line)
-        shared = {e for loop in self.loops for e in effects.inside(loop)}
+        shared = {e for one in (*self.loops, *self.own) for e in effects.inside(one)}
         for loop in loops_in(scope):
             for access in effects.accesses(loop):
                 if access.mode != "load" and access.own not in shared:
@@ -240,6 +243,14 @@ class _SectionRounds(LaneRounds):
         if self.section.kind == "columns" and not direct:
             raise NotLegal("not all threads of its block come to the loop", line)
         super().check()
+
+    def _stores(self) -> None:
+        """What a thread keeps of its rows changes where the row is its own."""
+        super()._stores()
+        own = f"{self.lane} == {self.row}"
+        for statement in (*self.stores, *self.own) if self.own else ():
+            shown = self.old.show(statement, self.swaps)
+            self.changes[statement] = (lines(f"if ({own}) {shown}"),)
 
     def _apart(self, accesses: Sequence[Access]) -> None:
         """Raise NotLegal where a round may ask for what an earlier one has stored."""
@@ -271,6 +282,14 @@ class _SectionRounds(LaneRounds):
         assert axis.variable is not None
         words, name = self.heads.start(whole, {})[0], axis.variable.name
         width, count, end = self.old.block[0] or 1, self.count, self._end(whole)
+        if self.own:
+            first, row, kind = self.fresh("first"), self.row, axis.variable.type.base
+            return (
+                f"for ({kind} {first} = threadIdx.x / {count} * {count}; {first} < {end}; "
+                f"{first} += {width}) {{\nfor (int {row} = 0; {row} < {count}; ++{row}) {{\n"
+                f"const {kind} {name} = {first} + {row};\nif ({name} >= {end}) break;\n"
+                f"{lane} = threadIdx.x % {count};\n{inside}\n}}\n}}"
+            ), _LANES
         if self.section.kind == "rows":
             return (
                 f"for ({words}{name} = threadIdx.x / {count}; {name} < {end}; "
@@ -294,6 +313,28 @@ class _SectionRounds(LaneRounds):
                 if own is self.axes[loop].variable:
                     return self.heads.written(right, {})
         raise NotLegal("where the loop ends is not in its test", loop.line)
+
+
+def _own(effects: Effects, section: Section, loops: Sequence[Loop]) -> tuple[Statement, ...]:
+    """The statements of a scope that touch what a thread keeps from one of its rows to the next.
+
+    None where it keeps nothing, and where these are no statements by themselves.
+    """
+    scope = section.scope
+    mine = {v for v in effects.changed(scope) if v.storage == "local"}
+    if section.kind != "rows" or section.axis is None or section.axis.variable in mine:
+        return ()
+    own = dict[Statement, None]()
+    while more := [s for s in scope.body if s not in own and effects.mentions(s) & mine]:
+        own |= dict.fromkeys(more)
+        mine |= {v for s in more for v in effects.changed(s) if v.storage == "local"}
+    for statement in own:
+        stores = any(a.mode != "load" and a.space in _SPACES for a in effects.accesses(statement))
+        if isinstance(statement, Declare) or {*walk(statement)} & {*loops}:
+            return ()
+        if _leaves(statement) or (stores and not isinstance(statement, Evaluate)):
+            return ()
+    return tuple(own)
 
 
 def _leaves(scope: Statement) -> bool:

@@ -78,9 +78,13 @@ class Uniform:
         symbol = self.kernel.reading.symbols.table.get(name)
         return symbol is not None and symbol.kind == "load"
 
-    def check(self, scope: Statement) -> None:
-        """Raise NotLegal where they do not, in the scope or where threads leave the kernel."""
-        self._all(self.effects.inside(scope), self.whole.line)
+    def check(self, scope: Statement, apart: Iterable[Statement] = ()) -> None:
+        """Raise NotLegal where they do not, in the scope or where threads leave the kernel.
+
+        What stands ``apart`` is for one thread alone.
+        """
+        alone = {e for statement in apart for e in self.effects.inside(statement)}
+        self._all(self.effects.inside(scope) - alone, self.whole.line)
         if isinstance(self.whole, Loop) and self.whole.test is not None:
             self._all(every(self.whole.test), self.whole.line)
         for statement in walk(self.kernel.function.body):

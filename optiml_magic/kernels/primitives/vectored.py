@@ -21,7 +21,7 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.halos import Halo
 from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Element, factor
 from optiml_magic.kernels.primitives.items import WIDEST, Items, numbers
-from optiml_magic.kernels.primitives.reached import lies_between, places
+from optiml_magic.kernels.primitives.reached import exists, lies_between, places
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.windows import Round, Sizes, Taken, Window, widest
 from optiml_magic.kernels.reading import Access
@@ -46,6 +46,7 @@ class Vectored:
         self.others = tuple(a for a in decided.interior.along if a.several and a is not along)
         self.turn = decided.kernel.fresh("part")
         self.rows: set[tuple[Sizes, int]] = set()
+        self.asked: dict[str, None] = {}  # what sizes of arrays must be
         self.apart: list[tuple[Polynomial, int]] = []  # elements from a row to the next, likewise
         self._others: set[Access] = set()  # that do not go along x
         self._sure = set(certain(decided, self.kernel.function.body))
@@ -267,7 +268,11 @@ class Vectored:
         written = self.kernel.reading.written
         if any(self.decided.effects.same(name, one.access.array) for name in written):
             return False
-        return lies_between(group, one, places(group, "load", self._sure))
+        if lies_between(group, one, places(group, "load", self._sure)):
+            return True
+        condition = exists(self.kernel, one, group, self._groups.values(), self._sure)
+        self.asked |= {condition: None} if condition is not None else {}
+        return condition is not None
 
     def _border(self) -> None:
         """Windows of which only what items have of their own is certainly there."""

@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.counted import upward
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, moves_within
 from optiml_magic.kernels.primitives.items import WIDEST, Items, element
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
+from optiml_magic.kernels.primitives.own_words import own_words
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.vector_groups import Groups, quotients
 from optiml_magic.kernels.reading import Access, Axis
@@ -108,7 +109,7 @@ def _wholes(kernel: Kernel, at: Sequence[int]) -> Iterator[tuple[int, Whole]]:
         width = min(one.width for _, one in group)
         speller = speller_before(kernel, first.effects, first.loop)
         try:
-            tests = [test for _, one in group for test in one.tests(speller, width)]
+            tests = [test for _, one in group for test in one.tests(speller, width, "")]
         except Unspelled:
             continue
         name = kernel.fresh(f"whole_{first.variable.name}", *taken)
@@ -273,12 +274,13 @@ class _Vectorising:
         for group in self.groups:
             own, width = items[group], self._wide(group)
             whole = self.many if self.strips else str(self.width * group.apart)
-            at = speller.address(self._lowest(group, first, speller))
+            lowest = self._lowest(group, first, speller)
             before.append(group.declared(own, width, whole))
-            here, there, each = own, f"&{group.array}[{at}]", ""
+            here, there, each = own, self._address(group, lowest, first, speller), ""
             if whole != str(width):
                 piece = self.old.fresh("piece")
-                here, there = f"&{own}[{piece}]", f"&{group.array}[{at} + {piece}]"
+                here = f"&{own}[{piece}]"
+                there = self._address(group, lowest, first, speller, f" + {piece}")
                 each = (f"#pragma unroll\nfor (int {piece} = 0; {piece} < {whole}; "
                         f"{piece} += {width}) ")  # fmt: skip
             if self.found.asks(group):
@@ -330,11 +332,12 @@ class _Vectorising:
             for e in Effects(self.old).inside(body)
         )
 
-    def tests(self, speller: LocalSpeller, width: int) -> tuple[str, ...]:
+    def tests(self, speller: LocalSpeller, width: int, zero: str = "0") -> tuple[str, ...]:
         """What tells, where a speller's loop begins, that the vectors are aligned."""
         wide = {g: self._wide(g) if self.strips else _vector(g, width) for g in self.groups}
+        base = self.found.base
         aligned = (
-            f"(size_t){self._address(g, self.found.base(g), speller)} % {wide[g] * g.size} == 0"
+            f"(size_t){self._address(g, base(g), zero, speller)} % {wide[g] * g.size} == 0"
             for g in self.groups
         )
         many = self.many if self.strips else str(width)
@@ -346,20 +349,31 @@ class _Vectorising:
     ) -> tuple[str, str]:  # fmt: skip
         """The first round whose vector of one group is whole, and what tells so of the others."""
         kind = self.variable.type.base if self.variable.type.base != "auto" else "int"
-        there, wide = self._address(leader, self.found.first(leader), speller), self._wide(leader)
+        there = self._address(leader, self.found.first(leader), start, speller)
+        wide = self._wide(leader)
         ahead = f"({kind})((size_t){there} / {leader.size} % {wide})"
         if self.found.way(leader) > 0:
             ahead = f"({wide} - {ahead}) % {wide}"
         tests = ""
         for group in self.groups:
-            place = self._address(group, self.found.at(group, Polynomial.symbol(f"@{up}")), speller)
+            form = self.found.at(group, Polynomial.symbol(f"@{up}"))
+            place = self._address(group, form, up, speller)
             if group is not leader:
                 tests += f"(size_t){place} % {self._wide(group) * group.size} == 0 && "
         return ahead if start == "0" else f"{start} + {ahead}", tests
 
-    def _address(self, group: Items, form: Polynomial, speller: LocalSpeller) -> str:
-        at = speller.address(speller.local(form))
-        return group.array if at == "0" else f"&{group.array}[{at}]"
+    def _address(
+        self, group: Items, form: Polynomial, counter: str, speller: LocalSpeller, more: str = ""
+    ) -> str:
+        """Where the element of a counter lies, or ``more`` behind; without one by forms alone."""
+        try:
+            at = speller.address(speller.local(form))
+        except Unspelled:
+            if not counter or self.found.way(group) < 0:
+                raise
+            words = own_words(self.old, self.loop, self.variable, group, f"{counter}{more}")
+            return f"&{words}"
+        return group.array if at == "0" else f"&{group.array}[{at}{more}]"
 
     def _lowest(self, group: Items, first: str, speller: LocalSpeller) -> Polynomial:
         """Where the vectors of rounds from the counter's value ``first`` on begin in memory."""

@@ -28,33 +28,40 @@ def near(count: int, fit: Sequence[int]) -> tuple[int, ...]:
 
 
 def points(
-    lanes: str, keep: str, length: int, groups: Sequence[int], width: int, size: int
+    lanes: str,
+    keep: str,
+    length: int,
+    groups: Sequence[int],
+    width: int,
+    size: int,
+    beside: int = 1,
 ) -> tuple[Point, ...]:
     """The fewest lanes whose registers hold a row easily, then twice and four times as many.
 
     Where none do, the most lanes that hold it; none where no lanes hold enough of it. ``lanes`` and
-    ``keep`` are names; a round takes ``width`` of the row's elements and keeps ``size`` bytes.
+    ``keep`` are names; a round takes ``width`` of the row's elements and keeps ``size`` bytes. A
+    block has as many of each lane as are ``beside`` each other, at least.
     """
     if not length:
         some = BLOCK if BLOCK in groups else groups[-1]
         return ({lanes: some, keep: near(_UNKNOWN, counts(size, BLOCK))[0]},)
-    found = [*_held(length, groups, width, size)]
+    found = [*_held(length, groups, width, size, beside)]
     easy = [n for n, all_of_it, bytes_ in found if all_of_it and bytes_ <= EASY]
     whole = [n for n, all_of_it, _ in reversed(found) if all_of_it]
     part = [n for n, _, _ in found][-1:] if groups[-1] >= BLOCK else []  # of what no block holds
     chosen = (easy or whole or part)[:3]
     return tuple(
-        {lanes: n, keep: near(-(-length // (n * width)), counts(size, max(n, BLOCK)))[0]}
+        {lanes: n, keep: near(-(-length // (n * width)), counts(size, max(n * beside, BLOCK)))[0]}
         for n in chosen
     )
 
 
 def _held(
-    length: int, groups: Sequence[int], width: int, size: int
+    length: int, groups: Sequence[int], width: int, size: int, beside: int
 ) -> Iterator[tuple[int, bool, int]]:
     """The lanes that hold a fair share of a row, whether all of it, and each how many bytes."""
     for n in groups:
         rounds = -(-length // (n * width))
-        kept = min(rounds, counts(size, max(n, BLOCK))[-1])
+        kept = min(rounds, counts(size, max(n * beside, BLOCK))[-1])
         if kept * _SHARE >= rounds:
             yield n, kept == rounds, kept * size

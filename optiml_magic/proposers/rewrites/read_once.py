@@ -11,7 +11,6 @@ from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.again import Again, again
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn, where_legal
 from optiml_magic.kernels.primitives.branched import branched
-from optiml_magic.kernels.primitives.combine import Group
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.deciding import line_decided
@@ -44,12 +43,12 @@ from optiml_magic.proposers.rewrites.row_to_lanes import (
 )
 
 _BYTES = Hypothesis("dram__bytes_read.sum", "lower", "each element is read once", (1.2, 3.0))
-_BESIDE = (2, 4, 8)  # lanes of a warp for a column; the others take its neighbours
-#: What lanes that share columns are, and how likely they pay: a softmax of 64 channels took 124 us
-#: on an H200 with a thread a column, 75 by hand with two lanes in warps apart, 101 within a warp.
-_GROUPS: tuple[tuple[Group, str, float], ...] = (
-    ("stacked", "lanes of several warps", 0.88),
-    ("apart", "lanes of a warp", 0.84),
+#: What lanes that share columns are, how likely they pay, and of how many columns a warp has such
+#: a lane: a softmax of 64 channels took 124 us on an H200 with a thread a column, 75 by hand with
+#: two lanes in warps apart, 101 within a warp.
+_GROUPS: tuple[tuple[Lanes, str, float, int], ...] = (
+    (Lanes("stacked", 4, BLOCK, (2, 4, 8, 16, 32), THREADS), "lanes of several warps", 0.88, 32),
+    (Lanes("apart", 4, BLOCK, (2, 4, 8), BLOCKS), "lanes of a warp", 0.84, 1),
 )
 
 
@@ -97,17 +96,18 @@ def _as_it_is(kernel: Kernel, found: Again, length: int) -> Iterator[Site]:
     )  # fmt: skip
     yield from _dividing(kernel, found, site)
     if much and not kernel.reading.barriers:
-        fit, starts = counts(found.bytes, BLOCK), points(
-            kernel.fresh("LANES"), name, length, _BESIDE, 1, found.bytes
-        )  # fmt: skip
-        wide = _along_x(kernel)
-        for group, words, prior in _GROUPS if starts else ():
-            steps = _sharing(
-                found.numbers, Lanes(group, 4, BLOCK, _BESIDE, BLOCKS), fit, vectors=False
-            )
+        fit, wide = counts(found.bytes, BLOCK), _along_x(kernel)
+        many, block = kernel.fresh("LANES"), kernel.fresh("BLOCK")
+        for lanes, words, prior, beside in _GROUPS:
+            starts = points(many, name, length, lanes.counts, 1, found.bytes, beside)
+            if beside > 1:
+                starts = tuple({**p, block: max(BLOCK, beside * p[many])} for p in starts)
+            if not starts:
+                continue
             site = Site(
-                f"{group} {found.numbers}", f"{words} keep {what}",
-                partial(in_turn, wide, steps), prior, _BYTES, starts, order(kernel, found.axes),
+                f"{lanes.group} {found.numbers}", f"{words} keep {what}",
+                partial(in_turn, wide, _sharing(found.numbers, lanes, fit, vectors=False)),
+                prior, _BYTES, starts, order(kernel, found.axes),
             )  # fmt: skip
             yield from _dividing(kernel, found, site)
 

@@ -7,15 +7,19 @@ from dataclasses import replace
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn
+from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.rows import along
 from optiml_magic.kernels.primitives.sections import Kind, sectioned, shared_sections
+from optiml_magic.kernels.primitives.vectors import vectorised
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 #: In the order in which one kernel gets several: what a loop leaves alike is told by its text.
 _KINDS: tuple[tuple[Kind, str, float], ...] = (
-    ("rows", "lanes share the rows of a waiting block's threads", 0.6),
+    ("rows", "lanes share the rows of a waiting block's threads", 0.8),
     ("columns", "threads that would have none share the columns of others", 0.8),
     ("alone", "a block shares what one of its threads did", 0.86),
     ("alike", "a block shares what each of its threads did alike", 0.84),
@@ -49,7 +53,7 @@ class ShareSections(KernelRule):
                 continue
             names = ", ".join(dict.fromkeys(found.counters))
             sites.append(Site(
-                kind, f"{does} over {names}", partial(sectioned, kernel, kind), prior,
+                kind, f"{does} over {names}", partial(_shared, kernel, kind), prior,
                 Hypothesis(TIME, "lower", "no thread waits for one that works alone", (1.1, 32.0)),
                 ({"LANES": 8}, {}) if kind == "rows" else ({},),
                 () if found.exact else ("the order of additions",),
@@ -60,9 +64,27 @@ class ShareSections(KernelRule):
         yield from refused[:1]
 
 
+def _shared(kernel: Kernel, kind: Kind) -> Kernel | Refused:
+    """All sections of a kind, with rows brought by vectors where these are followed as far."""
+    wide = _by_vectors(kernel) if kind == "rows" else kernel
+    made = sectioned(wide, kind)
+    return sectioned(kernel, kind) if isinstance(made, Refused) and wide is not kernel else made
+
+
+def _by_vectors(kernel: Kernel) -> Kernel:
+    loops, axes, effects = loops_in(kernel.function.body), kernel.axes(), Effects(kernel)
+    at = tuple(
+        number for number, loop in enumerate(loops)
+        if loop in axes and any(along(kernel, axes[loop], a) for a in effects.accesses(loop))
+        and not {*loops_in(loop.body)} & {*axes}
+    )  # fmt: skip
+    plain = all_counted(kernel, at)
+    return kernel if isinstance(plain, Refused) else vectorised(plain, at)[0]
+
+
 def _joined(kernel: Kernel, sites: Sequence[Site]) -> Site:
     """All of them, one after the other."""
-    steps = [partial(sectioned, kind=kind) for kind, *_ in _KINDS if kind in {s.key for s in sites}]
+    steps = [partial(_shared, kind=kind) for kind, *_ in _KINDS if kind in {s.key for s in sites}]
     arithmetic = dict.fromkeys(change for site in sites for change in site.arithmetic)
     return replace(
         sites[0],

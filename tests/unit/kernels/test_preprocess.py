@@ -124,6 +124,13 @@ def check(text: str, result: Preprocessed) -> None:
         ("#define é 1\n#define a$ 2\né éé a$ a\n", "1 éé 2 a"),
         ('#pragma push_macro("N")\n#define N 1\nN\n#pragma pop_macro("N")\nN\n', "1 N"),
         ("#define N(\nN N(1)\n", "N N(1)"),
+        # An expression that is all of a statement loses its parentheses, which the grammar
+        # does not read around assignments.
+        ("#define Q(a, b) (a += b, \\\n  b ^= a)\nf(); Q(x, y);\n", "f(); x += y, y ^= x ;"),
+        ("#define Q(a, b) (a += b, b ^= a)\nx = Q(y, z); { Q(y, z); }\n",
+         "x = (y += z, z ^= y); { y += z, z ^= y ; }"),
+        ("#define Q(a, b) (a) + (b, 1)\n; Q(x, y);\n", "; (x) + (y, 1);"),
+        ("#define Q(a) (a)\n; Q(x);\n", "; (x);"),
         ("#define (\n#define\n#define 1 2\n#define N 1\nN\n", "1"),
     ],
 )  # fmt: skip

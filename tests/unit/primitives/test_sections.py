@@ -132,6 +132,49 @@ def test_others_stay(body: str, why: str) -> None:
     )
 
 
+KEPT = (
+    "float mine = -9, all = 0; int w = -1; "
+    + EACH
+    + "\n__syncthreads();\npart[t] += mine + w + all;"
+)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        KEPT % (ROW + "mine = fmaxf(mine, s);"),
+        KEPT % (ROW + "if (s > mine) { mine = s; w = j; } else all += s;"),
+        KEPT % (ROW + "s *= 2; part[j] = s; all += s + t; mine = fmaxf(mine, all);"),
+        KEPT % ("if (j % 3 == 1) continue; " + ROW + "float q = s + c[j % n]; mine = fmaxf(mine, q);"),
+        "for (int r = 0; r < 2; ++r) { " + KEPT % (ROW + "all = all * 2 + s * r;") + " }",
+        "float best[2] = {0, 0}; " + KEPT.replace("all;", "best[0];") % (
+            ROW + "int at = j % 2; if (at == 0) { best[0] = s; mine = s; }"),
+    ],
+)  # fmt: skip
+def test_what_a_thread_keeps_of_its_rows_is_its_own(body: str) -> None:
+    body = body if "part[j]" in body else body.replace("j < 64", "j < m * 2")
+    after = written(sectioned(kernel_of(TEXT % body), "rows"))
+    assert "if (lane == row) " in after
+    assert end_of(TEXT % body, after, ARRAYS, *SIZES, rounds=True) == "same"
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (ROW + "float d = s - mine; mine = fmaxf(mine, d);",
+         "`mine` differs from thread to thread, line 12"),
+        ("float s = 0; for (int k = 0; k < m; ++k) s += a[j % n * 64 + k] * mine; mine = s;",
+         "`mine` differs from thread to thread, line 12"),
+        (ROW + "if (s > mine) { mine = s; out[i * 64 + j] = s; }",
+         "`mine` differs from thread to thread, line 12"),
+        (ROW + "mine += s; if (mine > 3) continue; part[j] = s;",
+         "`mine` differs from thread to thread, line 12"),
+    ],
+)  # fmt: skip
+def test_what_tells_the_lanes_of_a_row_apart_stays(body: str, why: str) -> None:
+    assert refused(sectioned(kernel_of(TEXT % (KEPT % body)), "rows")) == why
+
+
 def test_a_barrier_stands_where_there_was_none() -> None:
     text = TEXT.replace("    __syncthreads();\n    out[", "    out[").replace(
         "total + part", "part"

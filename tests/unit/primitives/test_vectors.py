@@ -57,3 +57,45 @@ def test_else_each_round_that_asks_for_them_loads_them(body: str, rows: str, wid
     assert "const float4*>(&b" not in found
     assert "require" not in found
     assert end_of(text, found, arrays, SIZES, OTHERS) == "same"
+
+
+TABLE = """\
+#pragma optiml launch k grid(h) block(32)
+__global__ void k(const float* a, const int* t, float* out, int w, int h) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= h) return;
+    int page = t[r];
+    while (page >= h) page -= h;
+    %s
+    float s = 0;
+    for (int i = 0; i < w; ++i) { %s }
+    out[r] = s;
+}
+"""
+
+
+def by_table(before: str, body: str) -> tuple[str, str, dict[str, Array]]:
+    arrays = {
+        "a": Array("f4", ("h", "w")), "t": Array("i4", ("h",)), "out": Array("f4", ("h",), "zeros"),
+    }  # fmt: skip
+    text = TABLE % (before, body)
+    facts = Stand(Made("one", text, arrays, SIZES, OTHERS)).facts(text)
+    return text, written(vectorise(kernel_of(text, facts), 1)), arrays
+
+
+@pytest.mark.parametrize(
+    ("before", "body", "there"),
+    [
+        ("page = page < 0 ? 0 : page;", "s += a[page * w + i];", "&a[page * w + i_first]"),
+        ("page = page < 0 ? 0 : page; const float* p = a + page * w;", "s += p[i] * 2;",
+         "&p[i_first]"),
+        ("page = page < 0 ? 0 : page; const float* p = a + page * w;", "s += *(p + i);",
+         "&*(p + i_first)"),
+    ],
+)  # fmt: skip
+def test_rows_that_begin_where_no_form_says_are_spelled_as_they_are(
+    before: str, body: str, there: str
+) -> None:
+    text, found, arrays = by_table(before, body)
+    assert f"float4*>({there})" in found
+    assert end_of(text, found, arrays, SIZES, OTHERS) == "same"

@@ -41,6 +41,13 @@ def test_a_double_that_somebody_wrote_is_a_choice_of_its_own(propose, compiles):
     assert len(both) == 2
 
 
+def test_a_function_of_the_text_may_be_named_after_double(propose, compiles):
+    text = TEXT.replace("half_of", "half_of_double").replace("(float v)", "(double v)")
+    text = text.replace("float half", "double half").replace("io[t] *= 2.;", "double s = io[t];")
+    found = next(p for p in propose("float_literals", text) if "locals" in p.title)
+    assert "float half_of_double(float v)" in found.text
+
+
 def test_an_argument_that_is_double_stays():
     text = TEXT.replace("io, size_t n", "io, double by, size_t n").replace("0.01 * z", "by * z")
     text = text.replace("io[t] *= 2.;", "double s = by; io[t] *= s;")

@@ -1,0 +1,43 @@
+"""Addresses as a kernel's own text says them, where a form has a part that nothing else spells.
+
+A row may begin where a table or a loop before has said: ``page = table[t / 16]``. Its elements are
+then those of the expression that the kernel has, with another value for the counter.
+"""
+
+from __future__ import annotations
+
+from optiml_magic.kernels.editing import text
+from optiml_magic.kernels.expressions import Binary, Cast, Index, Literal, Name, every
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.items import Items, element
+from optiml_magic.kernels.spelling import Unspelled
+from optiml_magic.kernels.tree import Declare, Loop, Variable, walk
+
+_PLAIN = (Name, Literal, Binary, Cast)
+
+
+def own_words(kernel: Kernel, loop: Loop, counter: Variable, group: Items, value: str) -> str:
+    """The element of a group that goes up, in the round of a loop whose counter has this value.
+
+    Raises Unspelled where it is computed in the loop, or changes with more than its counter.
+    """
+    effects = Effects(kernel)
+    place = element(effects, group.accesses[0])
+    if group.apart > 1 or place not in effects.inside(loop.body):
+        raise Unspelled("where its elements are is not in the loop's own words")
+    assert place is not None
+    own = {v for s in walk(loop) if isinstance(s, Declare) for v in s.variables} - {counter}
+    moving = own | {*effects.changed(loop.body)} | effects.addressed
+    for expr in every(place):
+        if isinstance(expr, Name) and (expr.variable is None or expr.variable in moving):
+            raise Unspelled(f"`{expr.name}` is not the same in all rounds")
+        if not isinstance(expr, _PLAIN) and not (
+            expr is place and (isinstance(place, Index) or getattr(place, "op", "") == "*")
+        ):
+            raise Unspelled("where its elements are is no plain sum")
+    ahead = f"({value})" if " " in value else value
+    return kernel.spelled(
+        place,
+        {e: text(ahead) for e in every(place) if isinstance(e, Name) and e.variable is counter},
+    )
