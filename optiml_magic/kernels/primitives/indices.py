@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.kernels.polynomial import Polynomial
@@ -59,9 +59,20 @@ class Along:
                 op, by = name.removeprefix(before).removesuffix(")").split()
                 yield name, op, int(by)
 
-    def least(self, form: Polynomial, beyond: tuple[int, int]) -> Polynomial:
-        """A form at the item where it is least, of all and of so many ``beyond`` both ends."""
-        before, behind = map(Polynomial.constant, beyond)
+    @property
+    def extent(self) -> str:
+        """The size that says how many indices there are, where one does alone."""
+        words = [*self.bound.symbols] if self.bound is not None else []
+        return words[0] if len(words) == 1 and self.bound == Polynomial.symbol(words[0]) else ""
+
+    def least(
+        self, form: Polynomial, beyond: tuple[int, int], positive: Collection[str] = ()
+    ) -> Polynomial:  # fmt: skip
+        """A form at the item where it is least, of all and along x of so many ``beyond`` both ends.
+
+        Sizes that are ``positive`` may be how far apart items lie.
+        """
+        before, behind = map(Polynomial.constant, beyond if self.axis == "x" else (0, 0))
         last = Polynomial.symbol(f"{COUNT}{self.count}") - _ONE + behind
         ends = {f"{ITEM}{self.item}": (-before, last)}
         for name, op, by in self.digits(form):
@@ -70,9 +81,10 @@ class Along:
             ends[name] = (-before, last) if op == "/" else rest
         for name, own in ends.items():
             times = form.coefficient(name)
-            if times is None or times.value is None:
+            signs = {by < 0 for _, by in times.terms} if times is not None else set()
+            if times is None or len(signs) > 1 or not times.symbols <= {*positive}:
                 raise Undecided("how an item changes it is not a number")
-            form = put(form, name, own[times.value < 0])
+            form = put(form, name, own[True in signs])
         return form
 
     def moves(self, form: Polynomial) -> bool:

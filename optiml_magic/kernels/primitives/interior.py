@@ -80,10 +80,8 @@ class Interior:
 
     def tests(self) -> list[str]:
         """What a thread compares; nothing that another comparison says as well."""
-        found = [
-            words for form, words in self.needs.items()
-            if not any(other != form and ((form - other).value or -1) > 0 for other in self.needs)
-        ]  # fmt: skip
+        found = (w for form, w in self.needs.items() if not any(
+            ((form - other).value or -1) > 0 for other in self.needs))  # fmt: skip
         same = (f"{name} == {value}" for name, value in self.fixed.items())
         return [*same, *self.whole.values(), *found]
 
@@ -101,7 +99,7 @@ class Interior:
         """All items exist: compared where the kernel itself does not ask."""
         lefts = (self._left(along) for along in self.along if along.guard)
         for left in (left for left in lefts if left is not None):
-            self._need(left)
+            self.need(left)
 
     def begun(self) -> list[str]:
         """That a thread's first index along each axis is one of those that do something."""
@@ -132,7 +130,7 @@ class Interior:
             for part in (condition if ways[0] else ~condition).conjuncts():
                 assert isinstance(part, Compare)
                 form = part.form if part.op == ">=" else self._side(part.form)
-                self._need(form)
+                self.need(form)
                 self.known.append(Compare(">=", form, frozenset()))
         return ways[0]
 
@@ -223,11 +221,11 @@ class Interior:
         (inner,) = moving
         rest = [a for a in symbol.arguments if a is not inner]
         if symbol.op == "min" and rest:
-            self._need(rest[0] - inner)
+            self.need(rest[0] - inner)
         elif symbol.op == "max" and rest:
-            self._need(inner - rest[0])
+            self.need(inner - rest[0])
         elif symbol.op == "abs":
-            self._need(inner)
+            self.need(inner)
         elif symbol.op == "%" and rest and symbol.arguments[0] is inner:
             inner = self._unwrapped(inner, rest[0])
         else:
@@ -241,13 +239,14 @@ class Interior:
             raise Undecided("a rest is not that of an index at the border")
         times = dict(form.terms).get(extent.terms[0][0], 0)
         inner = form - Polynomial.constant(times) * extent
-        self._need(inner)
-        self._need(extent - inner - _ONE)
+        self.need(inner)
+        self.need(extent - inner - _ONE)
         if times:
-            self._need(form)
+            self.need(form)
         return inner
 
-    def _need(self, form: Polynomial) -> None:
+    def need(self, form: Polynomial) -> None:
+        """That a form is not negative for any item, in any round of the loops around."""
         least = self._least(form)
         if least.value is not None:
             if least.value < 0:
@@ -286,7 +285,7 @@ class Interior:
         self.moving.check_settled(form)
         for along in self.along:
             if along.several:
-                form = along.least(form, self.beyond if along.axis == "x" else (0, 0))
+                form = along.least(form, self.beyond, [a.extent for a in self.along])
         return form
 
     def rounds(self, name: str) -> int | None:

@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import product
 
+from optiml_magic.errors import SourceError
 from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.extents import existing
-from optiml_magic.kernels.primitives.indices import COUNTER, factor
+from optiml_magic.kernels.primitives.indices import COUNTER, Undecided, factor
+from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.items import Items
+from optiml_magic.kernels.primitives.pinned import room
 from optiml_magic.kernels.primitives.windows import Taken, Window
+from optiml_magic.kernels.spelling import Speller, Unspelled
 from optiml_magic.kernels.symbols import Always, Compare, Condition, Every, Some
 
-_ZERO = Polynomial()
+_ZERO, _ONE = Polynomial(), Polynomial.constant(1)
 Row = tuple[tuple[tuple[str, ...], int], ...]
 
 
@@ -60,6 +64,28 @@ def exists(
             if asked is not None:
                 return asked
     return None
+
+
+def within(
+    kernel: Kernel, one: Taken, interior: Interior, bounds: Iterable[Polynomial]
+) -> str | None:
+    """The same where an array has an element for each index, and items ask for some of these.
+
+    There are as many indices as ``bounds`` say, along each axis or along all of them.
+    """
+    index, whole = one.access.index, _ONE
+    for bound in bounds:
+        whole = whole * bound
+    try:
+        asked = room(kernel, one.access, Speller(kernel.reading.symbols, {}).form(whole))
+        if index is None or asked is None:
+            return None
+        with interior.attempt():
+            interior.need(index)
+            interior.need(whole - _ONE - index)
+    except (Undecided, Unspelled, SourceError):
+        return None
+    return str(asked.condition)
 
 
 def holds(condition: Condition, values: Mapping[str, int]) -> bool | None:

@@ -21,7 +21,7 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.halos import Halo
 from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Element, factor
 from optiml_magic.kernels.primitives.items import WIDEST, Items, numbers
-from optiml_magic.kernels.primitives.reached import exists, lies_between, places
+from optiml_magic.kernels.primitives.reached import exists, lies_between, places, within
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.windows import Round, Sizes, Taken, Window, widest
 from optiml_magic.kernels.reading import Access
@@ -270,7 +270,10 @@ class Vectored:
             return False
         if lies_between(group, one, places(group, "load", self._sure)):
             return True
-        condition = exists(self.kernel, one, group, self._groups.values(), self._sure)
+        interior = self.decided.interior
+        condition = exists(self.kernel, one, group, self._groups.values(), self._sure) or within(
+            self.kernel, one, interior, [a.bound for a in interior.along if a.bound is not None]
+        )
         self.asked |= {condition: None} if condition is not None else {}
         return condition is not None
 

@@ -1,0 +1,74 @@
+"""Neighbouring items whose loads data leave out: by vectors, where their elements are there."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.jammed import Several, jam
+from tests.rewriting.trying import Stand
+from tests.rewriting.writing import Array, Made
+
+from .alike import end_of, kernel_of, refused, written
+
+TEXT = """\
+#pragma optiml launch k grid(cdiv(w, 8), cdiv(h, 4)) block(8, 4)
+__global__ void k(const float* a, const unsigned char* c, float* out, int w, int h) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    int at = y * w + x;
+    if (x == 0 || y == 0 || x == w - 1 || y == h - 1) { out[at] = 0; return; }
+    float s = 0;
+    %s
+    out[at] = s;
+}
+"""
+SIZES, OTHERS = {"w": 32, "h": 13}, {"w": 12, "h": 5}
+ALONG, BOTH = Several({"x": (4,)}), Several({"x": (4,), "y": (2,)})
+SIDES = (
+    "if (c[at] & 1) s = a[at - 1] + a[at + 1]; "
+    "else if (c[at] & 2) s = a[at - w] + a[at + w]; else s = a[at + w + 1] * a[at - w - 1];"
+)
+
+
+def made(
+    body: str, several: Several, rows: str = "h"
+) -> tuple[str, Kernel | Refused, dict[str, Array]]:
+    arrays = {
+        "a": Array("f4", (rows, "w")), "c": Array("u1", ("h", "w")),
+        "out": Array("f4", ("h", "w"), "zeros"),
+    }  # fmt: skip
+    text = TEXT % body
+    facts = Stand(Made("one", text, arrays, SIZES, OTHERS)).facts(text)
+    return text, jam(kernel_of(text, facts), several), arrays
+
+
+@pytest.mark.parametrize("several", [ALONG, BOTH])
+@pytest.mark.parametrize("rows", ["h", "h + 1"])
+@pytest.mark.parametrize(
+    ("body", "asked"),
+    [
+        ("if (c[at] & 1) s = a[at];", "size(a) >= size(c)"),
+        (SIDES, "size(a) >= "),
+    ],
+)  # fmt: skip
+def test_they_come_by_vectors(body: str, asked: str, rows: str, several: Several) -> None:
+    text, found, arrays = made(body, several, rows)
+    after = written(found)
+    assert "float4*>(&a_row" in after
+    assert asked in after
+    assert end_of(text, after, arrays, SIZES, OTHERS) == "same"
+
+
+@pytest.mark.parametrize(
+    ("body", "rows"),
+    [
+        ("if (c[at] & 1) s = a[at + w];", "h - 1"),  # which nobody may ask for at the end
+        ("if (c[at] & 1 && y < 4) s = a[at];", "h / 2"),
+        ("if (c[at] & 1) s = a[at + 2 * w];", "h / 2"),
+    ],
+)
+def test_a_smaller_array_has_no_such_elements(body: str, rows: str) -> None:
+    _, found, _ = made(body, ALONG, rows)
+    assert "not every item loads its elements of `a` anew" in refused(found)
