@@ -44,22 +44,30 @@ def asked_within(kernel: Kernel) -> Kernel:
     """
     effects = Effects(kernel)
     for loop in loops_in(kernel.function.body):
-        if loop.test is None or loop.kind == "do":
+        found = asking(kernel, effects, loop)
+        if found is None:
             continue
-        parts = [*split_test(loop.test, "&&")]
-        asked = Evaluate(None, loop.line, loop.test)
-        stepped = [Evaluate(None, loop.line, loop.update)] if loop.update is not None else []
-        moving = {*effects.changed(loop.body, *stepped)}
-        bound = next((p for p in parts if _bounds(p, moving, first=p is parts[0])), None)
-        if len(parts) < 2 or bound is None or effects.changed(asked):
-            continue
-        rest = [kernel.spelled(p) for p in parts if p is not bound]
-        leaves = lines(f"if (!({' && '.join(rest)})) break;")
+        bound, rest = found
+        leaves = lines(f"if (!({rest})) break;")
         own = loop.body.body if isinstance(loop.body, Block) else (loop.body,)
         body = Block(None, loop.line, (leaves, *own))
         made = replace(loop, span=None, head=None, test=bound, body=body)
         return kernel.rewritten(edited(kernel.function.body, {loop: (made,)}))
     raise NotLegal("no loop asks for more than the end of its counter")
+
+
+def asking(kernel: Kernel, effects: Effects, loop: Loop) -> tuple[Expr, str] | None:
+    """The end of a loop's counter, and what its test asks for besides; None where that is all."""
+    if loop.test is None or loop.kind == "do":
+        return None
+    parts = [*split_test(loop.test, "&&")]
+    asked = Evaluate(None, loop.line, loop.test)
+    stepped = [Evaluate(None, loop.line, loop.update)] if loop.update is not None else []
+    moving = {*effects.changed(loop.body, *stepped)}
+    bound = next((p for p in parts if _bounds(p, moving, first=p is parts[0])), None)
+    if len(parts) < 2 or bound is None or effects.changed(asked):
+        return None
+    return bound, " && ".join(kernel.spelled(p) for p in parts if p is not bound)
 
 
 def _bounds(part: Expr, moving: Collection[Variable], *, first: bool) -> bool:

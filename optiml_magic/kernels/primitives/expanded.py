@@ -33,6 +33,7 @@ from optiml_magic.kernels.functions import pure
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, kernels, primitive
 from optiml_magic.kernels.primitives.lending import lent_to
 from optiml_magic.kernels.primitives.meant import meant, unnamed
+from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.primitives.straight import loads, straight
 from optiml_magic.kernels.primitives.unshadowed import renaming
 from optiml_magic.kernels.swapping import swapping
@@ -52,7 +53,7 @@ from optiml_magic.kernels.tree import (
 )
 from optiml_magic.source.program import Program
 
-_MOST = 32  # calls of a kernel; ours
+_MOST = 64  # calls of a kernel; ours
 _LONG = 60  # statements of a function; ours
 
 
@@ -142,6 +143,7 @@ def _stands_alone(kernel: Kernel, function: Function, statement: Statement, call
         or _handed_on(function, statement, call) is not None
     )
     some = loops or _leads_on(kernel, function) or loads(function) or _within(call)
+    some = some or any(map(loads, reached(kernel.unit, function)))
     if not some or len(inside) > _LONG or function.template:
         return False
     if swapping(function) is not None:  # an atomic operation, as it is

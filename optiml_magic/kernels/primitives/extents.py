@@ -6,10 +6,15 @@ from collections.abc import Sequence
 from math import prod
 
 from optiml_magic.errors import SourceError
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.grids import below, needed_form
 from optiml_magic.kernels.primitives.items import Items
+from optiml_magic.kernels.primitives.pinned import room
 from optiml_magic.kernels.primitives.sizes import measured
 from optiml_magic.kernels.primitives.tabled import passed
+from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.spelling import Speller, Unspelled
 from optiml_magic.source.expressions import Expression, parse_expression
 
 
@@ -38,6 +43,30 @@ def existing(
         except SourceError:  # it reads what another launch is given
             continue
     return None
+
+
+def of_rows(kernel: Kernel, access: Access, axis: Axis) -> str | None:
+    """The same for what rounds take of a row of a thread's own, of which they ask for all.
+
+    Each thread that does something has a row, as long as the loop has rounds, behind that of the
+    thread before.
+    """
+    index, width, many = access.index, kernel.block[0], needed_form(kernel, "x")
+    if index is None or width is None or many is None or axis.start is None or axis.stop is None:
+        return None
+    row, step = axis.stop, axis.step.value if axis.step is not None else None
+    thread = Polynomial.symbol("threadIdx.x")
+    thread += Polynomial.constant(width) * Polynomial.symbol("blockIdx.x")
+    if step != 1 or axis.start.value != 0 or index != row * thread + Polynomial.symbol(axis.name):
+        return None
+    if access.mode != "load" or not below(kernel, access.guard, "x", width, many):
+        return None
+    try:
+        words = Speller(kernel.reading.symbols, {}).form(many * row)
+        asked = room(kernel, access, words)
+    except (Unspelled, SourceError):
+        return None
+    return str(asked.condition) if asked is not None else None
 
 
 def _end(count: Expression, apart: int, first: int) -> str:

@@ -388,7 +388,8 @@ class Interior:
     def _is_edge(self, condition: Condition) -> bool:
         """Whether a comparison holds for a few indices at most, at one end."""
         ranges = Ranges(self.known, self.symbols)
-        return isinstance(condition, Compare) and ranges.nonnegative(_EDGE - condition.form)
+        form = self.plain(condition.form) if isinstance(condition, Compare) else None
+        return form is not None and ranges.nonnegative(_EDGE - form)
 
     def _side(self, form: Polynomial) -> Polynomial:
         """On which side of a border the items are that are not on it."""

@@ -139,7 +139,16 @@ class _Keeping:
             shown = "".join(f"{old.show(hint).strip()}\n" for hint in hints)
             made.append(shown + self._rest(axis))
             swaps[axis.node] = (lines("\n".join(made)),)
-        return old.rewritten(edited(old.function.body, swaps), directives=[self.tune])
+        return old.rewritten(
+            edited(old.function.body, swaps), directives=[self.tune], bounds=self._threads()
+        )
+
+    def _threads(self) -> str:
+        """The threads of a block where numbers say so: a compiler then keeps to their registers."""
+        tuned = {tune.name for tune in self.old.program.tunes}
+        extents = [size for size in self.old.launch.block if str(size) != "1"]
+        fixed = len(extents) == 1 and bool(extents[0].names) and extents[0].names <= tuned
+        return str(extents[0]) if fixed else ""
 
     def _touches(self, axis: Axis, kept: Kept) -> bool:
         return any(axis.name in a.loops for a in kept.accesses)

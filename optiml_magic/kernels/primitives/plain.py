@@ -21,6 +21,7 @@ from optiml_magic.kernels.primitives.coarser import coarser
 from optiml_magic.kernels.primitives.collected import collected
 from optiml_magic.kernels.primitives.digit_loops import digit_loops
 from optiml_magic.kernels.primitives.fields import fields
+from optiml_magic.kernels.primitives.let_on import let_on
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.remembered import remembered
 from optiml_magic.kernels.primitives.signalled import signalled
@@ -50,6 +51,7 @@ PLAIN = (
     remembered,
     signalled,
     stopped,
+    let_on,
     solved,
     digit_loops,
     coarser,

@@ -9,7 +9,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.covering import cover, ways
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, parted
-from optiml_magic.kernels.primitives.extents import existing
+from optiml_magic.kernels.primitives.extents import existing, of_rows
 from optiml_magic.kernels.primitives.items import Items, element, is_plain
 from optiml_magic.kernels.primitives.sizes import FIRST, value
 from optiml_magic.kernels.reading import Access, Axis
@@ -181,6 +181,7 @@ class Groups:
             if not all(self._consecutive(a, form) for a in own):
                 continue
             condition = existing(self.old, group, None, self.groups)
+            condition = condition or of_rows(self.old, own[0], self.axis)
             if condition is not None:
                 asked[group] = condition
         return asked

@@ -81,6 +81,9 @@ class RowToLanes(KernelRule):
         length = max((n for n in lengths if n is not None), default=0)
         kernel = _unguarded(kernel, found)
         found = _walked(kernel)
+        own = {loop for axis in found for loop in loops_in(axis.node)}
+        if {*loops_in(kernel.function.body)} - own:  # which lanes would all go through
+            yield from _by_itself(kernel, {axis.node for axis in found}, 0.8)
         at = _numbers(kernel, found)
         if _kept(kernel, at) is not None:
             for made in (where_legal(commuting, kernel, at), where_legal(welford, kernel)):

@@ -12,6 +12,7 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.endings import ended
 from optiml_magic.kernels.primitives.flag_words import flagged, flags_in_words
 from optiml_magic.kernels.primitives.held import holding
+from optiml_magic.kernels.primitives.let_on import let_on
 from optiml_magic.kernels.primitives.localised import localised, own_scratch
 from optiml_magic.kernels.primitives.ordered import ordered, sortings
 from optiml_magic.kernels.primitives.owned import hold, owned, region_of, unroll
@@ -53,7 +54,7 @@ class ScalariseArray(KernelRule):
     """
 
     name = "scalarise_array"
-    before = (raised, unstrided, linear, in_full, direct)
+    before = (raised, let_on, unstrided, linear, in_full, direct)
     teaches = (
         "Each thread worked on a few elements of its own in memory, one access for each use. In "
         "a local array whose indices are constants, since the loops around them are unrolled, a "

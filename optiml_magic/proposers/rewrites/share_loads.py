@@ -39,6 +39,7 @@ from optiml_magic.kernels.primitives.sizes import rounds, threads, value
 from optiml_magic.kernels.primitives.triples import by_numbers
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.reading import Access
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -58,6 +59,7 @@ _WORK, _LEAST = 256, 4  # rounds of all items along x, and items whatever they a
 _BORDERS = 1 / 32  # of threads near a border, from which on their tests stay: ours
 _REGISTERS, _CROWDED = 96, 0.7  # words of a window above which its chance is less: ours
 _CALLS = 1024  # of long functions, from which compilers take most of a minute: ours
+_ROLLED = 1.15  # of a chance, where all rounds at once would take registers for nothing: ours
 _ALONE = 2  # times as long as before items take that are taken one by one: ours
 _BLOCKS: Mapping[str, tuple[int, ...]] = {
     "x": (16, 32, 64, 128, 256), "y": (1, 2, 4, 8, 16, 32), "z": (1, 2, 4, 8),
@@ -98,10 +100,30 @@ class ShareLoads(KernelRule):
             for site in _along_rows(kernel, fixed, found):  # all of a long window at once
                 yield site if isinstance(site, Refused) else _less_likely(site, crowded)
             yield from strips
+            if fixed and _apart(kernel):  # rounds that share nothing, as dates do: one at a time
+                rolled = _along_rows(kernel, {}, {})
+                yield from (_less_likely(s, _ROLLED) for s in rolled if isinstance(s, Site))
+
+
+def _apart(kernel: Kernel) -> bool:
+    """Whether the rounds of loops load as far apart as no neighbouring threads do."""
+    axes = {axis.name for axis in kernel.axes().values()}
+    found = [a for a in kernel.reading.accesses
+             if a.mode == "load" and a.space == "global" and axes & {*a.loops}]  # fmt: skip
+    return bool(found) and all(_is_apart(access, axes) for access in found)
+
+
+def _is_apart(access: Access, axes: set[str]) -> bool:
+    index = access.index
+    if index is None:
+        return False
+    near = [index.coefficient(name) for name in sorted(_THREADS)]
+    own = [index.coefficient(name) for name in access.loops if name in axes]
+    return all(by is not None and by.terms and by.value is None and by not in near for by in own)
 
 
 def _less_likely(site: Site, by: float) -> Site:
-    return replace(site, prior=round(site.prior * by, 2))
+    return replace(site, prior=min(round(site.prior * by, 2), 0.95))
 
 
 def _along_rows(

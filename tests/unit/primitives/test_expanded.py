@@ -240,13 +240,18 @@ CLAMPS = "if (x < 0) x = 0;\n    if (x >= n) x = n - 1;\n    return a[x];"
         (CLAMPS, "return x < 0 ? a[0] : x >= n ? a[n - 1] : a[x];", "? a[0] :"),
         ("s += d * pixel(a, i + d, n);", "{ float v = pixel(a, i + d, n); s += d * v; }", "float v = a["),
         ("s += d * pixel(a, i + d, n);", "s += pixel(a, i + d, n) * pixel(a, i - d, n);", "pixel_value_2"),
+        # A function that loads nothing but by another.
+        (CLAMPS + "\n}\n", CLAMPS + "\n}\n__device__ float sides(const float* a, int x, int n) "
+         "{ return (pixel(a, x - 1, n) + pixel(a, x + 1, n)) / 2; }\n", "pixel_value_2"),
     ],
 )  # fmt: skip
 def test_a_load_within_bounds_stands_where_it_is_asked_for(old: str, new: str, seen: str) -> None:
     assert old in WITHIN
     text = WITHIN.replace(old, new)
+    text = text.replace("d * pixel(a, i + d, n)", "sides(a, i + d, n)") if "/ 2" in new else text
     made = expanded(kernel(text))
     body = applied(made).program.text.split("__global__")[1]
+    assert "sides(" not in body
     assert seen in body
     assert "pixel(" not in body
     same(text, made, {"a": ("n",), "out": ("n",)}, {"n": 70})

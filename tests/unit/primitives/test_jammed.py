@@ -52,6 +52,12 @@ if (x < w && y < h) {
             "+ a[(y < h - 1 ? y + 1 : y) * w + x];"),
             "a_at[(y_item - 1) * w] + a_at[(y_item + 1) * w]",
         ),
+        (
+            ("if (x < w && y < h) { int q = y - 1, p = y + 1; if (q < 0) q = -q; "
+            "if (q >= h) q = 2 * h - 2 - q; if (p < 0) p = -p; if (p >= h) p = 2 * h - 2 - p; "
+            "out[y * w + x] = a[q * w + x] + a[p * w + x]; }"),
+            "a_at[(y_item - 1) * w] + a_at[(y_item + 1) * w]",
+        ),
         (f"if (x > 0 && x < w - 1) if (y > 0) if (y < h - 1) out[y * w + x] = {CROSS};", "a_at"),
         (
             "if (x < w && y < h && (x + y) % 2 == 0) { int at = y * w + x; out[at] = a[at]; }",

@@ -1,0 +1,131 @@
+"""P17, let on: rounds that a comparison ends are rounds that a test leaves out.
+
+``for (k = 0; k < 8 && base + k < n; k++)`` and ``if (base + k >= n) break;`` end a row of a few
+elements where the array does. Once the comparison fails it fails in all rounds that follow, so they
+may be made and do nothing: the loop then has a number of rounds, and vectors, registers or lanes
+take these at once wherever the array goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from optiml_magic.kernels.editing import edited, lines
+from optiml_magic.kernels.expressions import Assign, Call, Index, Literal, Name, Step, every
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
+from optiml_magic.kernels.primitives.counted import counted
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.ended import asking
+from optiml_magic.kernels.primitives.halving import flat
+from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.symbols import Compare, Condition
+from optiml_magic.kernels.tree import Block, Declare, Evaluate, If, Leave, Loop, Statement
+
+_FEW = 64  # rounds that may do nothing, at most: ours
+_STEADY = ("scalar", "builtin", "counter", "operation")
+
+
+@primitive
+def let_on(kernel: Kernel) -> Kernel:
+    """The kernel with its first such loop as one of a number of rounds."""
+    effects, body = Effects(kernel), kernel.function.body
+    for number, loop in enumerate(loops_in(body)):
+        made = _asking(kernel, effects, loop) or _leaving(kernel, loop)
+        if made is None:
+            continue
+        after = kernel.rewritten(edited(body, {loop: (made,)}))
+        if _is_let_on(after, loops_in(after.function.body)[number]):
+            return after if loop.kind == "for" else where_legal(counted, after, number)
+    raise NotLegal("no comparison ends a loop of a few rounds")
+
+
+def _asking(kernel: Kernel, effects: Effects, loop: Loop) -> Loop | None:
+    """A loop whose test asks for more than the end of its counter."""
+    found = asking(kernel, effects, loop)
+    return None if found is None else _guarded(kernel, loop, found[1], (), replace(
+        loop, test=found[0], span=None, head=None))  # fmt: skip
+
+
+def _leaving(kernel: Kernel, loop: Loop) -> Loop | None:
+    """A loop that a branch leaves which no more than numbers stand before."""
+    before = list[Statement]()
+    for statement in flat(loop.body):
+        match statement:
+            case Declare() if not _asks(statement):
+                before.append(statement)
+            case If(test=test, then=then, other=None, before=None):
+                ways = flat(then)
+                if len(ways) != 1 or not isinstance(ways[0], Leave) or ways[0].kind != "break":
+                    return None
+                left = (*before, statement)
+                whole = replace(loop, span=None, head=None)
+                return _guarded(kernel, loop, f"!({kernel.spelled(test)})", left, whole)
+            case _:
+                return None
+    return None
+
+
+def _asks(statement: Statement) -> bool:
+    """Whether it does more than to compute."""
+    found = (e for top in statement.expressions for e in every(top))
+    return any(isinstance(e, Assign | Call | Index | Step) for e in found)
+
+
+def _guarded(
+    kernel: Kernel, loop: Loop, test: str, left: tuple[Statement, ...], whole: Loop
+) -> Loop | None:
+    """The ``whole`` of a loop where its rounds ask a test behind those statements of it.
+
+    Those that are ``left`` stand before, but for the branch, and what a loop counts by behind.
+    """
+    *own, last = flat(loop.body) or (None,)
+    if last is None:
+        return None
+    counts: tuple[Statement, ...] = ()
+    if loop.update is not None:
+        own.append(last)
+    elif _counts(last):
+        counts = (last,)
+    else:
+        return None
+    rest = "\n".join(kernel.show(s) for s in own if s not in left)
+    before = tuple(s for s in left if not isinstance(s, If))
+    body = Block(None, loop.line, (*before, lines(f"if ({test}) {{\n{rest}\n}}"), *counts))
+    return replace(whole, body=body)
+
+
+def _counts(statement: Statement) -> bool:
+    match statement:
+        case Evaluate(expression=Step(target=Name()) | Assign(target=Name(), value=Literal())):
+            return True
+    return False
+
+
+def _is_let_on(kernel: Kernel, loop: Loop) -> bool:
+    """Whether a loop of few rounds has none behind one that its branch leaves out."""
+    axis, effects = kernel.axes().get(loop), Effects(kernel)
+    branch = next((s for s in flat(loop.body) if isinstance(s, If)), None)
+    if axis is None or branch is None or not 0 < (axis.trips or 0) <= _FEW:
+        return False
+    inside = effects.inside(branch.then)
+    known = [{p for c in a.guard for p in c.conjuncts()}
+             for a in kernel.reading.accesses if a.own in inside]  # fmt: skip
+    common = set[Condition]().union(*known[:1]).intersection(*known)
+    ways = [[*c.conjuncts()] for g in kernel.reading.guards if g.test is branch.test
+            for c in (g.condition, ~g.condition)]  # fmt: skip
+    taken = next((way for way in ways if {*way} <= common), None)
+    return taken is not None and all(_falls(kernel, axis, part) for part in taken)
+
+
+def _falls(kernel: Kernel, axis: Axis, part: Condition) -> bool:
+    """Whether a comparison that fails in a round fails in all that follow."""
+    if not isinstance(part, Compare) or part.op != ">=":
+        return False
+    by, rest = part.form.coefficient(axis.name), part.form.without([axis.name])
+    symbols = kernel.reading.symbols
+    inside = symbols.inside(rest)
+    step = axis.step.value if axis.step is not None else None
+    return (
+        by is not None and by.value is not None and by.value <= 0 and step is not None
+        and axis.name not in inside and all(symbols[n].kind in _STEADY for n in inside)
+    )  # fmt: skip
