@@ -6,7 +6,7 @@ searches as one with a ``break`` is, and are written as that.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, lines
@@ -44,7 +44,7 @@ def asked_within(kernel: Kernel) -> Kernel:
     """
     effects = Effects(kernel)
     for loop in loops_in(kernel.function.body):
-        found = asking(kernel, effects, loop)
+        found = next(asking(kernel, effects, loop), None)
         if found is None:
             continue
         bound, rest = found
@@ -56,18 +56,17 @@ def asked_within(kernel: Kernel) -> Kernel:
     raise NotLegal("no loop asks for more than the end of its counter")
 
 
-def asking(kernel: Kernel, effects: Effects, loop: Loop) -> tuple[Expr, str] | None:
-    """The end of a loop's counter, and what its test asks for besides; None where that is all."""
+def asking(kernel: Kernel, effects: Effects, loop: Loop) -> Iterator[tuple[Expr, str]]:
+    """What may be the end of a loop's counter, and what its test asks for besides."""
     if loop.test is None or loop.kind == "do":
-        return None
+        return
     parts = [*split_test(loop.test, "&&")]
-    asked = Evaluate(None, loop.line, loop.test)
+    if len(parts) < 2 or effects.changed(Evaluate(None, loop.line, loop.test)):
+        return
     stepped = [Evaluate(None, loop.line, loop.update)] if loop.update is not None else []
     moving = {*effects.changed(loop.body, *stepped)}
-    bound = next((p for p in parts if _bounds(p, moving, first=p is parts[0])), None)
-    if len(parts) < 2 or bound is None or effects.changed(asked):
-        return None
-    return bound, " && ".join(kernel.spelled(p) for p in parts if p is not bound)
+    for bound in (p for p in parts if _bounds(p, moving, first=p is parts[0])):
+        yield bound, " && ".join(kernel.spelled(p) for p in parts if p is not bound)
 
 
 def _bounds(part: Expr, moving: Collection[Variable], *, first: bool) -> bool:

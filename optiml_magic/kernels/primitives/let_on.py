@@ -8,6 +8,7 @@ take these at once wherever the array goes on.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import edited, lines
@@ -19,7 +20,7 @@ from optiml_magic.kernels.primitives.ended import asking
 from optiml_magic.kernels.primitives.halving import flat
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.symbols import Compare, Condition
-from optiml_magic.kernels.tree import Block, Declare, Evaluate, If, Leave, Loop, Statement
+from optiml_magic.kernels.tree import Block, Declare, Evaluate, If, Leave, Loop, Statement, walk
 
 _FEW = 64  # rounds that may do nothing, at most: ours
 _STEADY = ("scalar", "builtin", "counter", "operation")
@@ -30,23 +31,33 @@ def let_on(kernel: Kernel) -> Kernel:
     """The kernel with its first such loop as one of a number of rounds."""
     effects, body = Effects(kernel), kernel.function.body
     for number, loop in enumerate(loops_in(body)):
-        made = _asking(kernel, effects, loop) or _leaving(kernel, loop)
-        if made is None:
+        if _asked_later(kernel, effects, loop):
             continue
-        after = kernel.rewritten(edited(body, {loop: (made,)}))
-        if _is_let_on(after, loops_in(after.function.body)[number]):
-            return after if loop.kind == "for" else where_legal(counted, after, number)
+        for made in (*_asking(kernel, effects, loop), *_leaving(kernel, loop)):
+            after = kernel.rewritten(edited(body, {loop: (made,)}))
+            if _is_let_on(after, loops_in(after.function.body)[number]):
+                return after if loop.kind == "for" else where_legal(counted, after, number)
     raise NotLegal("no comparison ends a loop of a few rounds")
 
 
-def _asking(kernel: Kernel, effects: Effects, loop: Loop) -> Loop | None:
+def _asked_later(kernel: Kernel, effects: Effects, loop: Loop) -> bool:
+    """Whether something outside of a loop names what it counts by, which then counts further."""
+    ways = [s for s in flat(loop.body)[-1:] if _counts(s)]
+    if loop.update is not None:
+        ways = [Evaluate(None, loop.line, loop.update)]
+    counters, own = {*effects.changed(*ways)}, {*walk(loop)}
+    others = (e for s in walk(kernel.function.body) if s not in own for top in s.expressions
+              for e in every(top))  # fmt: skip
+    return any(isinstance(e, Name) and e.variable in counters for e in others)
+
+
+def _asking(kernel: Kernel, effects: Effects, loop: Loop) -> Iterator[Loop]:
     """A loop whose test asks for more than the end of its counter."""
-    found = asking(kernel, effects, loop)
-    return None if found is None else _guarded(kernel, loop, found[1], (), replace(
-        loop, test=found[0], span=None, head=None))  # fmt: skip
+    for bound, rest in asking(kernel, effects, loop):
+        yield from _guarded(kernel, loop, rest, (), replace(loop, test=bound, span=None, head=None))
 
 
-def _leaving(kernel: Kernel, loop: Loop) -> Loop | None:
+def _leaving(kernel: Kernel, loop: Loop) -> Iterator[Loop]:
     """A loop that a branch leaves which no more than numbers stand before."""
     before = list[Statement]()
     for statement in flat(loop.body):
@@ -55,14 +66,12 @@ def _leaving(kernel: Kernel, loop: Loop) -> Loop | None:
                 before.append(statement)
             case If(test=test, then=then, other=None, before=None):
                 ways = flat(then)
-                if len(ways) != 1 or not isinstance(ways[0], Leave) or ways[0].kind != "break":
-                    return None
-                left = (*before, statement)
-                whole = replace(loop, span=None, head=None)
-                return _guarded(kernel, loop, f"!({kernel.spelled(test)})", left, whole)
+                if len(ways) == 1 and isinstance(ways[0], Leave) and ways[0].kind == "break":
+                    left, whole = (*before, statement), replace(loop, span=None, head=None)
+                    yield from _guarded(kernel, loop, f"!({kernel.spelled(test)})", left, whole)
+                return
             case _:
-                return None
-    return None
+                return
 
 
 def _asks(statement: Statement) -> bool:
@@ -73,25 +82,20 @@ def _asks(statement: Statement) -> bool:
 
 def _guarded(
     kernel: Kernel, loop: Loop, test: str, left: tuple[Statement, ...], whole: Loop
-) -> Loop | None:
+) -> Iterator[Loop]:
     """The ``whole`` of a loop where its rounds ask a test behind those statements of it.
 
     Those that are ``left`` stand before, but for the branch, and what a loop counts by behind.
     """
-    *own, last = flat(loop.body) or (None,)
-    if last is None:
-        return None
-    counts: tuple[Statement, ...] = ()
-    if loop.update is not None:
-        own.append(last)
-    elif _counts(last):
-        counts = (last,)
-    else:
-        return None
+    own = flat(loop.body)
+    counts = tuple(own[-1:]) if loop.update is None else ()
+    if not all(map(_counts, counts)):
+        return
+    own = own[: len(own) - len(counts)]
     rest = "\n".join(kernel.show(s) for s in own if s not in left)
     before = tuple(s for s in left if not isinstance(s, If))
     body = Block(None, loop.line, (*before, lines(f"if ({test}) {{\n{rest}\n}}"), *counts))
-    return replace(whole, body=body)
+    yield replace(whole, body=body)
 
 
 def _counts(statement: Statement) -> bool:

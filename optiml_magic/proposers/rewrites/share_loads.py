@@ -100,9 +100,21 @@ class ShareLoads(KernelRule):
             for site in _along_rows(kernel, fixed, found):  # all of a long window at once
                 yield site if isinstance(site, Refused) else _less_likely(site, crowded)
             yield from strips
-            if fixed and _apart(kernel):  # rounds that share nothing, as dates do: one at a time
-                rolled = _along_rows(kernel, {}, {})
-                yield from (_less_likely(s, _ROLLED) for s in rolled if isinstance(s, Site))
+            if fixed and _apart(kernel):
+                yield from _by_rounds(kernel)
+
+
+def _by_rounds(kernel: Kernel) -> Iterator[Site]:
+    """Neighbours along x whose rounds share nothing, as those of dates do: one at a time."""
+    for site in _along_rows(kernel, {}, {}):
+        if isinstance(site, Site):
+            likelier = _less_likely(site, _ROLLED)
+            yield replace(likelier, key=f"{site.key} rolled", title=f"{site.title}, by rounds")
+
+
+def _is_narrow(kernel: Kernel, saved: Saved) -> bool:
+    """Whether rounds load less than a word of every array, of which vectors bring many."""
+    return bool(saved.words) and max(saved.words.values()) < 1 and _apart(kernel)
 
 
 def _apart(kernel: Kernel) -> bool:
@@ -150,7 +162,7 @@ def _along_rows(
         if length is not None and length % width:
             yield Refused(f"rows of {length} elements do not hold whole vectors")
             return
-    if sharing.saved["x"].share < _SAVED:
+    if sharing.saved["x"].share < _SAVED and not _is_narrow(kernel, sharing.saved["x"]):
         return
     best = [] if sharing.alone else sorted(found, key=lambda axis: -found[axis].share)[:1]
     for axes in ([], best) if best else ([],):

@@ -221,3 +221,28 @@ __global__ void k(const float* a, float* out, int w, int h, float s) {
     monkeypatch.setattr(share_loads, "_CALLS", 300)
     (why,) = ShareLoads().sites(kernel)
     assert "392 calls of long functions" in why.reason
+
+
+@pytest.mark.parametrize(
+    ("place", "alone"), [("(d * h + y) * w + x", True), ("(y + d) * w + x", False)]
+)
+def test_rounds_that_share_nothing_are_taken_one_at_a_time(place: str, alone: bool) -> None:
+    text = """\
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
+__global__ void k(const unsigned char* a, unsigned char* out, int w, int h, int t) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    int s = 0;
+    for (int d = 0; d < t; ++d) s = max(s, a[%s]);
+    out[y * w + x] = s;
+}
+"""
+    (kernel,) = kernels(parse_program(text % place), None)
+    facts = LaunchFacts("k", 1, (32, 32, 1), (16, 16, 1), {}, {"w": 512, "h": 512, "t": 12})
+    sites = [s for s in ShareLoads().sites(replace(kernel, facts=facts)) if isinstance(s, Site)]
+    rolled = [s for s in sites if s.title.endswith(", by rounds")]
+    assert bool(rolled) == alone
+    for site in rolled:
+        text = site.apply().program.text  # type: ignore[union-attr]
+        assert "for (int d = 0; d < t; ++d) {" in text
+        assert len({s.key for s in sites}) == len(sites)
