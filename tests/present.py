@@ -41,13 +41,13 @@ def drawn(case: str, every: int = 5) -> bool:
 
 
 def thinned(cases: Sequence[str], folder: str) -> set[int]:
-    """Which cases of a test function ``make test`` runs: one in six, told by their order.
+    """Which cases of a test function ``make test`` runs: one in eight, told by their order.
 
-    In the folders where a test runs kernels, one in three of the functions that have one case.
+    In the folders where a test runs kernels, one in four of the functions that have one case.
     """
     if len(cases) == 1 and folder in ("primitives", "rewrites"):
-        return {0} if drawn(cases[0], 3) else set()
-    return {*range(0, len(cases), 6)}
+        return {0} if drawn(cases[0], 4) else set()
+    return {*range(0, len(cases), 8)}
 
 
 def examples(sample: int, soak: int) -> int:

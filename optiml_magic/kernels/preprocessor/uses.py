@@ -16,6 +16,7 @@ _MANY = 50  # names, from which on one look at every word takes less time than a
 _CALLED = re.compile(r"\s*+[(\\]")
 _PREFIX = re.compile(r"(?:u8|[uUL])?R?", re.ASCII)
 _BRACKETS = re.compile(r"[()\[\]{}]")
+_ASSIGNS = re.compile(r"\([^,]*?(?:\+\+|--|[^=!<>]=(?!=)|<<=|>>=)[^,]*,")
 _LAST = re.compile(r"\S(?=\s*\Z)")
 _ENDED = re.compile(r"\s*+;")
 _FAR = 500  # where the statement before a use ends, comments in between
@@ -99,7 +100,7 @@ def _stated(text: str) -> str:
     for found in _BRACKETS.finditer(text) if text.startswith("(") else ():
         depth += 1 if found[0] in "([{" else -1
         if not depth:
-            whole = not text[found.end() :].strip() and "," in text
+            whole = not text[found.end() :].strip() and _ASSIGNS.match(text) is not None
             return f" {text[1 : found.start()]} {text[found.end() :]}" if whole else text
     return text
 

@@ -30,7 +30,9 @@ def own_words(kernel: Kernel, loop: Loop, counter: Variable, group: Items, value
     own = {v for s in walk(loop) if isinstance(s, Declare) for v in s.variables} - {counter}
     moving = own | {*effects.changed(loop.body)} | effects.addressed
     for expr in every(place):
-        if isinstance(expr, Name) and (expr.variable is None or expr.variable in moving):
+        if isinstance(expr, Name) and (
+            expr.variable is None or expr.variable in moving or expr.variable.type.reference
+        ):  # fmt: skip
             raise Unspelled(f"`{expr.name}` is not the same in all rounds")
         if not isinstance(expr, _PLAIN) and not (
             expr is place and (isinstance(place, Index) or getattr(place, "op", "") == "*")

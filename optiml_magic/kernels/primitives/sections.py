@@ -23,7 +23,13 @@ from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, once, primitive
 from optiml_magic.kernels.primitives.combine import Group
-from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in, outermost
+from optiml_magic.kernels.primitives.effects import (
+    Effects,
+    is_counted,
+    loops_in,
+    names,
+    outermost,
+)
 from optiml_magic.kernels.primitives.lane_rounds import LaneRounds
 from optiml_magic.kernels.primitives.lone import held_alone
 from optiml_magic.kernels.primitives.rows import along
@@ -55,6 +61,7 @@ _GROUPS: dict[Kind, Group] = {
     "alike": "block", "alone": "block", "rows": "warp", "columns": "stacked"
 }  # fmt: skip
 _SPACES = ("global", "shared")
+_WORD = re.compile(r"[\w.]+")
 _WAIT = "__syncthreads();"
 _MEETS = re.compile(rf"sync|{LANES.pattern}")
 
@@ -137,7 +144,7 @@ def _sections(kernel: Kernel, kind: Kind) -> Iterator[Section]:
     width = kernel.block[0]
     if not kernel.reading.barriers or width is None or width % WARP or kernel.block[1:] != (1, 1):
         return
-    axes = kernel.axes()
+    axes, effects = kernel.axes(), _Meeting(kernel)
     first = {g.test for g in kernel.reading.guards if [*g.condition.conjuncts()] == [
         c for c in g.condition.conjuncts() if isinstance(c, Compare) and c.op == "=="
         and c.form in (_THREAD, -_THREAD)]}  # fmt: skip
@@ -149,7 +156,8 @@ def _sections(kernel: Kernel, kind: Kind) -> Iterator[Section]:
                 if isinstance(statement, Loop) and statement.kind == "for":
                     yield Section(statement, _block(statement), False, False, kind)
                 continue
-            before = not (at and _waits(body[at - 1])) and not (top and _declares(body[:at]))
+            begins = top and _declares(effects, body[:at], statement)
+            before = not (at and _waits(body[at - 1])) and not begins
             after = not (at + 1 < len(body) and _waits(body[at + 1]))
             after = after and not (top and at == len(body) - 1)
             if (before and after) or not loops_in(statement):
@@ -175,8 +183,13 @@ def _waits(statement: Statement) -> bool:
     return False
 
 
-def _declares(statements: Sequence[Statement]) -> bool:
-    return all(isinstance(s, Declare) for s in statements)
+def _declares(effects: Effects, statements: Sequence[Statement], behind: Statement) -> bool:
+    """Whether these only declare, and load nothing that is stored behind them."""
+    loads = [a for s in statements for a in effects.accesses(s)]
+    stores = [a for a in effects.accesses(behind) if a.mode != "load"]
+    return all(isinstance(s, Declare) for s in statements) and not any(
+        effects.same(a.array, b.array) for a in loads for b in stores
+    )
 
 
 class _Meeting(Effects):
@@ -223,6 +236,8 @@ class _SectionRounds(LaneRounds):
         for loop in (*self.loops, *([self.section.whole] * (self.section.axis is not None))):
             if loop in self.axes and not is_counted(self.axes[loop], effects):
                 raise NotLegal("more than its counter moves with the loop", loop.line)
+        if any(leave.kind == "break" for leave in _leaves(scope)):
+            raise NotLegal("a round may end the loop", line)
         changed = [v for v in effects.changed(scope) if v.storage == "local"]
         if changed and self.section.kind != "alike" and not self.own:
             raise NotLegal(f"`{changed[0].name}` differs from thread to thread", line)
@@ -239,7 +254,7 @@ class _SectionRounds(LaneRounds):
                     raise NotLegal("it stores in a loop that is not shared", access.line)
         if self.section.axis is not None:
             self._apart(effects.accesses(scope))
-        direct = {*self.loops} <= {*scope.body} and not _leaves(scope)
+        direct = {*self.loops} <= {*scope.body} and not any(_leaves(scope))
         if self.section.kind == "columns" and not direct:
             raise NotLegal("not all threads of its block come to the loop", line)
         super().check()
@@ -287,7 +302,7 @@ class _SectionRounds(LaneRounds):
             return (
                 f"for ({kind} {first} = threadIdx.x / {count} * {count}; {first} < {end}; "
                 f"{first} += {width}) {{\nfor (int {row} = 0; {row} < {count}; ++{row}) {{\n"
-                f"const {kind} {name} = {first} + {row};\nif ({name} >= {end}) break;\n"
+                f"{kind} {name} = {first} + {row};\nif ({name} >= {end}) break;\n"
                 f"{lane} = threadIdx.x % {count};\n{inside}\n}}\n}}"
             ), _LANES
         if self.section.kind == "rows":
@@ -303,7 +318,7 @@ class _SectionRounds(LaneRounds):
         return (
             f"for (int {first} = 0; {first} < {end}; {first} += {width} / {count}) {{\n"
             f"{lane} = {place} < {end} ? threadIdx.x / {beside} : {count};\n"
-            f"const {words}{name} = {place} < {end} ? {place} : {first};\n{inside}\n}}"
+            f"{words}{name} = {place} < {end} ? {place} : {first};\n{inside}\n}}"
         ), tuple(n for n in (2, 4, 8) if width // n >= WARP)
 
     def _end(self, loop: Loop) -> str:
@@ -311,7 +326,8 @@ class _SectionRounds(LaneRounds):
         match loop.test:
             case Binary(op="<", left=Name(variable=own), right=right):
                 if own is self.axes[loop].variable:
-                    return self.heads.written(right, {})
+                    end = self.heads.written(right, {})
+                    return end if _WORD.fullmatch(end) else f"({end})"
         raise NotLegal("where the loop ends is not in its test", loop.line)
 
 
@@ -322,7 +338,10 @@ def _own(effects: Effects, section: Section, loops: Sequence[Loop]) -> tuple[Sta
     """
     scope = section.scope
     mine = {v for v in effects.changed(scope) if v.storage == "local"}
-    if section.kind != "rows" or section.axis is None or section.axis.variable in mine:
+    whole = section.whole
+    heads = [e for e in (getattr(whole, "test", None), getattr(whole, "update", None)) if e]
+    moving = {section.axis.variable} if section.axis is not None else set()
+    if section.kind != "rows" or mine & (names(e for top in heads for e in every(top)) | moving):
         return ()
     own = dict[Statement, None]()
     while more := [s for s in scope.body if s not in own and effects.mentions(s) & mine]:
@@ -332,15 +351,15 @@ def _own(effects: Effects, section: Section, loops: Sequence[Loop]) -> tuple[Sta
         stores = any(a.mode != "load" and a.space in _SPACES for a in effects.accesses(statement))
         if isinstance(statement, Declare) or {*walk(statement)} & {*loops}:
             return ()
-        if _leaves(statement) or (stores and not isinstance(statement, Evaluate)):
+        if any(_leaves(statement)) or (stores and not isinstance(statement, Evaluate)):
             return ()
     return tuple(own)
 
 
-def _leaves(scope: Statement) -> bool:
-    """Whether some rounds leave out what stands behind."""
+def _leaves(scope: Statement) -> Iterator[Leave]:
+    """The ways by which some rounds leave out what stands behind."""
     inner = {s for loop in loops_in(scope) for s in walk(loop)}
-    return any(isinstance(s, Leave) for s in walk(scope) if s not in inner)
+    return (s for s in walk(scope) if s not in inner and isinstance(s, Leave))
 
 
 def _worth(kernel: Kernel, loop: Loop, effects: Effects, section: Section) -> bool:

@@ -13,7 +13,7 @@ from optiml_magic.kernels.primitives.extents import existing, of_rows
 from optiml_magic.kernels.primitives.items import Items, element, is_plain
 from optiml_magic.kernels.primitives.sizes import FIRST, value
 from optiml_magic.kernels.reading import Access, Axis
-from optiml_magic.kernels.tree import Evaluate, Leave, Loop, Variable, walk
+from optiml_magic.kernels.tree import Evaluate, Leave, Loop, Variable, Verbatim, walk
 
 _ONE = Polynomial.constant(1)
 _PARTS = (2, 3, 4)  # elements of an array that a round may take side by side: ours
@@ -254,6 +254,16 @@ class Groups:
             and not any(loop in inner for loop in access.loops)
             and element(self.effects, access) is not None
         )  # fmt: skip
+
+
+def check_head(effects: Effects, loop: Loop, counter: Variable) -> None:
+    """Raise NotLegal where more than its counter moves in its head, or a part of it is not read."""
+    heads = [e for s in (loop.before,) if s for e in s.expressions]
+    heads += [e for e in (loop.test, loop.update) if e is not None]
+    if {*effects.changed(*(Evaluate(None, loop.line, e) for e in heads))} - {counter}:
+        raise NotLegal("more than its counter moves with the loop", loop.line)
+    for leaf in (s for s in walk(loop) if isinstance(s, Verbatim)):
+        raise NotLegal(f"{leaf.reason} is not read", leaf.line)
 
 
 def quotients(kernel: Kernel, loop: Loop, counter: Variable, width: int) -> dict[Binary, str]:

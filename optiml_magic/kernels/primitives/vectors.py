@@ -22,7 +22,7 @@ from optiml_magic.kernels.primitives.items import WIDEST, Items, element
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.primitives.own_words import own_words
 from optiml_magic.kernels.primitives.staged import hints_of
-from optiml_magic.kernels.primitives.vector_groups import Groups, quotients
+from optiml_magic.kernels.primitives.vector_groups import Groups, check_head, quotients
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.tree import Block, Declare, Loop, Statement, Variable, walk
@@ -150,6 +150,7 @@ class _Vectorising:
                 self.words = words
             case _:
                 raise NotLegal("where the loop begins is not in its head", loop.line)
+        check_head(self.effects, loop, axis.variable)
         self.axis: Axis = axis
         self._start, self._stop = axis.start, axis.stop
         self.variable: Variable = axis.variable
@@ -217,7 +218,7 @@ class _Vectorising:
             ahead = "" if start == "0" else f"{start} + "
             rounded = f"{ahead}{length} / {many} * {many}"
             if self.whole is None or not self.whole.declared:
-                asked = tests.removesuffix(" && ")
+                asked = f"{tests}{start} < {stop}" if ahead else tests.removesuffix(" && ")
                 made.append(f"{const}{self.words}{whole} = {asked} ? {rounded} : {start};")
         else:  # up to a multiple of the width, where addresses are aligned that begin at one
             up, begin = old.fresh(f"up_{name}"), old.fresh(f"head_{name}")

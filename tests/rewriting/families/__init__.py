@@ -28,6 +28,7 @@ from . import (
     inplace,
     layers,
     layouts,
+    left_out,
     longs,
     maps,
     merged,
@@ -106,4 +107,5 @@ FAMILIES = {
     "groups": groups.FAMILY,
     "quantised": quantised.FAMILY,
     "apart": apart.FAMILY,
+    "left_out": left_out.FAMILY,
 }

@@ -43,7 +43,19 @@ def _each(rng: Random) -> str:
     ])  # fmt: skip
     end = rng.choice(["part[j] = s;", "part[j] = s * scale;", "if (j % 3) part[j] = s;", "out[i * W + j] = s;\npart[j] = s;"])  # fmt: skip
     skip = rng.choice(["", "", "if (j % 5 == 2) continue;\n"])
+    if rng.choice([0, 0, 1]):
+        end = _kept(rng, end)
     return f"{head} {{\n{skip}float s = 0.0f;\n{inner}\n{end}\n}}"
+
+
+def _kept(rng: Random, end: str) -> str:
+    """What a thread keeps of all of its rows, beside what it stores of each."""
+    keeps = rng.choice([
+        "best = fmaxf(best, s);", "if (s > best) { best = s; where = j; }", "sum += s * (t + 1);",
+        "if (s > best) best = s; else sum += s;", "s *= 0.5f;\nsum += s;\nbest = fmaxf(best, sum);",
+        "last[j % 2] = s;\nsum += last[0];",
+    ])  # fmt: skip
+    return rng.choice([f"{end}\n{keeps}", f"{keeps}\n{end}", keeps])
 
 
 def _down(rng: Random) -> str:
@@ -96,9 +108,10 @@ def _made(rng: Random, phases: list[str]) -> Made:
         "__global__ void waiting(const float* a, const float* b, float* out, int n, int m, float scale) {\n"
         "    __shared__ float part[W];\n    __shared__ float total, most;\n"
         "    const int i = blockIdx.x, t = threadIdx.x;\n"
+        "    float best = -9.0f, sum = 0.0f, last[2] = {0.0f, 0.0f};\n    int where = 0;\n"
         "    part[t] = b[t] * 0.25f;\n    if (t == 0) { total = 0.0f; most = 0.0f; }\n"
         f"    __syncthreads();\n{body}\n    __syncthreads();\n"
-        "    out[i * W + t] = total + part[t] + most;\n}\n"
+        "    out[i * W + t] = total + part[t] + most + best + sum + where + last[1];\n}\n"
     )
     arrays = {
         "a": Array("f4", ("n", "m")), "b": Array("f4", ("128",)),

@@ -131,6 +131,9 @@ def check(text: str, result: Preprocessed) -> None:
          "x = (y += z, z ^= y); { y += z, z ^= y ; }"),
         ("#define Q(a, b) (a) + (b, 1)\n; Q(x, y);\n", "; (x) + (y, 1);"),
         ("#define Q(a) (a)\n; Q(x);\n", "; (x);"),
+        ("#define Q(a, b) (a * b, x = 2)\n; Q(m, n);\n", "; (m * n, x = 2);"),  # no declaration
+        ("#define Q(a, b) (a == b, x <<= 2)\n; Q(m, n);\n", "; (m == n, x <<= 2);"),
+        ("#define Q(a, b) (a[b]++, b <<= 2)\n; Q(m, n);\n", "; m[n]++, n <<= 2 ;"),
         ("#define (\n#define\n#define 1 2\n#define N 1\nN\n", "1"),
     ],
 )  # fmt: skip

@@ -123,6 +123,7 @@ def test_sections_are_shared(body: str) -> None:
         (EACH % (ROW + "part[j] += s;"), "rounds load and store `part`, line 12"),
         (EACH % "float s = 0; for (int k = 0; k < m; ++k) s += a[k * n + j % n]; part[j] = s;",
          "no loop in it is worth sharing, line 12"),
+        (EACH % (ROW + "part[j] = s; if (s > 4) break;"), "a round may end the loop, line 12"),
     ],
 )  # fmt: skip
 def test_others_stay(body: str, why: str) -> None:
@@ -169,10 +170,53 @@ def test_what_a_thread_keeps_of_its_rows_is_its_own(body: str) -> None:
          "`mine` differs from thread to thread, line 12"),
         (ROW + "mine += s; if (mine > 3) continue; part[j] = s;",
          "`mine` differs from thread to thread, line 12"),
+        (ROW + "mine += s; if (mine > 3) break;", "a round may end the loop, line 12"),
     ],
 )  # fmt: skip
 def test_what_tells_the_lanes_of_a_row_apart_stays(body: str, why: str) -> None:
     assert refused(sectioned(kernel_of(TEXT % (KEPT % body)), "rows")) == why
+
+
+@pytest.mark.parametrize("end", ["(i > 1 ? m : 2 * m)", "(m | 7)", "m + 0", "(n > 2 ? 20 : 10)"])
+def test_the_end_of_rows_is_one_number(end: str) -> None:
+    for kept in ("", "mine += s; "):
+        body = f"float mine = 0; for (int j = t; j < {end} && true; j += 64) {{ {ROW} {kept} out[j] += s; }}"
+        body = body.replace(" && true", "").replace("out[j] += s;", "if (i == 0) last[j] = s;")
+        text = TEXT.replace("int n, int m)", "int n, int m, float* last)") % body
+        text = text.replace("+ most;", "+ most + mine;")
+        arrays = ARRAYS | {"last": Array("f4", ("200",), "zeros")}
+        after = written(sectioned(kernel_of(text), "rows"))
+        assert end_of(text, after, arrays, *SIZES, rounds=True) == "same"
+
+
+def test_an_end_that_a_thread_changes_stays_its_own() -> None:
+    body = (
+        "int end = m; float mine = 0; for (int j = t; j < end; j += 64) { "
+        + ROW
+        + "mine += s; if (s > 2) end = j; } __syncthreads(); part[t] += mine;"
+    )
+    assert refused(sectioned(kernel_of(TEXT % body), "rows")) == (
+        "`mine` differs from thread to thread, line 12"
+    )
+
+
+def test_what_is_declared_before_may_be_what_is_stored() -> None:
+    text = """\
+#pragma optiml launch k grid(n) block(64)
+__global__ void k(const float* a, float* out, int n, int m) {
+    float x = out[blockIdx.x * 64 + threadIdx.x];
+    for (int j = threadIdx.x; j < 64; j += blockDim.x) {
+        float s = 0; for (int k = 0; k < m; ++k) s += a[j % n * 64 + k];
+        out[blockIdx.x * 64 + j] = s;
+    }
+    __syncthreads();
+    out[blockIdx.x * 64 + threadIdx.x] += x;
+}
+"""
+    arrays = {"a": Array("f4", ("n", "64")), "out": Array("f4", ("n", "64"))}
+    after = written(sectioned(kernel_of(text), "rows"))
+    assert after.count("__syncthreads();") == 2
+    assert end_of(text, after, arrays, *SIZES, rounds=True) == "same"
 
 
 def test_a_barrier_stands_where_there_was_none() -> None:

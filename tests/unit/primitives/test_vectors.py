@@ -135,3 +135,49 @@ def test_a_row_is_there_where_the_array_has_one_for_each_thread(
         return
     assert "size(a) >= w * h" in written(found) or "size(a) >= h * w" in written(found)
     assert end_of(text, written(found), arrays, SIZES, OTHERS) == "same"
+
+
+HEADS = """\
+#pragma optiml launch k grid(cdiv(h, 32)) block(32)
+__global__ void k(const float* a, float* out, %s w, %s h) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= h) return;
+    float s = 0;
+    int n = 1, q = r;
+    int& g = q;
+    for (%s) { %s }
+    out[r] = s + n;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        ("int i = 0; i < w; ++i, ++n", "s += a[r * w + i] * n;"),
+        ("int i = n++ - 1; i < w; ++i", "s += a[r * w + i];"),
+        ("int i = 0; i < w; ++i", "s += a[g * w + i]; q = 0;"),
+        ("int i = 0; i < w; ++i, q ^= 1", "s += a[(q & 1) * w + i];"),
+    ],
+)
+def test_what_moves_with_the_rounds_besides_stays(head: str, body: str) -> None:
+    text = HEADS % ("int", "int", head, body)
+    assert not hasattr(vectorise(kernel_of(text), 0), "program")
+
+
+@pytest.mark.parametrize("kind", ["unsigned", "int", "size_t"])
+def test_a_loop_may_begin_behind_its_end(kind: str) -> None:
+    text = HEADS % (kind, kind, f"{kind} i = 8; i < w; ++i", "s += a[r * w + i];")
+    arrays = {"a": Array("f4", ("h", "w")), "out": Array("f4", ("h",), "zeros")}
+    after = written(vectorise(kernel_of(text), 0))
+    assert end_of(text, after, arrays, {"w": 64, "h": 40}, {"w": 3, "h": 5}) == "same"
+
+
+def test_a_loop_with_something_that_is_not_read_stays() -> None:
+    text = HEADS % (
+        "int",
+        "int",
+        "int i = 0; i < w; ++i",
+        "if (i == 3) goto e; s += a[r * w + i]; e: ;",
+    )
+    assert "not read" in str(vectorise(kernel_of(text), 0))
