@@ -65,6 +65,16 @@ def test_a_reader_of_what_matters_alone_is_not_accused() -> None:
     assert physics.shortfall(measured(1e-6)) == ""
 
 
+def test_inputs_may_be_smaller_than_those_that_it_is_verified_on() -> None:
+    def inputs(rng: np.random.Generator, n: int):
+        return {"x": rng.random(n, np.float32), "keep": np.zeros(n, np.int32), "n": n}
+
+    task = Task(TEXT, reference=lambda x, keep: x + keep, inputs=inputs, sizes={"n": 64},
+                verify_sizes={"n": 5000})  # fmt: skip
+    found = needed(prepare(task, seeds=1))
+    assert found.read <= 2 * 64 * 4
+
+
 def test_declared_bytes_win() -> None:
     roof = 1e9 / H200.dram_bandwidth
     physics = Physics(problem(lambda x, keep: x, bytes=10**9), H200)
