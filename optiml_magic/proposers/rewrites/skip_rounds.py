@@ -40,7 +40,8 @@ class SkipRounds(KernelRule):
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         yield from _by_remainder(kernel)
-        yield from _by_comparison(kernel)
+        if not kernel.reading.barriers:  # the rounds of tiles are few, and done by all lanes alike
+            yield from _by_comparison(kernel)
 
 
 def _by_comparison(kernel: Kernel) -> Iterator[Site]:
