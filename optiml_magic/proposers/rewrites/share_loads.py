@@ -39,7 +39,7 @@ from optiml_magic.kernels.primitives.sizes import rounds, threads, value
 from optiml_magic.kernels.primitives.triples import by_numbers
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unravelled import unravelled
-from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.reading import Axis
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -59,7 +59,7 @@ _WORK, _LEAST = 256, 4  # rounds of all items along x, and items whatever they a
 _BORDERS = 1 / 32  # of threads near a border, from which on their tests stay: ours
 _REGISTERS, _CROWDED = 96, 0.7  # words of a window above which its chance is less: ours
 _CALLS = 1024  # of long functions, from which compilers take most of a minute: ours
-_ROLLED = 1.15  # of a chance, where all rounds at once would take registers for nothing: ours
+_ROLLED = 8  # rounds that share nothing, above which they are not written out: ours
 _ALONE = 2  # times as long as before items take that are taken one by one: ours
 _BLOCKS: Mapping[str, tuple[int, ...]] = {
     "x": (16, 32, 64, 128, 256), "y": (1, 2, 4, 8, 16, 32), "z": (1, 2, 4, 8),
@@ -100,42 +100,37 @@ class ShareLoads(KernelRule):
             for site in _along_rows(kernel, fixed, found):  # all of a long window at once
                 yield site if isinstance(site, Refused) else _less_likely(site, crowded)
             yield from strips
-            if fixed and _apart(kernel):
-                yield from _by_rounds(kernel)
-
-
-def _by_rounds(kernel: Kernel) -> Iterator[Site]:
-    """Neighbours along x whose rounds share nothing, as those of dates do: one at a time."""
-    for site in _along_rows(kernel, {}, {}):
-        if isinstance(site, Site):
-            likelier = _less_likely(site, _ROLLED)
-            yield replace(likelier, key=f"{site.key} rolled", title=f"{site.title}, by rounds")
 
 
 def _is_narrow(kernel: Kernel, saved: Saved) -> bool:
     """Whether rounds load less than a word of every array, of which vectors bring many."""
-    return bool(saved.words) and max(saved.words.values()) < 1 and _apart(kernel)
+    axes = [*kernel.axes().values()]
+    narrow = bool(saved.words) and max(saved.words.values()) < 1
+    return narrow and bool(axes) and all(_is_apart(kernel, axis) for axis in axes)
 
 
-def _apart(kernel: Kernel) -> bool:
-    """Whether the rounds of loops load as far apart as no neighbouring threads do."""
-    axes = {axis.name for axis in kernel.axes().values()}
+def _is_apart(kernel: Kernel, axis: Axis) -> bool:
+    """Whether the rounds of a loop load as far apart as no neighbouring threads do.
+
+    They share nothing with each other or with those of neighbours, as those of dates or channels.
+    """
     found = [a for a in kernel.reading.accesses
-             if a.mode == "load" and a.space == "global" and axes & {*a.loops}]  # fmt: skip
-    return bool(found) and all(_is_apart(access, axes) for access in found)
-
-
-def _is_apart(access: Access, axes: set[str]) -> bool:
-    index = access.index
-    if index is None:
-        return False
-    near = [index.coefficient(name) for name in sorted(_THREADS)]
-    own = [index.coefficient(name) for name in access.loops if name in axes]
-    return all(by is not None and by.terms and by.value is None and by not in near for by in own)
+             if a.mode == "load" and a.space == "global" and axis.name in a.loops]  # fmt: skip
+    for access in found:
+        index = access.index
+        by = index.coefficient(axis.name) if index is not None else None
+        if index is None or by is None or not by.terms or by.value is not None:
+            return False
+        if by in [index.coefficient(name) for name in sorted(_THREADS)]:
+            return False
+        near = (o.index - index for o in found if o.array == access.array and o.index is not None)
+        if any(between.terms and between.over(by) is not None for between in near):
+            return False
+    return bool(found)
 
 
 def _less_likely(site: Site, by: float) -> Site:
-    return replace(site, prior=min(round(site.prior * by, 2), 0.95))
+    return replace(site, prior=round(site.prior * by, 2))
 
 
 def _along_rows(
@@ -296,6 +291,8 @@ def _short(kernel: Kernel) -> dict[str, int]:
     given = kernel.facts.scalars if kernel.facts is not None else {}
     axes, symbols, short = kernel.axes(), kernel.reading.symbols, set[str]()
     for loop, axis in axes.items():
+        if (rounds(kernel, axis) or 0) > _ROLLED and _is_apart(kernel, axis):
+            continue
         bounds = [form for form in (axis.start, axis.stop) if form is not None]
         names = {name for form in bounds for name in symbols.made_of(form)}
         total = 1

@@ -240,9 +240,8 @@ __global__ void k(const unsigned char* a, unsigned char* out, int w, int h, int 
     (kernel,) = kernels(parse_program(text % place), None)
     facts = LaunchFacts("k", 1, (32, 32, 1), (16, 16, 1), {}, {"w": 512, "h": 512, "t": 12})
     sites = [s for s in ShareLoads().sites(replace(kernel, facts=facts)) if isinstance(s, Site)]
-    rolled = [s for s in sites if s.title.endswith(", by rounds")]
-    assert bool(rolled) == alone
-    for site in rolled:
+    along = [s for s in sites if s.key == "along x"]
+    assert [", where t is 12" not in s.title for s in along] == ([True] if alone else [])
+    for site in along:
         text = site.apply().program.text  # type: ignore[union-attr]
         assert "for (int d = 0; d < t; ++d) {" in text
-        assert len({s.key for s in sites}) == len(sites)
