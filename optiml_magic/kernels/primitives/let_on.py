@@ -1,9 +1,10 @@
 """P17, let on: rounds that a comparison ends are rounds that a test leaves out.
 
-``for (k = 0; k < 8 && base + k < n; k++)`` and ``if (base + k >= n) break;`` end a row of a few
-elements where the array does. Once the comparison fails it fails in all rounds that follow, so they
-may be made and do nothing: the loop then has a number of rounds, and vectors, registers or lanes
-take these at once wherever the array goes on.
+``for (k = 0; k < 8 && base + k < n; k++)``, ``if (base + k >= n) break;`` and
+``for (i = base; i < min(base + 8, n); i++)`` end a row of a few elements where the array does. Once
+the comparison fails it fails in all rounds that follow, so they may be made and do nothing: the
+loop then has a number of rounds, and vectors, registers or lanes take these at once wherever the
+array goes on.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from optiml_magic.kernels.editing import edited, lines
-from optiml_magic.kernels.expressions import Assign, Call, Index, Literal, Name, Step, every
+from optiml_magic.kernels.editing import edited, lines, text
+from optiml_magic.kernels.expressions import Assign, Binary, Call, Index, Literal, Name, Step, every
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.counted import counted
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.ended import asking
 from optiml_magic.kernels.primitives.halving import flat
+from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, If, Leave, Loop, Statement, walk
@@ -55,6 +58,26 @@ def _asking(kernel: Kernel, effects: Effects, loop: Loop) -> Iterator[Loop]:
     """A loop whose test asks for more than the end of its counter."""
     for bound, rest in asking(kernel, effects, loop):
         yield from _guarded(kernel, loop, rest, (), replace(loop, test=bound, span=None, head=None))
+    yield from _least_of_two(kernel, effects, loop)
+
+
+def _least_of_two(kernel: Kernel, effects: Effects, loop: Loop) -> Iterator[Loop]:
+    """A loop to ``min(base + 8, n)`` from ``base`` on."""
+    axis, table = kernel.axes().get(loop), kernel.reading.symbols.table
+    if axis is None or axis.start is None or axis.stop is None or axis.variable is None:
+        return
+    found = [table[name] for name in axis.stop.symbols if axis.stop == Polynomial.symbol(name)]
+    for symbol in (one for one in found if one.op == "min" and len(one.arguments) == 2):
+        speller = speller_before(kernel, effects, loop)
+        for at, end in enumerate(symbol.arguments):
+            if 0 < ((end - axis.start).value or 0) <= _FEW:
+                own = Name(None, axis.variable.name, axis.variable)
+                bound, rest = (
+                    speller.form(speller.local(e)) for e in (end, symbol.arguments[1 - at])
+                )
+                test = Binary(None, "<", own, text(bound))
+                whole = replace(loop, test=test, span=None, head=None)
+                yield from _guarded(kernel, loop, f"{own.name} < {rest}", (), whole)
 
 
 def _leaving(kernel: Kernel, loop: Loop) -> Iterator[Loop]:

@@ -63,6 +63,8 @@ def short_rows(rng: Random) -> Made:
         f"int k = 0;\n    while (k < {many} && {place} < n) {{ {does} k++; }}",
         f"for (int k = 0; k < {many}; k++) {{ if ({place} >= n) break; {does} }}",
         f"for (int k = 0; k < {many}; k++) if ({place} < n) {{ {does} }}",
+        f"int few = n - base < {many} ? n - base : {many};\n    for (int k = 0; k < few; k++) {{ {does} }}",
+        f"for (int i = base; i < min(base + {many}, n); i++) out[i] = a[i] + 1;",
     ])  # fmt: skip
     before = rng.choice(["", "", "if (base >= n) return;\n    "])
     text = (

@@ -33,6 +33,9 @@ ADD = "out[base + k] = a[base + k] * 2;"
         "for (int k = 0; k < 8; k++) { int i = base + k; if (i >= n) break; out[i] = a[i] + k; }",
         "for (int k = 0; k < 8; k++) { if (base + k > n - 1) { break; } " + ADD + " }",
         "for (int k = 0; k < 8 && base + k < n && k < 6; k++) " + ADD,
+        "int end = min(base + 8, n); for (int i = base; i < end; i++) out[i] = a[i] * 2;",
+        "for (int i = base; i < min(n, base + 8); i++) out[i] = a[i] * 2;",
+        "int few = n - base < 8 ? n - base : 8; for (int k = 0; k < few; ++k) " + ADD,
         ("for (int k = 0; k < 8; k++) { int i = base + k; if (i >= n) break; "
          "if (a[i] < 0) continue; float v = a[i]; for (int j = 0; j < m; ++j) v *= 2; out[i] = v; }"),
     ],
@@ -49,6 +52,8 @@ def test_rounds_behind_the_end_do_nothing(body: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
+        "for (int i = base; i < min(base + m, n); i++) out[i] = a[i] * 2;",
+        "for (int i = base; i < min(base + 100, n); i++) out[i] = a[i] * 2;",
         "for (int k = 0; k < 8 && a[k] > 0; k++) " + ADD,  # which data end
         "for (int k = 0; k < 8 && base - k > 9; k--) " + ADD,
         "for (int k = 0; k < 8 && base + k >= m; k++) " + ADD,  # which may hold again
