@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.cutting import freedom
-from optiml_magic.kernels.primitives.sizes import value
+from optiml_magic.kernels.primitives.sizes import FIRST, value
 from optiml_magic.kernels.reading import Access
 
 _WARP = 32
@@ -56,7 +56,10 @@ def _sectors(kernel: Kernel, access: Access, name: str) -> int:
         return 0  # whatever it is, it is so along every axis
     by = form.coefficient(name)
     if by is None or name in kernel.reading.symbols.inside(form.without([name])):
-        return _WARP
+        first = FIRST | dict.fromkeys(access.loops, 0)
+        places = [value(kernel, form, first | {name: lane}) for lane in range(_WARP)]
+        found = {place // _WARP for place in places if place is not None}
+        return _WARP if None in places else 0 if len(found) <= size else len(found)
     bytes_apart = value(kernel, by)
     if bytes_apart is None:
         return _WARP

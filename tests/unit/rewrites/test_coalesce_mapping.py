@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from optiml_magic.kernels.primitives.base import kernels
+from optiml_magic.kernels.primitives.coalescing import apart
+from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.model.finding import Action, Finding
 from optiml_magic.source.program import parse_program
 from tests.rewriting.writing import Array
@@ -154,3 +159,20 @@ __global__ void k(const float* a, float* o, int w, int h) {
         *(float4*)&o[y * w + x + i] = *(const float4*)&a[y * w + x + i];
 }"""
     assert propose("coalesce_mapping", text) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "sectors"),
+    [("x / 2", 0), ("x % 32 / 4", 0), ("x / 2 * 16", 16), ("x % 8 * 64 + x / 8", 8)],
+)
+def test_quotients_of_an_index_may_be_neighbours(place: str, sectors: int) -> None:
+    text = f"""\
+#pragma optiml launch k grid(4, 4) block(32, 8)
+__global__ void k(const float* a, float* out, int w) {{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    out[y * w + x] = a[{place}];
+}}
+"""
+    (kernel,) = kernels(parse_program(text), None)
+    facts = LaunchFacts("k", 1, (4, 4, 1), (32, 8, 1), {}, {"w": 128})
+    assert apart(replace(kernel, facts=facts), "threadIdx.x") == sectors
