@@ -61,7 +61,8 @@ class Vectored:
         for access in self.kernel.reading.accesses:
             alone = access.space == "global" and access.own in inside and access not in known
             self._others |= {access} if alone else set()
-            if alone and (access.offset is None or self._moves(access.offset)):
+            moves = access.offset is None or self._moves(access.offset)
+            if alone and moves and not self._is_told(access):
                 raise NotLegal(f"where its items are in `{access.array}` is not read", access.line)
         for at, accesses in self._along():
             along = any(self._item in form.symbols for form in at.steps.values())
@@ -117,6 +118,16 @@ class Vectored:
     @property
     def _item(self) -> str:
         return f"{ITEM}{self.along.item}"
+
+    def _is_told(self, access: Access) -> bool:
+        """Whether data say where a load is, once for each item: no vector would bring it."""
+        table = self.kernel.reading.symbols.table
+        inside = self.kernel.reading.symbols.inside(access.offset or _ZERO)
+        return (
+            access.mode == "load"
+            and not access.loops
+            and any(table[n].kind == "load" and self._moves(Polynomial.symbol(n)) for n in inside)
+        )
 
     def _moves(self, form: Polynomial) -> bool:
         inside = self.kernel.reading.symbols.inside(form)

@@ -157,10 +157,10 @@ def _along_rows(
         if length is not None and length % width:
             yield Refused(f"rows of {length} elements do not hold whole vectors")
             return
-    if sharing.saved["x"].share < _SAVED and not _is_narrow(kernel, sharing.saved["x"]):
-        return
+    own = sharing.saved["x"]
+    alone: list[list[str]] = [[]] if own.share >= _SAVED or _is_narrow(kernel, own) else []
     best = [] if sharing.alone else sorted(found, key=lambda axis: -found[axis].share)[:1]
-    for axes in ([], best) if best else ([],):
+    for axes in [*alone, best] if best else alone:
         saved = dict(sharing.saved) | {a: found[a] for a in axes}
         yield _site(kernel, fixed, replace(sharing, saved=saved), items)
 

@@ -72,3 +72,28 @@ def test_they_come_by_vectors(body: str, asked: str, rows: str, several: Several
 def test_a_smaller_array_has_no_such_elements(body: str, rows: str) -> None:
     _, found, _ = made(body, ALONG, rows)
     assert "not every item loads its elements of `a` anew" in refused(found)
+
+
+GATHER = """\
+#pragma optiml launch k grid(cdiv(w, 8), cdiv(h, 4)) block(8, 4)
+__global__ void k(const float* a, const int* at, const float* b, float* out, int w, int h, int m) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    out[y * w + x] = b[x] * a[y * m + at[x]] + a[y * m + at[%s] % 3];
+}
+"""
+
+
+def test_what_data_say_is_loaded_for_each_item_beside_vectors() -> None:
+    text = GATHER.replace("%s", "x") + "\n"
+    arrays = {
+        "a": Array("f4", ("h", "m")), "at": Array("i4", ("w",), "below m"), "b": Array("f4", ("w",)),
+        "out": Array("f4", ("h", "w"), "zeros"),
+    }  # fmt: skip
+    sizes, others = SIZES | {"m": 9}, OTHERS | {"m": 5}
+    facts = Stand(Made("one", text, arrays, sizes, others)).facts(text)
+    after = written(jam(kernel_of(text, facts), BOTH))
+    assert "int4*>(&at_row" in after
+    assert "float4*>(&out_at" in after
+    assert end_of(text, after, arrays, sizes, others) == "same"
