@@ -91,6 +91,8 @@ class _Counting:
         self.name = kernel.fresh("k")
         self.ahead = self._tested_ahead()
         self.moving = self._moving()
+        if any(v.type.reference for v in self.moving):
+            raise NotLegal("what moves goes by another name as well", loop.line)
         if any(e.variable in self.moving for e in named_by_lambdas(kernel)):
             raise NotLegal("a function within it asks for what moves", loop.line)
         self.left = self._left() if axis.broken else {}

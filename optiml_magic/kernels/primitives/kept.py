@@ -148,7 +148,8 @@ class _Keeping:
         tuned = {tune.name for tune in self.old.program.tunes}
         extents = [size for size in self.old.launch.block if str(size) != "1"]
         fixed = len(extents) == 1 and bool(extents[0].names) and extents[0].names <= tuned
-        return str(extents[0]) if fixed else ""
+        head = code(self.old.unit, self.old.function.head or self.old.function.span)
+        return str(extents[0]) if fixed and "__maxnreg__" not in head else ""
 
     def _touches(self, axis: Axis, kept: Kept) -> bool:
         return any(axis.name in a.loops for a in kept.accesses)

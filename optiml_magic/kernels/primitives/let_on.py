@@ -9,23 +9,51 @@ array goes on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import edited, lines, text
-from optiml_magic.kernels.expressions import Assign, Binary, Call, Index, Literal, Name, Step, every
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Expr,
+    Index,
+    Lambda,
+    Literal,
+    Member,
+    Name,
+    Step,
+    Unary,
+    Unread,
+    every,
+)
+from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.counted import counted
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.ended import asking
 from optiml_magic.kernels.primitives.halving import flat
-from optiml_magic.kernels.primitives.naming import speller_before
+from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import Compare, Condition
-from optiml_magic.kernels.tree import Block, Declare, Evaluate, If, Leave, Loop, Statement, walk
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    Declare,
+    Evaluate,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    walk,
+)
 
 _FEW = 64  # rounds that may do nothing, at most: ours
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _STEADY = ("scalar", "builtin", "counter", "operation")
 
 
@@ -34,28 +62,42 @@ def let_on(kernel: Kernel) -> Kernel:
     """The kernel with its first such loop as one of a number of rounds."""
     effects, body = Effects(kernel), kernel.function.body
     for number, loop in enumerate(loops_in(body)):
-        if _asked_later(kernel, effects, loop):
+        if not _counts_alone(kernel, effects, loop) or _declares_types(kernel, loop):
             continue
         for made in (*_asking(kernel, effects, loop), *_leaving(kernel, loop)):
-            after = kernel.rewritten(edited(body, {loop: (made,)}))
-            if _is_let_on(after, loops_in(after.function.body)[number]):
-                return after if loop.kind == "for" else where_legal(counted, after, number)
+            plain = kernel.rewritten(edited(body, {loop: (made,)}))
+            plain = plain if loop.kind == "for" else where_legal(counted, plain, number)
+            if (after := _asked(plain, number)) is not None:
+                return after
     raise NotLegal("no comparison ends a loop of a few rounds")
 
 
-def _asked_later(kernel: Kernel, effects: Effects, loop: Loop) -> bool:
-    """Whether something outside of a loop names what it counts by, which then counts further."""
+def _counts_alone(kernel: Kernel, effects: Effects, loop: Loop) -> bool:
+    """Whether a loop counts by one local, which nothing outside of it names or leads to."""
     ways = [s for s in flat(loop.body)[-1:] if _counts(s)]
     if loop.update is not None:
         ways = [Evaluate(None, loop.line, loop.update)]
     counters, own = {*effects.changed(*ways)}, {*walk(loop)}
     others = (e for s in walk(kernel.function.body) if s not in own for top in s.expressions
               for e in every(top))  # fmt: skip
-    return any(isinstance(e, Name) and e.variable in counters for e in others)
+    return (
+        all(map(_counts, ways))
+        and not any(v.type.reference or v in effects.lent for v in counters)
+        and not any(isinstance(e, Name) and e.variable in counters for e in others)
+    )
+
+
+def _declares_types(kernel: Kernel, loop: Loop) -> bool:
+    """Whether a loop's body has more than statements: a type of its own, say."""
+    parts = loop.body.body if isinstance(loop.body, Block) else ()
+    blanks = [s for s in parts if isinstance(s, Blank)]
+    return any(_COMMENT.sub("", kernel.show(s)).strip() for s in blanks)
 
 
 def _asking(kernel: Kernel, effects: Effects, loop: Loop) -> Iterator[Loop]:
     """A loop whose test asks for more than the end of its counter."""
+    if loop.test is None or not _only_computes([loop.test]):
+        return
     for bound, rest in asking(kernel, effects, loop):
         yield from _guarded(kernel, loop, rest, (), replace(loop, test=bound, span=None, head=None))
     yield from _least_of_two(kernel, effects, loop)
@@ -85,9 +127,9 @@ def _leaving(kernel: Kernel, loop: Loop) -> Iterator[Loop]:
     before = list[Statement]()
     for statement in flat(loop.body):
         match statement:
-            case Declare() if not _asks(statement):
+            case Declare() if _only_computes(statement.expressions):
                 before.append(statement)
-            case If(test=test, then=then, other=None, before=None):
+            case If(test=test, then=then, other=None, before=None) if _only_computes([test]):
                 ways = flat(then)
                 if len(ways) == 1 and isinstance(ways[0], Leave) and ways[0].kind == "break":
                     left, whole = (*before, statement), replace(loop, span=None, head=None)
@@ -97,10 +139,19 @@ def _leaving(kernel: Kernel, loop: Loop) -> Iterator[Loop]:
                 return
 
 
-def _asks(statement: Statement) -> bool:
-    """Whether it does more than to compute."""
-    found = (e for top in statement.expressions for e in every(top))
-    return any(isinstance(e, Assign | Call | Index | Step) for e in found)
+def _only_computes(found: Iterable[Expr]) -> bool:
+    """Whether these change nothing, load nothing and divide by numbers alone, in any round."""
+    for expr in (e for top in found for e in every(top)):
+        match expr:
+            case Call(function=name) if bare(name) in ("min", "max"):
+                pass
+            case Assign() | Call() | Index() | Step() | Lambda() | Unread() | Member(arrow=True):
+                return False
+            case Unary(op="*" | "&"):
+                return False
+            case Binary(op="/" | "%", right=right) if not isinstance(right, Literal):
+                return False
+    return True
 
 
 def _guarded(
@@ -128,12 +179,16 @@ def _counts(statement: Statement) -> bool:
     return False
 
 
-def _is_let_on(kernel: Kernel, loop: Loop) -> bool:
-    """Whether a loop of few rounds has none behind one that its branch leaves out."""
+def _asked(kernel: Kernel, number: int) -> Kernel | None:
+    """The kernel whose loop of this number has none of its rounds behind one that it leaves out.
+
+    They ask in 64 bits, where no sum of a round that was not made before leaves its type.
+    """
+    loop = loops_in(kernel.function.body)[number]
     axis, effects = kernel.axes().get(loop), Effects(kernel)
     branch = next((s for s in flat(loop.body) if isinstance(s, If)), None)
     if axis is None or branch is None or not 0 < (axis.trips or 0) <= _FEW:
-        return False
+        return None
     inside = effects.inside(branch.then)
     known = [{p for c in a.guard for p in c.conjuncts()}
              for a in kernel.reading.accesses if a.own in inside]  # fmt: skip
@@ -141,7 +196,25 @@ def _is_let_on(kernel: Kernel, loop: Loop) -> bool:
     ways = [[*c.conjuncts()] for g in kernel.reading.guards if g.test is branch.test
             for c in (g.condition, ~g.condition)]  # fmt: skip
     taken = next((way for way in ways if {*way} <= common), None)
-    return taken is not None and all(_falls(kernel, axis, part) for part in taken)
+    if taken is None or not all(_falls(kernel, axis, part) for part in taken):
+        return None
+    speller = speller_before(kernel, effects, branch)
+    try:
+        words = [_wide(speller, part.form) for part in taken if isinstance(part, Compare)]
+    except Unspelled:
+        return None
+    return kernel.rewritten(edited(kernel.function.body, {branch.test: text(" && ".join(words))}))
+
+
+def _wide(speller: LocalSpeller, form: Polynomial) -> str:
+    """That a form is not negative, in 64 bits."""
+    sides: tuple[list[str], list[str]] = [], []
+    for monomial, factor in speller.local(form).terms:
+        word = f"(long long){speller.form(Polynomial.of({monomial: 1}))}" if monomial else ""
+        times = str(abs(factor)) if abs(factor) != 1 or not word else ""
+        sides[factor > 0].append(" * ".join(filter(None, (word, times))))
+    less, more = (" + ".join(side) or "0" for side in sides)
+    return f"{less} <= {more}"
 
 
 def _falls(kernel: Kernel, axis: Axis, part: Condition) -> bool:

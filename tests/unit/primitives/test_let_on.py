@@ -67,10 +67,30 @@ def test_rounds_behind_the_end_do_nothing(body: str) -> None:
         "int k; for (k = 0; k < 8; k++) { if (base + k >= n) break; " + ADD + " } out[base] = k;",
         "int k = 0; while (k < 8 && base + k < n) { int by = 1; " + ADD + " k += by; }",
         "int k = 0; while (k < 8 && base + k < n) { k++; if (base + k < n) " + ADD + " }",
+        "int c = 0; for (int k = 0; k < 8 && base + k < n; k++, c++) " + ADD + " out[base] += c;",
+        "int s; for (int k = 0; k < 8; k++) { if ((s = base + k) >= n) break; " + ADD + " } out[0] = s;",
+        "int s = 0; for (int k = 0; k < 8; k++) { if (base + k + s++ >= n) break; " + ADD + " }",
+        "for (int k = 0; k < 8; k++) { float v = a[base + k]; if (base + k >= n) break; out[base + k] = v; }",
+        "for (int k = 0; k < 8; k++) { int q = n / (n - base - k); if (base + k >= n) break; " + ADD + " out[base] = q; }",
+        "int z = 0; int& k = z; for (; k < 8 && base + k < n; k++) " + ADD + " out[base] = z;",
+        "int k = 0; int* p = &k; for (; k < 8 && base + k < n; k++) " + ADD + " out[base] = *p;",
+        "for (int k = 0; k < 8 && base + k < n; k++) { using I = int; I j = base + k; out[j] = a[j]; }",
     ],
 )  # fmt: skip
 def test_others_stay(body: str) -> None:
     assert refused(let_on(kernel_of(TEXT % body))) == "no comparison ends a loop of a few rounds"
+
+
+def test_rounds_that_were_not_made_ask_for_sums_that_leave_no_type() -> None:
+    text = TEXT % (
+        "int far = 2147483640 + n % 2; "
+        "for (int k = 0; k < 16 && far + k < 2147483642; k++) out[base + k] = a[base + k];"
+    )
+    arrays = {"a": Array("f4", ("n * 8 + 16",)), "out": Array("f4", ("n * 8 + 16",), "zeros")}
+    text = text.replace("grid(cdiv(n, 256))", "grid(1)")
+    after = written(let_on(kernel_of(text)))
+    assert "(long long)" in after
+    assert end_of(text, after, arrays, {"n": 32, "m": 1}, {"n": 33, "m": 1}) == "same"
 
 
 def test_lanes_take_what_is_there_by_vectors() -> None:
