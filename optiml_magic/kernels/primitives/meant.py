@@ -13,6 +13,7 @@ from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Assign, Call, Lambda, Member, Name, Step, Unary
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.moving_names import means_the_same
 from optiml_magic.kernels.primitives.unfolded import called_alone
 from optiml_magic.kernels.tree import (
     Block,
@@ -102,7 +103,7 @@ def _of_object(kernel: Kernel, place: Name, name: str, call: Call) -> Function |
     others = {e.function.rpartition("::")[2] for e in inside if isinstance(e, Call)}
     if others & methods or any(isinstance(e, Assign | Step) for e in inside):
         return None
-    if not _read(kernel, local):
+    if not _read(kernel, local) or not means_the_same(kernel, function, fields):
         return None
     swaps: dict[Node, Node] = {
         e: Member(None, Name(None, local.name, local), e.name, arrow=False) for e in outside

@@ -13,10 +13,10 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Assign, Call, Choice, Expr, Literal, Name, Step, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.moving_names import means_the_same
 from optiml_magic.kernels.primitives.places import bare
 from optiml_magic.kernels.tree import (
     Block,
-    Declare,
     Evaluate,
     Function,
     If,
@@ -90,10 +90,7 @@ def called_alone(kernel: Kernel, call: Call) -> Function | None:
     alone = len(found) == 1 and not found[0].method and not found[0].kernel
     if not alone or len(found[0].parameters) != len(call.arguments):
         return None
-    hidden = {v.name for s in walk(kernel.function.body) if isinstance(s, Declare)
-              for v in s.variables} | {p.name for p in kernel.function.parameters}  # fmt: skip
-    others = (e for e in expressions(found[0].body) if isinstance(e, Name) and e.variable is None)
-    return None if any(e.name in hidden for e in others) else found[0]
+    return found[0] if means_the_same(kernel, found[0]) else None
 
 
 def _result(body: Sequence[Statement]) -> Expr | None:

@@ -335,3 +335,42 @@ def test_lambdas_and_methods_stand_where_they_are_called(here: str, there: str, 
 def test_lambdas_and_methods_that_stay(here: str, there: str) -> None:
     text = INSIDE.replace("FIRST", here).replace("EACH", there)
     assert refused(expanded(kernel(text)))[0].startswith("it calls no function with a loop")
+
+
+AT = "__device__ float at(const float* a, int i) { return a[i]; }\n"
+TWICE = "__device__ float f(const float* a, int i) { return at(a, i) * 2; }\n"
+PAIR = ("struct V { float x; };\n__device__ V pair(const float* a, int i) { V v; v.x = a[i]; return v; }\n"
+        "__device__ float f(const float* a, int i) { V v = pair(a, i); return v.x; }\n")  # fmt: skip
+NAMED = """\
+%s
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* a, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    %s
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("functions", "body"),
+    [
+        (AT + TWICE, "float at = 3; out[i] = f(a, i) + at;"),
+        (PAIR, "float V = 2; out[i] = f(a, i) + V;"),
+        (PAIR, "int pair = 1; out[i] = f(a, i) + pair;"),
+        (PAIR, "typedef int V; V j = i; out[i] = f(a, j);"),
+        (f"namespace q {{ {AT}{TWICE} }}\n__device__ float at(const float* a, int i) {{ return -a[i]; }}\n",
+         "out[i] = q::f(a, i);"),
+        (f"namespace q {{ {PAIR} }}\n", "out[i] = q::f(a, i);"),
+        (("namespace q { const int R = 2; __device__ float f(const float* a, int i) { return a[i] * R; } }\n"
+         "const int R = 9;\n"), "out[i] = q::f(a, i) + R;"),
+        ("namespace q { typedef double real; __device__ real f(const float* a, int i) { real z = a[i]; return z; } }\n",
+         "out[i] = q::f(a, i);"),
+        ("struct Q { typedef double real; const float* p; __device__ float f(int i) const { real r = p[i]; return r; } };\n",
+         "Q z{a}; out[i] = z.f(i);"),
+        ("__device__ float f(const float* a, int, int i) { return a[i]; }\n", "out[i] = f(a, 3, i);"),
+    ],
+)  # fmt: skip
+def test_functions_whose_names_mean_something_else_there(functions: str, body: str) -> None:
+    text = NAMED % (functions, body)
+    assert refused(expanded(kernel(text)))[0].startswith("it calls no function with a loop")
