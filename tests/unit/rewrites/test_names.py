@@ -55,3 +55,15 @@ def test_names_of_macros_are_left_to_them(rule: str, text: str, name: str, propo
     assert found
     for one in found[:1]:
         compiles(one)
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [("row_to_lanes", ROWS), ("private_counters", COUNTS), ("transpose_tile", TURNED)],
+)
+def test_templates_within_a_block_of_c(rule: str, text: str, propose, compiles):
+    """As code that is loaded by its names has one around all its kernels."""
+    found = propose(rule, f'extern "C" {{\n{text}}}\n')
+    assert found
+    for one in found[:2]:
+        compiles(one.text)
