@@ -41,7 +41,7 @@ def drawn(case: str, every: int = 5) -> bool:
 
 
 def thinned(cases: Sequence[str], folder: str) -> set[int]:
-    """Which cases of a test function ``make test`` runs: one in eight, told by their order.
+    """Which cases of a test function ``make test`` runs: one in eight, chosen by their order.
 
     In the folders where a test runs kernels, one in four of the functions that have one case.
     """

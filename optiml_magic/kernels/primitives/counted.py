@@ -16,9 +16,9 @@ from optiml_magic.kernels.expressions import Assign, Expr, Index, Literal, Membe
 from optiml_magic.kernels.loops import test_of
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
-from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, declared_in, is_counted, loops_in
 from optiml_magic.kernels.primitives.flow import ends
-from optiml_magic.kernels.primitives.moved_once import declared_in, moved_once, named_by_lambdas
+from optiml_magic.kernels.primitives.moved_once import moved_once, named_by_lambdas
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.ranges import Ranges

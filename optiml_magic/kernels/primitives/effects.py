@@ -295,6 +295,11 @@ def parted(body: Statement) -> Iterator[Statement]:
             yield statement
 
 
+def declared_in(statement: Statement) -> set[Variable]:
+    """The locals that are declared within a statement."""
+    return {v for s in walk(statement) if isinstance(s, Declare) for v in s.variables}
+
+
 def loops_in(statement: Statement) -> list[Loop]:
     return [s for s in walk(statement) if isinstance(s, Loop)]
 

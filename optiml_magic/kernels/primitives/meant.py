@@ -6,13 +6,12 @@ members of its object.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Assign, Call, Lambda, Member, Name, Step, Unary
 from optiml_magic.kernels.primitives.base import Kernel
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, declared_in
 from optiml_magic.kernels.primitives.moving_names import means_the_same
 from optiml_magic.kernels.primitives.unfolded import called_alone
 from optiml_magic.kernels.tree import (
@@ -21,7 +20,6 @@ from optiml_magic.kernels.tree import (
     Function,
     Leave,
     Loop,
-    Statement,
     TypeName,
     Variable,
     expressions,
@@ -57,9 +55,9 @@ def _captured(kernel: Kernel, local: Variable, value: Lambda, call: Call) -> Fun
     """A lambda as a function: what it captures has the same name where it is called."""
     function = value.function
     free = {e.variable for e in expressions(function.body) if isinstance(e, Name)} - {None}
-    own = {*_declared(function.body), *function.parameters}
+    own = {*declared_in(function.body), *function.parameters}
     captured = {v for v in free if v is not None} - own
-    declared = [v.name for v in (*_declared(kernel.function.body), *kernel.function.parameters)]
+    declared = [v.name for v in (*declared_in(kernel.function.body), *kernel.function.parameters)]
     targets = [e.target for e in expressions(kernel.function.body) if isinstance(e, Assign)]
     again = any(isinstance(e, Name) and e.variable is local for e in targets)
     if again or any(declared.count(v.name) > 1 for v in captured):
@@ -94,7 +92,7 @@ def _of_object(kernel: Kernel, place: Name, name: str, call: Call) -> Function |
     if structure is None or len(function.parameters) != len(call.arguments):
         return None
     fields = {field.name for field in structure.fields}
-    own = {v.name for v in (*_declared(function.body), *function.parameters)}
+    own = {v.name for v in (*declared_in(function.body), *function.parameters)}
     outside = [e for e in expressions(function.body) if isinstance(e, Name) and e.variable is None]
     if not {e.name for e in outside} <= fields or own & fields or local.name in own:
         return None
@@ -122,7 +120,3 @@ def _read(kernel: Kernel, local: Variable) -> bool:
     asked = {e.base for e in inside if isinstance(e, Member) and e not in targets}
     called = {part for e in inside if isinstance(e, Call) for part in (e.receiver, e.callee)}
     return all(e in asked | called for e in inside if isinstance(e, Name) and e.variable is local)
-
-
-def _declared(body: Statement) -> Iterator[Variable]:
-    return (v for s in walk(body) if isinstance(s, Declare) for v in s.variables)

@@ -22,7 +22,7 @@ from optiml_magic.kernels.expressions import (
     every,
 )
 from optiml_magic.kernels.primitives.base import Kernel
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, declared_in, loops_in
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.naming import shadowed
 from optiml_magic.kernels.tree import (
@@ -124,11 +124,6 @@ def _regular(
     step = named(by.type.base, kernel.unit.aliases)
     whole = step.integral and step.signed and (step.size or 0) >= 4
     return not by.type.depth and (whole if kind.depth else by.type.base == kind.base)
-
-
-def declared_in(statement: Statement) -> set[Variable]:
-    """The locals that are declared within a statement."""
-    return {v for s in walk(statement) if isinstance(s, Declare) for v in s.variables}
 
 
 def named_by_lambdas(kernel: Kernel) -> Iterator[Name]:

@@ -7,8 +7,9 @@ from collections.abc import Container, Iterator
 
 from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.effects import declared_in
 from optiml_magic.kernels.primitives.places import code
-from optiml_magic.kernels.tree import Blank, Declare, Function, Statement, walk
+from optiml_magic.kernels.tree import Blank, Function, walk
 from optiml_magic.kernels.unit import Unit
 
 _NAME = re.compile(r"(?<![\w.])(?<!->)(?<!::)[A-Za-z_]\w*")
@@ -36,21 +37,17 @@ def means_the_same(kernel: Kernel, function: Function, exchanged: Container[str]
 
 def _free(unit: Unit, function: Function) -> set[str]:
     """What a function names that is not its own, with its types."""
-    own = {p.name for p in function.parameters} | {*_locals(function.body)}
+    own = {p.name for p in function.parameters} | {v.name for v in declared_in(function.body)}
     types = [function.result, *(p.type for p in function.parameters)]
     inside = [code(unit, function.body.span)] if function.body.span else []
     words = " ".join([*inside, *(t.base for t in types)])
     return {*_NAME.findall(words)} - own - _WORDS
 
 
-def _locals(body: Statement) -> Iterator[str]:
-    return (v.name for s in walk(body) if isinstance(s, Declare) for v in s.variables)
-
-
 def _of_kernel(kernel: Kernel) -> Iterator[str]:
     """The names of a kernel's parameters, locals and types of its own."""
     yield from (p.name for p in kernel.function.parameters)
-    yield from _locals(kernel.function.body)
+    yield from (v.name for v in declared_in(kernel.function.body))
     for statement in walk(kernel.function.body):
         if isinstance(statement, Blank):
             shown = kernel.show(statement)

@@ -7,12 +7,12 @@ then those of the expression that the kernel has, with another value for the cou
 from __future__ import annotations
 
 from optiml_magic.kernels.editing import text
-from optiml_magic.kernels.expressions import Binary, Cast, Index, Literal, Name, every
+from optiml_magic.kernels.expressions import Binary, Cast, Index, Literal, Name, Unary, every
 from optiml_magic.kernels.primitives.base import Kernel
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, declared_in
 from optiml_magic.kernels.primitives.items import Items, element
 from optiml_magic.kernels.spelling import Unspelled
-from optiml_magic.kernels.tree import Declare, Loop, Variable, walk
+from optiml_magic.kernels.tree import Loop, Variable
 
 _PLAIN = (Name, Literal, Binary, Cast)
 
@@ -25,19 +25,18 @@ def own_words(kernel: Kernel, loop: Loop, counter: Variable, group: Items, value
     effects = Effects(kernel)
     place = element(effects, group.accesses[0])
     if group.apart > 1 or place not in effects.inside(loop.body):
-        raise Unspelled("where its elements are is not in the loop's own words")
+        raise Unspelled("the loop does not spell the place of its elements itself")
     assert place is not None
-    own = {v for s in walk(loop) if isinstance(s, Declare) for v in s.variables} - {counter}
+    own = declared_in(loop) - {counter}
     moving = own | {*effects.changed(loop.body)} | effects.addressed
     for expr in every(place):
         if isinstance(expr, Name) and (
             expr.variable is None or expr.variable in moving or expr.variable.type.reference
         ):  # fmt: skip
             raise Unspelled(f"`{expr.name}` is not the same in all rounds")
-        if not isinstance(expr, _PLAIN) and not (
-            expr is place and (isinstance(place, Index) or getattr(place, "op", "") == "*")
-        ):
-            raise Unspelled("where its elements are is no plain sum")
+        leads = isinstance(expr, Index) or (isinstance(expr, Unary) and expr.op == "*")
+        if not isinstance(expr, _PLAIN) and not (expr is place and leads):
+            raise Unspelled("the place of its elements is not a plain sum")
     ahead = f"({value})" if " " in value else value
     return kernel.spelled(
         place,
