@@ -44,7 +44,7 @@ class Sum:
 def sums(kernel: Kernel) -> tuple[list[Sum], list[Refused]]:
     """The places that all threads of a block combine into, and why others are none."""
     found, refused = list[Sum](), list[Refused]()
-    for array in updated(kernel):
+    for array in updated(kernel, apart=True):
         if isinstance(array, Refused):
             refused.append(array)
             continue

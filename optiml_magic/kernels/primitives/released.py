@@ -1,29 +1,50 @@
 """P10 undone: counters that a block keeps in shared memory, as updates of the array itself.
 
 A block sets its copy to zero, waits, updates it, waits, and adds each element to the array's own.
-Rules then see one item a thread, and keep copies with as many blocks and loads as they like.
+Rules then see one item a thread, and keep copies with as many blocks and loads as they like. What
+the least or the greatest of a block begins with is combined into the array as well, by each thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines
-from optiml_magic.kernels.expressions import Binary, Call, Expr, Literal, Name
+from optiml_magic.kernels.expressions import (
+    Binary,
+    Call,
+    Cast,
+    Expr,
+    Literal,
+    Name,
+    Unary,
+    builtin,
+)
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
-from optiml_magic.kernels.primitives.effects import Effects, outermost
+from optiml_magic.kernels.primitives.block_threads import BlockThreads, by_one_at_least
+from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.updates import Update, Updated, fixed, leaves, updated
 from optiml_magic.kernels.reading import Access, Space
-from optiml_magic.kernels.symbols import Compare
-from optiml_magic.kernels.tree import Blank, Block, Declare, Evaluate, If, Loop, Statement, Variable
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    Declare,
+    Evaluate,
+    If,
+    Loop,
+    Statement,
+    Variable,
+    walk,
+)
 from optiml_magic.kernels.types import named
 
-_BARRIER, _THREAD, _WIDTH = "__syncthreads", "threadIdx.x", "blockDim.x"
+_BARRIER = "__syncthreads"
 _SHARED: tuple[Space, ...] = ("shared",)
 _ZEROES = frozenset("+|^")  # operations that zero changes nothing of
+_AGAIN = frozenset(("min", "max", "&"))  # those that the same value may be combined by again
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +54,7 @@ class _Copy:
     own: Updated
     whole: Updated
     base: Polynomial
+    first: Expr | None  # what it begins with, where that is no zero
 
 
 @primitive
@@ -48,19 +70,21 @@ class _Releasing:
         self.old = kernel
         self.effects = Effects(kernel)
         self.effects.straightforward(alone=False)
-        if kernel.block[1:] != (1, 1) or kernel.block[0] is None or kernel.launch.shared:
-            raise NotLegal("its blocks have more than one row")
+        if None in kernel.block or kernel.launch.shared:
+            raise NotLegal("its blocks have no fixed extents")
         line = leaves(kernel.function.body)
         if line:
             raise NotLegal("threads leave before their block adds up", line)
-        self.width = kernel.block[0]
+        self.threads = BlockThreads(kernel)
         parts = _between_barriers(kernel.function.body.body)
         if len(parts) != 3 or len(kernel.reading.barriers) != 2:  # zeros, updates, sums
             raise NotLegal("its block does not wait twice")
         self.before, self.updating, self.after = parts
         self.dropped = {s for s in self.before if self._shared(s)}
+        self.begun: dict[str, list[Access]] = {}
         for statement in self.dropped:
-            self._check_zeros(statement)
+            for access in self._begun(statement):
+                self.begun.setdefault(access.array, []).append(access)
         self.dropped |= {s for s in self.after if self._shared(s)}
 
     def kernel(self) -> Kernel:
@@ -70,37 +94,99 @@ class _Releasing:
             for update in copy.own.updates:
                 swaps |= self._moved(copy, update)
         body = self.old.function.body
-        names = {copy.own.array for copy in copies}
+        own = {copy.own.array for copy in copies}
         kept = list[Statement]()
         for statement in body.body:
             if statement in self.dropped or _is_barrier(statement):
                 continue
             if isinstance(statement, Declare):
-                others = tuple(v for v in statement.variables if v.name not in names)
+                others = tuple(v for v in statement.variables if v.name not in own)
                 if not others:
                     continue
                 if others != statement.variables:
                     kept.append(replace(statement, variables=others, span=None))
                     continue
             kept.append(statement)
-        whole = edited(replace(body, body=tuple(kept)), swaps)
-        return self.old.rewritten(whole)
+        kept, begun = self._asked(kept), [self._beginning(c) for c in copies if c.first is not None]
+        first = kept[-1] if begun and kept else None
+        if isinstance(first, If) and isinstance(first.then, Block) and first.other is None:
+            then = replace(first.then, body=(*map(lines, begun), *first.then.body))
+            inner = (*kept[:-1], replace(first, then=then))
+            made = self.old.rewritten(edited(replace(body, body=inner), swaps))
+            if by_one_at_least(made):
+                return made
+        outer = (*map(lines, begun), *kept)
+        return self.old.rewritten(edited(replace(body, body=outer), swaps))
+
+    def _asked(self, kept: list[Statement]) -> list[Statement]:
+        """The statements but for locals that only what was dropped asked for."""
+        gone = names(e for s in self.dropped for w in walk(s) for e in w.expressions)
+        asked = names(e for s in kept for w in walk(s) for e in w.expressions)
+        for at, statement in enumerate(kept):
+            if isinstance(statement, Declare) and statement.variables:
+                own = {*statement.variables}
+                quiet = not any(isinstance(e, Call) for e in self.effects.inside(statement))
+                if quiet and own <= (gone & self.effects.lasting) - asked and not (
+                    self.effects.accesses(statement) or self._shared(statement)
+                ):  # fmt: skip
+                    return self._asked([*kept[:at], *kept[at + 1 :]])
+        return kept
 
     def _shared(self, statement: Statement) -> list[Access]:
         inside = self.effects.inside(statement)
         return [a for a in self.old.reading.accesses if a.own in inside and a.space == "shared"]
 
-    def _check_zeros(self, statement: Statement) -> None:
-        """Raise NotLegal where a statement does more than to set shared elements to zero."""
+    def _begun(self, statement: Statement) -> list[Access]:
+        """The shared elements that a statement sets. Raises NotLegal where it does more."""
         accesses = self._shared(statement)
-        zeros = all(
-            a.mode == "store" and isinstance(a.value, Literal) and a.value.value == 0
-            for a in accesses
-        )
+        own = {a.array for a in accesses}
+        values = all(a.mode == "store" and self._given(a.value) for a in accesses)
         calls = any(isinstance(e, Call) for e in self.effects.inside(statement))
-        more = calls or self.effects.accesses(statement) or self.effects.changed(statement)
-        if not zeros or more:
-            raise NotLegal("its block does not begin with zeros", statement.line)
+        changed = {v for v in self.effects.changed(statement) if v.name not in own}
+        if not values or calls or self.effects.accesses(statement) or changed:
+            raise NotLegal("its block does not begin with zeros, or what is given", statement.line)
+        return accesses
+
+    def _given(self, value: Expr | None) -> bool:
+        """Whether it is made of numbers, names for these, and parameters that stay."""
+        match value:
+            case Literal():
+                return True
+            case Name(variable=None):
+                return builtin(value) is None
+            case Name(variable=Variable(storage="parameter", type=kind, name=name)):
+                return not kind.depth and not kind.reference and name not in self.effects.moved
+            case Unary(op="+" | "-" | "~") | Cast() | Binary(op="+" | "-" | "*" | "<<" | ">>"):
+                return all(self._given(part) for part in value.parts)
+        return False
+
+    def _first(self, own: Updated) -> Expr | None:
+        """What the elements of a copy begin with; None for zeros. Raises NotLegal."""
+        values = [access.value for access in self.begun.get(own.array, ())]
+        zeros = [isinstance(v, Literal) and v.value == 0 for v in values]
+        if own.op in _ZEROES and values and all(zeros):
+            return None
+        line = own.updates[0].access.line
+        if own.op in _AGAIN and len(values) == 1 and self._count(own, line) == 1:
+            return values[0]
+        raise NotLegal(f"`{own.array}` does not begin with zeros", line)
+
+    def _beginning(self, copy: _Copy) -> str:
+        """What a copy began with, combined into the array."""
+        assert copy.first is not None
+        value = f"({copy.own.kind})({self.old.spelled(copy.first)})"
+        return f"{copy.whole.function}({self._there(copy, '0')}, {value});"
+
+    def _count(self, own: Updated, line: int) -> int:
+        """How many elements a copy has."""
+        array = self.old.reading.arrays.get(own.array)
+        extents = array.extents if array is not None else ()
+        if array is None or array.dynamic or len(extents) > 1:
+            raise NotLegal(f"how many elements `{own.array}` has is not a number", line)
+        count = extents[0].value if extents and extents[0] is not None else None
+        if extents and count is None:
+            raise NotLegal(f"how many elements `{own.array}` has is not a number", line)
+        return 1 if count is None else count
 
     def _copies(self) -> list[_Copy]:
         found = list[_Copy]()
@@ -108,26 +194,39 @@ class _Releasing:
         for own in updated(self.old, middle, _SHARED):
             if isinstance(own, Refused):
                 raise NotLegal(own.reason, own.line)
-            ends = [s for s in self.after if any(a.array == own.array for a in self._shared(s))]
-            begun = any(a.array == own.array for s in self.dropped for a in self._shared(s)
-                        if a.mode == "store")  # fmt: skip
-            if len(ends) != 1 or not begun or own.op not in _ZEROES:
+            end = self._end(own.array, self.after)
+            if end is None or own.array not in self.begun:
                 line = own.updates[0].access.line
                 raise NotLegal(f"`{own.array}` is not added to an array once", line)
-            found.append(self._copy(own, ends[0]))
-        names = {copy.own.array for copy in found}
+            found.append(self._copy(own, end))
+        arrays = {copy.own.array for copy in found}
         for access in self.old.reading.accesses:
-            if access.space == "shared" and access.array not in names:
+            if access.space == "shared" and access.array not in arrays:
                 raise NotLegal(f"`{access.array}` is shared for something else", access.line)
         self._check_apart()
-        if len({copy.whole.array for copy in found}) != len(found):
+        if len({(copy.whole.array, copy.base) for copy in found}) != len(found):
             raise NotLegal("two copies are added to one array")
         return found
+
+    def _end(self, array: str, statements: Iterable[Statement]) -> Statement | None:
+        """The one statement that asks for an array, of several that share a loop or a test."""
+        held = [(s, {a.array for a in self._shared(s)}) for s in statements]
+        ends = [s for s, arrays in held if array in arrays]
+        if len(ends) != 1:
+            return None
+        match ends[0]:
+            case (
+                Block(body=inner) | Loop(body=Block(body=inner)) |
+                If(then=Block(body=inner), other=None, before=None)
+            ) if len({a.array for a in self._shared(ends[0])}) > 1:  # fmt: skip
+                alone = all(self._shared(s) or isinstance(s, Blank) for s in inner)
+                return self._end(array, inner) if alone else None
+        return ends[0]
 
     def _copy(self, own: Updated, end: Statement) -> _Copy:
         """What a statement adds an array to. Raises NotLegal where it does more, or not all."""
         loads = [a for a in self._shared(end) if a.array == own.array]
-        wholes = [*updated(self.old, end)]
+        wholes = [*updated(self.old, end, apart=True)]
         whole = wholes[0] if len(wholes) == 1 else None
         if not isinstance(whole, Updated) or len(whole.updates) != 1 or whole.op != own.op:
             raise NotLegal(f"`{own.array}` is not added to one array", end.line)
@@ -138,42 +237,19 @@ class _Releasing:
             raise NotLegal("more than its elements is added", end.line)
         if own.type != whole.type or update.negative or self.effects.changed(end):
             raise NotLegal(f"`{own.array}` and `{whole.array}` are not alike", end.line)
-        base = update.access.index - first.index
+        base = self.threads.plain(update.access.index) - self.threads.plain(first.index)
         if not fixed(self.old, base):
             raise NotLegal("its elements are not added to as many in a row", end.line)
         for access in self.old.reading.accesses:
-            if access is not update.access and self.effects.same(access.array, whole.array):
+            ending = access.mode == "atomic" and access.array == whole.array and any(
+                access.own in self.effects.inside(s) for s in self.after if self._shared(s)
+            )  # fmt: skip
+            if not ending and self.effects.same(access.array, whole.array):
                 raise NotLegal(f"`{whole.array}` is touched in another way as well", access.line)
-        self._check_all(own, first, end)
+        if not self.threads.each_once(first, self._count(own, end.line)):
+            raise NotLegal(f"not each element of `{own.array}` is added", end.line)
         self._check_values(own, end, {a.node for a in loads}, update)
-        return _Copy(own, whole, base)
-
-    def _check_all(self, own: Updated, load: Access, end: Statement) -> None:
-        """Raise NotLegal where a thread of the block does not come to each element once."""
-        array = self.old.reading.arrays[own.array]
-        count = array.extents[0] if len(array.extents) == 1 else None
-        loops = [*outermost(end)]
-        tests = [c for condition in load.guard for c in condition.conjuncts()]
-        if count is None or count.value is None or load.index is None:
-            raise NotLegal(f"how many elements `{own.array}` has is not a number", end.line)
-        thread = Polynomial.symbol(_THREAD)
-        if not loops:
-            last = count - Polynomial.constant(1) - thread
-            fits = [c for c in tests if isinstance(c, Compare) and (c.op, c.form) == (">=", last)]
-            if load.index != thread or len(fits) < len(tests):
-                raise NotLegal(f"not each element of `{own.array}` is added", end.line)
-            if self.width < count.value or (self.width > count.value and not fits):
-                raise NotLegal(f"not each element of `{own.array}` is added", end.line)
-            return
-        axis = self.old.axes().get(loops[0])
-        steps = (Polynomial.constant(self.width), Polynomial.symbol(_WIDTH))
-        if axis is None or len(load.loops) != 1 or not axis.exact or axis.scaled:
-            raise NotLegal(f"not each element of `{own.array}` is added", end.line)
-        if axis.start != thread or axis.step not in steps or axis.stop != count:
-            raise NotLegal(f"not each element of `{own.array}` is added", end.line)
-        item = thread + axis.step * Polynomial.symbol(axis.name)
-        if load.index != item or not all(c in axis.held for c in tests):
-            raise NotLegal(f"not each element of `{own.array}` is added", end.line)
+        return _Copy(own, whole, base, self._first(own))
 
     def _check_values(self, own: Updated, end: Statement, loads: set[Expr], update: Update) -> None:
         """Raise NotLegal where more decides on a sum than whether an element is zero."""
@@ -202,9 +278,8 @@ class _Releasing:
                     return
                 case If(test=test, then=then, other=None, before=None):
                     # What is asked before all loads is among the guards of the first of them.
-                    if loads <= self.effects.inside(then) or _not_zero(
-                        test, element, counts=counts
-                    ):
+                    zeros = own.op in _ZEROES and _not_zero(test, element, counts=counts)
+                    if loads <= self.effects.inside(then) or zeros:
                         follow(then)
                         return
                 case Evaluate() if statement is update.statement and element(update.value):
@@ -233,14 +308,16 @@ class _Releasing:
         assert isinstance(call, Call)
         if call.function not in (copy.whole.function, "atomicSub"):
             raise NotLegal(f"`{call.function}` is seen by its block alone", update.access.line)
+        there = self._there(copy, self.old.spelled(update.index))
+        value = self.old.spelled(call.arguments[1])
+        return {update.statement: (lines(f"{call.function}({there}, {value});"),)}
+
+    def _there(self, copy: _Copy, index: str) -> str:
+        """Where an element of a copy lies in the array."""
         speller = LocalSpeller(self.old.reading.symbols, {}, moved=self.effects.moved)
         speller.kernel = self.old
         base = speller.form(copy.base)
-        index = self.old.spelled(update.index)
-        place = index if base == "0" else f"{base} + ({index})"
-        value = self.old.spelled(call.arguments[1])
-        there = f"&{copy.whole.array}[{place}]"
-        return {update.statement: (lines(f"{call.function}({there}, {value});"),)}
+        return f"&{copy.whole.array}[{index if base == '0' else f'{base} + ({index})'}]"
 
 
 def _between_barriers(statements: Sequence[Statement]) -> list[list[Statement]]:

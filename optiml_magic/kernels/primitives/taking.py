@@ -23,6 +23,7 @@ _SMS = 132  # where the chip is not known
 _RESIDENT = 2048  # threads of a multiprocessor
 _TIMES = (1, 2, 4, 8, 16)  # blocks for each multiprocessor
 _WIDEST = 16  # bytes of one access
+_FIELDS = 8  # elements of an item, as many as are taken together: ours
 _PARTS = (1, 2, 4, 8, 16, 32, 64)  # blocks that share the rounds of a loop
 _MORE = (128, 256, 512, 1024)  # of kernels of so few that these fill no chip
 _EACH = 4  # rounds that each of them has, at least: ours
@@ -65,9 +66,9 @@ def ways(kernel: Kernel, rest: int, block: int = 256) -> tuple[list[Way], Refuse
     width_name, number, items = (kernel.fresh(n) for n in ("BLOCK", "BLOCKS", "ITEMS"))
     points = tuple({width_name: w, number: blocks[w]} for w in (block, other))
     found = []
-    each = 1 if rows else _each(kernel)
-    if each > 1:
-        stride = Stride(blocks[block], block, most, widths, each, (each, 2 * each, 4 * each))
+    each, plain = (1, True) if rows else _each(kernel)
+    stride = Stride(blocks[block], block, most, widths, each, (each, 2 * each, 4 * each))
+    if each > 1 and (plain or not isinstance(_in_vectors(stride, kernel), Refused)):
         words = f", {each} of its elements at once"
         several: tuple[Point, ...] = tuple({**p, items: each} for p in points)
         found.append(Way("vectors", words, partial(_in_vectors, stride), several))
@@ -110,17 +111,21 @@ def _blocks(most: tuple[int, ...], resident: int, useful: int | None) -> int:
     return max((m for m in most if m <= min(resident, useful)), default=most[0])
 
 
-def _each(kernel: Kernel) -> int:
-    """How many neighbouring elements the widest access takes; 1 where lanes read no neighbours."""
-    sizes = [
-        access.element.size or 0
-        for access in kernel.reading.accesses
-        if access.mode == "load" and access.space == "global" and access.index is not None
-        and (by := access.index.coefficient("threadIdx.x")) is not None and by.value == 1
-        and access.element.kind in ("int", "float", "bool") and not access.loops
-    ]  # fmt: skip
-    widest = max(sizes, default=0)
-    return _WIDEST // widest if widest else 1
+def _each(kernel: Kernel) -> tuple[int, bool]:
+    """How many items the widest access takes, 1 where lanes read no neighbours.
+
+    Also whether these are neighbouring elements, and not the fields of neighbouring items.
+    """
+    sizes = dict[int, int]()
+    for access in kernel.reading.accesses:
+        if access.mode == "load" and access.space == "global" and access.index is not None:
+            by = access.index.coefficient("threadIdx.x")
+            number = by is not None and access.element.kind in ("int", "float", "bool")
+            if by is not None and number and by.value and not access.loops:
+                sizes[by.value] = max(sizes.get(by.value, 0), access.element.size or 0)
+    plain = sizes.get(1, 0)
+    widest = plain or max((size for by, size in sizes.items() if 1 < by <= _FIELDS), default=0)
+    return (_WIDEST // widest if widest else 1), bool(plain)
 
 
 def _apart(stride: Stride, kernel: Kernel) -> Kernel | Refused:

@@ -97,20 +97,26 @@ class Updated:
 
 
 def updated(
-    kernel: Kernel, within: Statement | None = None, spaces: Collection[Space] = _GLOBAL
+    kernel: Kernel,
+    within: Statement | None = None,
+    spaces: Collection[Space] = _GLOBAL,
+    *,
+    apart: bool = False,
 ) -> Iterator[Updated | Refused]:
     """The arrays in these kinds of memory on which atomic operations do nothing but combine.
 
-    It is asked of the whole kernel, or of what is done ``within`` a statement.
+    It is asked of the whole kernel, or of what is done ``within`` a statement. ``apart``: an array
+    comes once for each operation, where none is done to an element of another.
     """
     effects = Effects(kernel)
-    arrays: dict[str, list[Access]] = {}
+    arrays: dict[tuple[str, str], list[Access]] = {}
     inside = effects.inside(within) if within is not None else None
     asked = [a for a in kernel.reading.accesses if inside is None or a.own in inside]
     for access in asked:
         if access.mode == "atomic" and access.space in spaces:
-            arrays.setdefault(access.array, []).append(access)
-    for array, found in arrays.items():
+            op = _combines(access) if apart else ""
+            arrays.setdefault((access.array, op), []).append(access)
+    for (array, _), found in arrays.items():
         try:
             yield _updated(kernel, effects, array, found, asked)
         except NotLegal as reason:
@@ -171,7 +177,8 @@ def _updated(
             raise NotLegal(f"`{array}` is touched in another way as well", other.line)
         if other.array != array and effects.same(other.array, array):
             raise NotLegal(f"`{array}` has another name as well", other.line)
-    ops = {"+" if access.op == "-" else access.op for access in found}
+    ops = {_combines(a) for a in asked if a.mode == "atomic" and a.array == array
+           and (a in found or not _elsewhere(kernel, a, found))}  # fmt: skip
     op = next(iter(ops))
     if len(ops) != 1 or op not in _ORDER:
         raise NotLegal(f"the order of what is done to `{array}` matters")
@@ -192,6 +199,10 @@ def _updated(
     if len(others) > 1:
         raise NotLegal(f"several functions update `{array}`", found[0].line)
     return Updated(array, op, kind, updates, next(iter(others), ""))
+
+
+def _combines(access: Access) -> str:
+    return "+" if access.op == "-" else access.op
 
 
 def _elsewhere(kernel: Kernel, other: Access, found: Iterable[Access]) -> bool:

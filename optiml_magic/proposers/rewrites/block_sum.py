@@ -10,8 +10,10 @@ from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn, where
 from optiml_magic.kernels.primitives.collected import collected
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.endings import enclosed
+from optiml_magic.kernels.primitives.flat import flat
 from optiml_magic.kernels.primitives.gathered import gathered, sums, width
 from optiml_magic.kernels.primitives.raised import raised
+from optiml_magic.kernels.primitives.released import released
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.stopped import stopped
 from optiml_magic.kernels.primitives.taking import ways
@@ -29,7 +31,9 @@ class BlockSum(KernelRule):
     """Dot products, norms, losses and counts: every thread updates the same element."""
 
     name = "block_sum"
-    before = (collected, raised, stopped, within, unstrided, linear, in_full, direct)
+    before = (
+        collected, released, raised, stopped, within, flat, unstrided, linear, in_full, direct,
+    )  # fmt: skip
     teaches = (
         "Every thread updated one element in global memory, and such updates are done one after "
         "the other. A thread that takes many elements adds them up in a register, the lanes of a "

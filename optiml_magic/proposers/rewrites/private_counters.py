@@ -11,6 +11,7 @@ from optiml_magic.kernels.primitives.counters import COPIES, Counters, counters,
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.flat import flat
 from optiml_magic.kernels.primitives.released import released
 from optiml_magic.kernels.primitives.room import SHARED, fitting
 from optiml_magic.kernels.primitives.shaped import linear
@@ -33,7 +34,7 @@ class PrivateCounters(KernelRule):
     """Histograms, segment sums, votes: the data say which of few elements is updated."""
 
     name = "private_counters"
-    before = (released, stopped, unstrided, linear, in_full, direct)
+    before = (released, flat, stopped, unstrided, linear, in_full, direct)
     teaches = (
         "All threads of the grid updated the same few elements in global memory, and updates of "
         "one element are done one after the other. Each block keeps its own copies in shared "

@@ -72,7 +72,7 @@ def test_updates_go_to_the_array(parts: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("parts", "reason"),
     [
-        ({"ZERO": "__shared__ int own[64]; own[threadIdx.x] = 1;"}, "begin with zeros"),
+        ({"ZERO": "__shared__ int own[64]; own[threadIdx.x] = 1;"}, "not begin with zeros"),
         ({"ZERO": "__shared__ int own[64]; own[threadIdx.x] = c[threadIdx.x];"}, "begin with zer"),
         ({"ZERO": "__shared__ int own[64];"}, "not added to an array once"),
         ({"ZERO": PARTS["ZERO"].replace("64", "65")}, "not each element"),
@@ -94,13 +94,15 @@ def test_updates_go_to_the_array(parts: dict[str, str]) -> None:
         ({"ADD": PARTS["ADD"] + " " + PARTS["ADD"]}, "not added to an array once"),
         ({"ADD": PARTS["ADD"] + " if (own[0] == 3) out[70] = 1;"}, "not added to an array once"),
         ({"UPDATE": PARTS["UPDATE"] + " out[99] = 5;"}, "touched in another way"),
-        ({"UPDATE": "atomicMax(&own[c[threadIdx.x] % 64], 1);"}, "not added to an array once"),
+        ({"UPDATE": "atomicMax(&own[c[threadIdx.x] % 64], 1);"}, "not added to one array"),
         ({"UPDATE": "atomicAdd_block(&own[c[threadIdx.x] % 64], 1);"}, "beyond the device"),
         ({"UPDATE": "if (own[1] < 5) atomicAdd(&own[c[threadIdx.x] % 64], 1);"}, "another way"),
         ({"UPDATE": "if (c[0]) return; atomicAdd(&own[c[threadIdx.x] % 64], 1);"}, "leave"),
         ({"UPDATE": PARTS["UPDATE"] + " __syncthreads(); atomicAdd(&own[3], 1);"}, "wait twice"),
         ({"UPDATE": "__syncthreads(); " + PARTS["UPDATE"]}, "wait twice"),
         ({**WIDE, "ADD": WIDE["ADD"].replace("< 100", "< 99")}, "not each element"),
+        ({**WIDE, "ADD": "if (threadIdx.x < w) " + WIDE["ADD"]}, "not each element"),
+        ({**WIDE, "ADD": "if (w > 3) " + WIDE["ADD"]}, "not each element"),
         ({**WIDE, "ADD": WIDE["ADD"].replace("+= 64", "+= 32")}, "not each element"),
         ({**WIDE, "ADD": WIDE["ADD"].replace("= threadIdx.x", "= 1 + threadIdx.x")},
          "not each element"),
@@ -116,3 +118,99 @@ def test_what_others_wrote_to_global_memory_is_waited_for() -> None:
         "UPDATE": "atomicAdd(&own[0], d[63 - threadIdx.x]);",
     }).replace("int n,", "int* d, int n,")  # fmt: skip
     assert "around a barrier" in refused(released(kernel_of(text)))
+
+
+PLANE = """\
+#pragma optiml zero(out)
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(n, 8)) block(16, 8)
+__global__ void k(const int* c, int* out, int n, int w) {
+    ZERO
+    __syncthreads();
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < w && y < n) {
+        UPDATE
+    }
+    __syncthreads();
+    ADD
+}
+"""
+BINS = {
+    "ZERO": "__shared__ int own[128]; int t = threadIdx.y * blockDim.x + threadIdx.x; own[t] = 0;",
+    "UPDATE": "atomicAdd(&own[c[y * w + x] % 128], 1);",
+    "ADD": "atomicAdd(&out[t], own[t]);",
+}
+RANGE = {
+    "ZERO": "__shared__ int lo, hi; if (threadIdx.x == 0 && threadIdx.y == 0) { lo = 40; hi = 3; }",
+    "UPDATE": "int v = c[y * w + x]; atomicMin(&lo, v); atomicMax(&hi, v);",
+    "ADD": "if (threadIdx.x == 0 && threadIdx.y == 0) "
+    "{ atomicMin(&out[0], lo); atomicMax(&out[1], hi); }",
+}
+ONE = "if (threadIdx.x + threadIdx.y * 16 == 0) for (int b = 0; b < 128; b++) "
+STEP = "for (int b = t; b < 200; b += blockDim.x * blockDim.y) "
+
+
+def plane_of(parts: dict[str, str]) -> str:
+    text = PLANE
+    for name, words in parts.items():
+        text = text.replace(name, words)
+    return text
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        BINS,
+        RANGE,
+        {**BINS, "ZERO": "__shared__ int own[128]; " + ONE + "own[b] = 0;",
+         "ADD": ONE + "atomicAdd(&out[b], own[b]);"},
+        {**BINS, "ZERO": BINS["ZERO"].replace("[128]", "[200]").replace("own[t]", STEP + "own[b]"),
+         "ADD": STEP + "{ if (own[b]) atomicAdd(&out[b], own[b]); }"},
+        {"ZERO": BINS["ZERO"].replace("own[128];", "own[128], two[128];") + " two[t] = 0;",
+         "UPDATE": BINS["UPDATE"] + " atomicAdd(&two[x & 7], 2);",
+         "ADD": "for (int b = t; b < 128; b += 128) "
+         "{ atomicAdd(&out[b], own[b]); atomicAdd(out + 64 + b, two[b]); }"},
+        {**RANGE, "ZERO": RANGE["ZERO"].replace("lo = 40;", "lo = w - 60;")},
+        {**RANGE, "UPDATE": "if (x & 1) atomicMax(&hi, c[y * w + x]); atomicMin(&lo, x - 5);"},
+    ],
+)  # fmt: skip
+def test_threads_of_two_axes_and_what_copies_begin_with(parts: dict[str, str]) -> None:
+    before = plane_of(parts)
+    after = released(kernel_of(before))
+    assert "__syncthreads" not in written(after)
+    assert "own" not in written(after)
+    arrays = {"c": Array("i4", ("n", "w"), "positive"), "out": Array("i4", ("300",), "zeros")}
+    large, small = {"n": 21, "w": 35}, {"n": 1, "w": 1}
+    assert end_of(before, written(after), arrays, large, small) == "same"
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ({**BINS, "ADD": "if (threadIdx.y == 0) " + BINS["ADD"]}, "not each element"),
+        ({**BINS, "ADD": "atomicAdd(&out[threadIdx.x], own[threadIdx.x]);"}, "not each element"),
+        (
+            {
+                **BINS,
+                "ADD": ONE.replace("x + threadIdx.y * 16", "x") + "atomicAdd(&out[b], own[b]);",
+            },
+            "not each element",
+        ),
+        (
+            {**BINS, "ADD": ONE.replace("== 0", "== 1") + "atomicAdd(&out[b], own[b]);"},
+            "not each element",
+        ),
+        (
+            {**BINS, "ADD": "if (blockIdx.x == 0) " + ONE + "atomicAdd(&out[b], own[b]);"},
+            "not each element",
+        ),
+        ({**RANGE, "ADD": RANGE["ADD"].replace("{ ", "{ if (lo) ")}, "more than its elements"),
+        ({**RANGE, "ADD": RANGE["ADD"].replace("{ ", "{ out[7] = 1; ")}, "not added to an array"),
+        ({**RANGE, "ADD": RANGE["ADD"].replace("out[1]", "out[0]")}, "two copies"),
+        ({**RANGE, "ZERO": RANGE["ZERO"].replace("40", "c[0]")}, "what is given"),
+        ({**RANGE, "ZERO": RANGE["ZERO"].replace("40", "blockIdx.x")}, "what is given"),
+        ({**RANGE, "ZERO": RANGE["ZERO"].replace("hi = 3;", "hi = 3; lo = 2;")}, "begin with"),
+        ({**BINS, "ZERO": BINS["ZERO"].replace("= 0", "= 5")}, "not begin with zeros"),
+    ],
+)
+def test_refused_of_two_axes(parts: dict[str, str], reason: str) -> None:
+    assert reason in refused(released(kernel_of(plane_of(parts))))

@@ -247,3 +247,86 @@ def test_a_thread_that_holds_much_takes_one_item(compiles) -> None:
     compiles(one)
     few = text.replace("16", "8").replace("15", "7")
     assert all("BLOCKS" in p.text for p in made(asked(BlockSum(), few)[0]))
+
+
+IMAGE = """\
+#pragma optiml zero(out)
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 8)) block(16, 8)
+__global__ void k(const unsigned char* c, int* out, int w, int h) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < w && y < h) {
+        BODY
+    }
+}
+"""
+TREE = """\
+#pragma optiml zero(out)
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 8)) block(16, 8)
+__global__ void k(const unsigned char* c, int* out, int w, int h) {
+    __shared__ int s[128];
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    int t = threadIdx.y * blockDim.x + threadIdx.x;
+    s[t] = x < w && y < h ? c[y * w + x] : 0;
+    __syncthreads();
+    for (int k = 64; k > 0; k /= 2) {
+        if (t < k) s[t] += s[t + k];
+        __syncthreads();
+    }
+    if (t == 0) atomicAdd(out, s[0]);
+}
+"""
+
+
+@pytest.mark.parametrize("sizes", [{"w": 33, "h": 9}, {"w": 16, "h": 64}, {"w": 1, "h": 1}])
+@pytest.mark.parametrize(
+    ("rule", "text", "bytes_each"),
+    [
+        (PrivateCounters(), IMAGE.replace("BODY", "atomicAdd(&out[c[y * w + x]], 1);"), 1),
+        (BlockSum(), IMAGE.replace("BODY", "atomicAdd(out, c[y * w + x]);"), 1),
+        (BlockSum(), TREE, 1),
+        (
+            BlockSum(),
+            IMAGE.replace(
+                "BODY",
+                "int v = c[y * w + x]; atomicMin(&out[0], v - 90); atomicMax(&out[1], v + 1);",
+            ),
+            1,
+        ),
+        (
+            PrivateCounters(),
+            IMAGE.replace(
+                "BODY",
+                "for (int f = 0; f < 3; f++) atomicAdd(&out[256 * f + c[(y * w + x) * 3 + f]], 1);",
+            ),
+            0,  # a loop over the fields has them one by one
+        ),
+        (
+            PrivateCounters(),
+            IMAGE.replace(
+                "BODY",
+                "int p = (y * w + x) * 3; atomicAdd(&out[c[p]], 1);"
+                "atomicAdd(&out[256 + c[p + 1]], 1); atomicAdd(&out[512 + c[p + 2]], 1);",
+            ),
+            3,
+        ),
+    ],
+)
+def test_images_are_counted_by_vectors_along_all_their_rows(
+    rule: BlockSum | PrivateCounters, text: str, bytes_each: int, sizes: dict[str, int]
+) -> None:
+    first, *_ = made(asked(rule, text)[0])
+    assert ("uint4" in first.text) == bool(bytes_each)
+    assert ("grid(min(cdiv(h * w, BLOCK * ITEMS)" in first.text) == bool(bytes_each)
+    fields = max(bytes_each, 1) if bytes_each else 3
+    arrays = {
+        "c": Array("u1", (f"w * h * {fields}",)),
+        "out": Array("i4", ("800",), "zeros"),
+    }
+    assert end_of(text, first.text, arrays, sizes, sizes) == "same"
+
+
+def test_operations_on_elements_that_may_be_one_stay_in_order() -> None:
+    body = "atomicMin(&out[0], c[x]); atomicMax(&out[PLACE], c[y]);"
+    for place, found in (("1", 2), ("0", 0), ("w", 0), ("x", 0)):
+        ideas, _ = asked(BlockSum(), IMAGE.replace("BODY", body.replace("PLACE", place)))
+        assert bool(ideas) == bool(found)

@@ -1,0 +1,104 @@
+"""Which threads of a block do what its text says once for each element, or once for the block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.grids import needed_form, room
+from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.symbols import THREADS, Compare, Condition
+
+_AXES = "xyz"
+_ZERO, _ONE = Polynomial.constant(0), Polynomial.constant(1)
+
+
+class BlockThreads:
+    """The threads of a block of known extents, numbered with x first."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.extents = [extent or 1 for extent in kernel.block]
+        self.count = math.prod(self.extents)
+        self.number, stride = _ZERO, 1
+        for axis, extent in zip(_AXES, self.extents, strict=True):
+            if extent > 1:
+                by = Polynomial.constant(stride)
+                self.number = self.number + by * Polynomial.symbol(f"threadIdx.{axis}")
+            stride *= extent
+
+    def each_once(self, access: Access, count: int) -> bool:
+        """Whether one thread of the block, and one alone, comes to each of so many elements."""
+        if access.index is None:
+            return False
+        loops = self.kernel.reading.loops(access)
+        tests = self._tests(access.guard)
+        first = self._first_alone([t for t in tests if isinstance(t, Compare) and t.op == "=="])
+        thread, threads = (_ZERO, 1) if first else (self.number, self.count)
+        if first:
+            tests = [t for t in tests if not isinstance(t, Compare) or t.op != "=="]
+        if len(loops) == 1:
+            thread = thread + Polynomial.constant(threads) * Polynomial.symbol(loops[0].name)
+        last = Polynomial.constant(count - 1) - thread
+        if self.plain(access.index) != thread or len(loops) > 1 or not all(
+            isinstance(test, Compare) and (test.op, test.form) == (">=", last) for test in tests
+        ):  # fmt: skip
+            return False
+        if not loops:
+            return threads == count or (threads > count and bool(tests))
+        (axis,) = loops
+        rounds = (axis.start, axis.step, axis.stop)
+        known = [self.plain(form) for form in rounds if form is not None]
+        begins = thread.without([axis.name])
+        whole = [begins, Polynomial.constant(threads), Polynomial.constant(count)]
+        return axis.exact and not axis.scaled and known == whole
+
+    def plain(self, form: Polynomial) -> Polynomial:
+        """A form in which the extents of a block are the numbers that they are."""
+        for axis, extent in zip(_AXES, self.extents, strict=True):
+            name = f"blockDim.{axis}"
+            while (by := form.coefficient(name)) is not None and by.terms:
+                form = form - by * (Polynomial.symbol(name) - Polynomial.constant(extent))
+        alone = zip(_AXES, self.extents, strict=True)
+        return form.without([f"threadIdx.{axis}" for axis, extent in alone if extent == 1])
+
+    def _tests(self, guard: Iterable[Condition]) -> list[Condition]:
+        return [
+            replace(c, form=self.plain(c.form)) if isinstance(c, Compare) else c
+            for condition in guard for c in condition.conjuncts()
+        ]  # fmt: skip
+
+    def _first_alone(self, tests: Sequence[Condition]) -> bool:
+        """Whether tests let the first thread go on, and none else, whatever the data are."""
+        zero = set[str]()
+        for test in tests:
+            if not isinstance(test, Compare) or test.op != "==":
+                return False
+            terms = dict(test.form.terms)
+            if not all(len(of) == 1 and of[0] in THREADS for of in terms):
+                return False
+            if len({factor > 0 for factor in terms.values()}) != 1:
+                return False
+            zero |= {of[0] for of in terms}
+        return bool(tests) and self.number.symbols <= zero
+
+
+def by_one_at_least(kernel: Kernel) -> bool:
+    """Whether what a kernel does first, it does for one thread of a launch if there is any.
+
+    Its guards are no more than that threads are no further than its launch is made for: no blocks
+    are launched where there is nothing for the first of these threads.
+    """
+    first = next((a for a in kernel.reading.accesses if a.mode != "load"), None)
+    if first is None or first.loops:
+        return False
+    bounds = set[Polynomial]()
+    for axis, width in zip(_AXES, kernel.block, strict=True):
+        bound = needed_form(kernel, axis)
+        if bound is not None and width is not None:
+            bounds.add(room(axis, width, bound))
+    tests = [c for condition in first.guard for c in condition.conjuncts()]
+    return all(isinstance(c, Compare) and c.op == ">=" and c.form in bounds for c in tests)
