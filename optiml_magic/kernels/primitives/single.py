@@ -47,7 +47,18 @@ def single(kernel: Kernel) -> Kernel:
     return made
 
 
-def _first(kernel: Kernel) -> Kernel | None:
+@primitive
+def stepwise(kernel: Kernel) -> Kernel:
+    """All locals that are numbers and get their values one after the other, as one for each."""
+    made = kernel
+    while (more := _first(made, whatever=True)) is not None:
+        made = more
+    if made is kernel:
+        raise NotLegal("no local gets its values one after the other")
+    return made
+
+
+def _first(kernel: Kernel, *, whatever: bool = False) -> Kernel | None:
     """The kernel with the first such variable as one for each of its values."""
     body, effects = kernel.function.body, Effects(kernel)
     for leaf in walk(body):
@@ -60,7 +71,7 @@ def _first(kernel: Kernel) -> Kernel | None:
                 found += [(v, block.body[at + 1 :]) for v in statement.variables]
     for variable, rest in found:
         suits = _is_number(variable) or _is_pointer(variable)
-        if suits and (steps := _steps(kernel, effects, variable, rest)):
+        if suits and (steps := _steps(kernel, effects, variable, rest, whatever=whatever)):
             return _made(kernel, variable, rest, steps)
     return None
 
@@ -77,11 +88,17 @@ def _is_pointer(variable: Variable) -> bool:
 
 
 def _steps(
-    kernel: Kernel, effects: Effects, variable: Variable, rest: Sequence[Statement]
+    kernel: Kernel,
+    effects: Effects,
+    variable: Variable,
+    rest: Sequence[Statement],
+    *,
+    whatever: bool,
 ) -> dict[Statement, Expr]:
     """The statements beside its declaration that alone change a variable, and its new values.
 
-    Empty where it changes in another way as well, or is a number that none of them divides.
+    Empty where it changes in another way as well, or is a number that none of them divides, but
+    for ``whatever`` numbers.
     """
     kind, found = variable.type, dict[Statement, Expr]()
     if kind.reference or kind.volatile or variable in effects.lent:
@@ -94,7 +111,10 @@ def _steps(
                 return {}
             found[statement] = value
     divided = (e for v in found.values() for e in every(v) if isinstance(e, Binary))
-    return found if kind.depth or any(e.op in _DIVIDES for e in divided) else {}
+    whole = all(_is_whole(kernel, e) for s in found for e in s.expressions)
+    if whatever or (kind.depth and whole):
+        return found
+    return found if whole and any(e.op in _DIVIDES for e in divided) else {}
 
 
 def _value(kernel: Kernel, statement: Statement, variable: Variable) -> Expr | None:
@@ -102,9 +122,16 @@ def _value(kernel: Kernel, statement: Statement, variable: Variable) -> Expr | N
     match statement:
         case Evaluate(expression=Assign(op=op, target=Name(variable=v) as target, value=value)):
             kind = kernel.reading.types.get(target)
-            if v is variable and kind is not None and (kind.integral or kind.depth):
+            number = kind is not None and (kind.kind in ("int", "float") or kind.depth)
+            if v is variable and kind is not None and number and kind.lanes == 1:
                 return value if op == "=" else Binary(None, op[:-1], target, value)
     return None
+
+
+def _is_whole(kernel: Kernel, expr: Expr) -> bool:
+    """Whether an assignment is of a whole number or of a pointer."""
+    kind = kernel.reading.types.get(expr.target) if isinstance(expr, Assign) else None
+    return kind is not None and bool(kind.integral or kind.depth)
 
 
 def _made(

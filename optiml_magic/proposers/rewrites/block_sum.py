@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.taking import ways
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.updates import leaves
 from optiml_magic.kernels.primitives.within import within
+from optiml_magic.kernels.primitives.written import written
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -33,6 +34,7 @@ class BlockSum(KernelRule):
     name = "block_sum"
     before = (
         collected, released, raised, stopped, within, flat, unstrided, linear, in_full, direct,
+        written,
     )  # fmt: skip
     teaches = (
         "Every thread updated one element in global memory, and such updates are done one after "

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.looked_up import looked_up, lookups
+from optiml_magic.kernels.primitives.single import stepwise
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -24,6 +25,9 @@ class LookUp(KernelRule):
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         found = lookups(kernel)
+        if not found:
+            kernel = where_legal(stepwise, kernel)
+            found = lookups(kernel)
         if not found:
             return
         made = looked_up(kernel)

@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.stopped import stopped
 from optiml_magic.kernels.primitives.taking import WIDTHS, Way, dealing, ways
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.updates import leaves
+from optiml_magic.kernels.primitives.written import written
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -34,7 +35,7 @@ class PrivateCounters(KernelRule):
     """Histograms, segment sums, votes: the data say which of few elements is updated."""
 
     name = "private_counters"
-    before = (released, flat, stopped, unstrided, linear, in_full, direct)
+    before = (released, flat, stopped, unstrided, linear, in_full, direct, written)
     teaches = (
         "All threads of the grid updated the same few elements in global memory, and updates of "
         "one element are done one after the other. Each block keeps its own copies in shared "

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from optiml_magic.kernels.primitives.base import where_legal
 from optiml_magic.kernels.primitives.looked_up import looked_up, lookups
+from optiml_magic.kernels.primitives.single import stepwise
 from tests.rewriting.writing import Array
 from tests.unit.primitives.alike import end_of, kernel_of, refused, written
 
@@ -76,3 +78,63 @@ def test_a_launch_of_several_rounds_stays() -> None:
     assert "rounds" in refused(
         looked_up(kernel_of(text_of("code(x[i])").replace("args(", "repeat(3) args(", 1)))
     )
+
+
+STEPS = """\
+__device__ float gamma(float v, float by) { return v > 0.5f ? powf(v, by) : v / 2.0f; }
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const unsigned char* x, const int* lut, float* out, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    STEPS
+}
+"""
+MORE = ARRAYS | {"x": Array("u1", ("n",)), "lut": Array("i4", ("300",))}
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "float v = x[i] / 255.0f; out[i] = powf(v, 2.2f);",
+        "int v = x[i]; float f = v / 255.0; out[i] = powf(f, 2.2f) * v;",
+        "unsigned char v = x[i]; out[i] = gamma(v / 255.0f, 1.5f);",
+        "float v = x[i] / 255.0f; v = powf(v, 2.2f); out[i] = v * 255 + 0.5;",
+        "for (int j = i; j < n; j += 7) { float v = x[j] / 255.0f; out[i] = powf(v, 2.2f) + j; }",
+        "long long v = lut[x[i]] - lut[3], all = m; out[i] = v * 255 / (all - lut[3] + 4);",
+        "int b = x[i]; out[i] = (long long)lut[b] * 3 / (m + 1);",
+        "short v = x[i] * 129; out[i] = powf(v / 32767.0f + 2.0f, 2.2f);",  # beyond a short
+    ],
+)
+def test_what_locals_stand_for_and_tables_are_looked_up(steps: str) -> None:
+    before = STEPS.replace("STEPS", steps)
+    made = written(looked_up(where_legal(stepwise, kernel_of(before))))
+    assert made.count("threadIdx.x] =") == 1
+    assert ("size(lut) >= 256" in made) == ("lut" in steps)
+    large, small = {"n": 300, "m": 7}, {"n": 5, "m": 1}
+    assert end_of(before, made, MORE, large, small, rounds=True) == "same"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "float v = x[i] / 255.0f; if (m) v = 2.0f; out[i] = powf(v, 2.2f);",
+        "int j = i; float v = x[j] / 255.0f; j++; out[j] = powf(v, 2.2f) + x[j] + j * (v = 0);",
+        "float v = out[i] / 255.0f; out[i] = powf(v, 2.2f);",
+        "long long v = lut[x[i] + 1]; out[i] = v * 3 / (m + 1);",
+        "long long v = lut[i]; out[i] = v * x[i] / (m + 1);",
+        "int v = x[i]; float* p = out; out[i] = (long long)v * i / (m + 1);",
+        "volatile int v = x[i]; out[i] = (long long)v / (m + 1);",
+        "signed char v = x[i]; out[i] = (long long)lut[v + 200] / (m + 1);",
+    ],
+)
+def test_what_may_change_or_lie_beyond_stays(steps: str) -> None:
+    assert not lookups(where_legal(stepwise, kernel_of(STEPS.replace("STEPS", steps))))
+
+
+def test_a_table_or_a_byte_that_the_kernel_stores_stays() -> None:
+    text = STEPS.replace("const unsigned char*", "unsigned char*").replace("const int*", "int*")
+    for steps in (
+        "int v = x[i]; x[i] = 0; out[i] = powf(v / 255.0f, 2.2f);",
+        "int v = x[i]; lut[i % 9] = 0; out[i] = (long long)lut[v] / (m + 1);",
+    ):
+        assert not lookups(kernel_of(text.replace("STEPS", steps)))
