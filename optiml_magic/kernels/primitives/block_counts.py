@@ -33,7 +33,14 @@ def rounded_up(node: Node, old: Node, width: int) -> Node | None:
 
 
 def covered(node: Node, old: Node, width: int) -> Iterator[Node]:
-    """What so many blocks have a thread for, the fewest items first; there may be more threads."""
+    """What so many blocks have a thread for, the fewest items first; there may be more threads.
+
+    ``cdiv(n, 256) * 8`` blocks of 32 threads are for ``n`` items, as ``cdiv(n, 256)`` of 256 are.
+    """
+    match node:
+        case Binary("*", several, Number(times)) | Binary("*", Number(times), several) if times > 0:
+            yield from covered(several, Number(times * width), times * width)
+            return
     found = _quotient(node, old, width)
     if found is None or not found.terms or found.more < width - 1:
         return

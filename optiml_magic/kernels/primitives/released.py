@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from optiml_magic.kernels.editing import Node, edited, lines
+from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
     Binary,
     Call,
@@ -44,6 +44,7 @@ from optiml_magic.kernels.types import named
 _BARRIER = "__syncthreads"
 _SHARED: tuple[Space, ...] = ("shared",)
 _ZEROES = frozenset("+|^")  # operations that zero changes nothing of
+_ROUNDED = "the rounding of products"
 _AGAIN = frozenset(("min", "max", "&"))  # those that the same value may be combined by again
 
 
@@ -55,6 +56,8 @@ class _Copy:
     whole: Updated
     base: Polynomial
     first: Expr | None  # what it begins with, where that is no zero
+    element: Expr  # its element, in what is added to the array: as it is, or times a number
+    added: Expr
 
 
 @primitive
@@ -88,8 +91,13 @@ class _Releasing:
         self.dropped |= {s for s in self.after if self._shared(s)}
 
     def kernel(self) -> Kernel:
-        swaps: dict[Node, Node | tuple[Statement, ...]] = {}
         copies = self._copies()
+        scaled = any(copy.added is not copy.element for copy in copies)
+        made = self._released(copies)
+        return replace(made, arithmetic=(*made.arithmetic, *(_ROUNDED,) * scaled))
+
+    def _released(self, copies: Sequence[_Copy]) -> Kernel:
+        swaps: dict[Node, Node | tuple[Statement, ...]] = {}
         for copy in copies:
             for update in copy.own.updates:
                 swaps |= self._moved(copy, update)
@@ -248,11 +256,11 @@ class _Releasing:
                 raise NotLegal(f"`{whole.array}` is touched in another way as well", access.line)
         if not self.threads.each_once(first, self._count(own, end.line)):
             raise NotLegal(f"not each element of `{own.array}` is added", end.line)
-        self._check_values(own, end, {a.node for a in loads}, update)
-        return _Copy(own, whole, base, self._first(own))
+        element = self._element(own, end, {a.node for a in loads}, update)
+        return _Copy(own, whole, base, self._first(own), element, update.value)
 
-    def _check_values(self, own: Updated, end: Statement, loads: set[Expr], update: Update) -> None:
-        """Raise NotLegal where more decides on a sum than whether an element is zero."""
+    def _element(self, own: Updated, end: Statement, loads: set[Expr], update: Update) -> Expr:
+        """The element in what is added. Raises NotLegal where more decides on it than its zeros."""
         held = set[Variable]()
         counts = not own.type.signed and own.type.integral
         counts |= all(
@@ -262,6 +270,18 @@ class _Releasing:
 
         def element(expr: Expr) -> bool:
             return expr in loads or (isinstance(expr, Name) and expr.variable in held)
+
+        def scaled(value: Expr) -> Expr | None:
+            match value:
+                case _ if element(value):
+                    return value
+                case _ if own.op != "+" or own.exact:
+                    return None
+                case Binary(op="*" | "/", left=left, right=right) if self._given(right):
+                    return scaled(left)
+                case Binary(op="*", left=left, right=right) if self._given(left):
+                    return scaled(right)
+            return None
 
         def follow(statement: Statement) -> None:
             match statement:
@@ -282,13 +302,16 @@ class _Releasing:
                     if loads <= self.effects.inside(then) or zeros:
                         follow(then)
                         return
-                case Evaluate() if statement is update.statement and element(update.value):
+                case Evaluate() if statement is update.statement and scaled(update.value):
                     return
                 case Blank():
                     return
             raise NotLegal("more than its elements is added", statement.line)
 
         follow(end)
+        found = scaled(update.value)
+        assert found is not None
+        return found
 
     def _check_apart(self) -> None:
         """Raise NotLegal where threads see behind a barrier what others wrote to global memory."""
@@ -310,6 +333,9 @@ class _Releasing:
             raise NotLegal(f"`{call.function}` is seen by its block alone", update.access.line)
         there = self._there(copy, self.old.spelled(update.index))
         value = self.old.spelled(call.arguments[1])
+        if copy.added is not copy.element:
+            words = text(f"({copy.own.kind})({value})")
+            value = self.old.spelled(edited(copy.added, {copy.element: words}))
         return {update.statement: (lines(f"{call.function}({there}, {value});"),)}
 
     def _there(self, copy: _Copy, index: str) -> str:

@@ -23,11 +23,20 @@ EXACT = [
     "cdiv(n, B)", "(n + B - 1) / B", "(n * m + 7) / 8", "(n - m + 7) / 8",
 ]  # fmt: skip
 MORE = [
-    "n / 8 + 1", "1 + n / 8", "(n + 8) / 8", "(n + 15) / 8", "max(1, (n + 7) / 8)", "cdiv(n, 8) + 1",
-    "(n >> 3) + 1", "max((n + 7) / 8, 4)", "n / B + 1",
-]  # fmt: skip
+    "n / 8 + 1",
+    "1 + n / 8",
+    "(n + 8) / 8",
+    "(n + 15) / 8",
+    "max(1, (n + 7) / 8)",
+    "cdiv(n, 8) + 1",
+    "(n >> 3) + 1",
+    "max((n + 7) / 8, 4)",
+    "n / B + 1",
+]
+TIMES = ["cdiv(n, 32) * 4", "2 * ((n + 15) / 16)", "(n / 64 + 1) * 8", "cdiv(n, 16) * 2 * 1"]  # fmt: skip
 NEITHER = ["n / 8", "min(cdiv(n, 8), 4)", "n", "(n + 7) / 16", "n / 8 * 2", "n % 8 ? n / 8 : n / 8 + 1",
-           "n / 8 + (m % 8 != 0)", "n / 8 + n % 8", "(n + 6) / 8", "32"]  # fmt: skip
+           "n / 8 + (m % 8 != 0)", "n / 8 + n % 8", "(n + 6) / 8", "32",
+           "cdiv(n, 8) * 4", "cdiv(n, 64) * 4", "cdiv(n, 32) * m"]  # fmt: skip
 
 
 def said(words: str) -> tuple[Node, Node]:
@@ -36,6 +45,15 @@ def said(words: str) -> tuple[Node, Node]:
 
 def value(node: Node, n: int, m: int) -> int:
     return Expression(node, "").evaluate({"n": n, "m": m, "B": WIDTH})
+
+
+@given(st.sampled_from(TIMES), st.integers(1, 300))
+def test_blocks_of_several_parts_are_for_what_these_are_for(words: str, n: int) -> None:
+    node, old = said(words)
+    found = [value(each, n, 0) for each in covered(node, old, WIDTH)]
+    assert n in found
+    assert all(value(node, n, 0) * WIDTH >= each for each in found)
+    assert rounded_up(node, old, WIDTH) is None
 
 
 @settings(max_examples=60, deadline=None)

@@ -214,3 +214,36 @@ def test_threads_of_two_axes_and_what_copies_begin_with(parts: dict[str, str]) -
 )
 def test_refused_of_two_axes(parts: dict[str, str], reason: str) -> None:
     assert reason in refused(released(kernel_of(plane_of(parts))))
+
+
+MEAN = {
+    "ZERO": "__shared__ float own; if (threadIdx.x == 0 && threadIdx.y == 0) own = 0.0f;",
+    "UPDATE": "float v = c[y * w + x]; atomicAdd(&own, v > 3 ? v : 2 * v);",
+    "ADD": "if (threadIdx.x == 0 && threadIdx.y == 0) atomicAdd(out, SUM);",
+}
+
+
+@pytest.mark.parametrize("added", ["own / 64", "own * 0.25f / (w * 2)", "2.0f * own", "own / n"])
+def test_a_block_s_sum_times_a_number_is_each_part_times_it(added: str) -> None:
+    before = plane_of({**MEAN, "ADD": MEAN["ADD"].replace("SUM", added)}).replace(
+        "int* out", "float* out"
+    )
+    made = released(kernel_of(before))
+    assert "__syncthreads" not in written(made)
+    assert "the rounding of products" in made.arithmetic
+    arrays = {"c": Array("i4", ("n", "w"), "positive"), "out": Array("f4", ("1",), "zeros")}
+    large, small = {"n": 21, "w": 32}, {"n": 1, "w": 1}
+    assert end_of(before, written(made), arrays, large, small, rounds=True) == "same"
+
+
+@pytest.mark.parametrize(
+    "added",
+    ["own + 1", "1 / own", "own * own", "sqrtf(own)", "own * c[0]", "own / blockIdx.x", "-own"],
+)
+def test_other_functions_of_a_block_s_sum_stay(added: str) -> None:
+    before = plane_of({**MEAN, "ADD": MEAN["ADD"].replace("SUM", added)}).replace(
+        "int* out", "float* out"
+    )
+    assert refused(released(kernel_of(before)))
+    whole = plane_of({**BINS, "ADD": "atomicAdd(&out[t], own[t] / 2);"})
+    assert "more than its elements" in refused(released(kernel_of(whole)))
