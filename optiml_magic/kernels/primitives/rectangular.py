@@ -12,11 +12,13 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.naming import declared_type, speller_before
+from optiml_magic.kernels.primitives.sizes import middle, rounds, value
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Variable
 
 _NONE, _ONE = Polynomial(), Polynomial.constant(1)
+_FEW = 4  # times as many rounds as a thread makes, which are too many to ask about: ours
 _UP = {"<": "<", "<=": "<=", ">": "<", ">=": "<="}
 
 
@@ -51,7 +53,10 @@ def rectangular(kernel: Kernel, at: int) -> Kernel:
     if not given.nonnegative(axis.start):
         raise NotLegal("the loop may begin below 0", loop.line)
     speller = speller_before(kernel, effects, loop)
-    bound = speller.form(_size(kernel, axis, given) if moves[1] else axis.stop)
+    size = _size(kernel, axis, given) if moves[1] else axis.stop
+    if all(moves) and _is_window(kernel, axis, size):
+        raise NotLegal("the loop makes few of all rounds that there are", loop.line)
+    bound = speller.form(size)
     counter, kind = variable.name, declared_type(kernel, variable)
     tests = [(f"{counter} >=", e) for e in starts] if axis.start.value != 0 else []
     op = _UP[test.op]
@@ -121,6 +126,17 @@ def _still(kernel: Kernel, form: Polynomial) -> bool:
     """Whether a form is made of sizes alone."""
     symbols = kernel.reading.symbols
     return all(symbols[name].kind in ("scalar", "operation") for name in symbols.inside(form))
+
+
+def _is_window(kernel: Kernel, axis: Axis, size: Polynomial) -> bool:
+    """Whether a thread in the middle makes few rounds of those up to a size, as far as is known."""
+    at = middle(kernel)
+    made, whole = rounds(kernel, axis, at), value(kernel, size, at)
+    if made is None or whole is None:
+        return axis.start is not None and axis.stop is not None and (
+            _still(kernel, axis.stop - axis.start)
+        )  # fmt: skip
+    return made * _FEW < whole
 
 
 def _parts(expr: Expr, name: str) -> tuple[Expr, ...]:

@@ -15,6 +15,7 @@ from optiml_magic.kernels.primitives.gathered import gathered, sums, width
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.released import released
 from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.stopped import stopped
 from optiml_magic.kernels.primitives.taking import ways
 from optiml_magic.kernels.primitives.unstrided import unstrided
@@ -26,6 +27,8 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _ATOMICS = "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"
 _MANY = 16  # elements: ours
+_LONG = 32  # rounds along a row, which lanes should share before sums are added up: ours
+_BEHIND = 0.6  # of its chance, which is left then: ours
 
 
 class BlockSum(KernelRule):
@@ -55,10 +58,12 @@ class BlockSum(KernelRule):
         apart = any(s.own_blocks(kernel) for s in found)
         alone = apart or _holds(kernel)
         others, reason = ([], None) if alone else ways(kernel, len(found))
+        first = _BEHIND if _walks(kernel) else 1.0
         for way in others:
+            prior = round(first * (0.88 if way.key == "vectors" else 0.85), 2)
             yield Site(
                 way.key, f"{title}{way.words}", partial(in_turn, kernel, (way.step, gathered)),
-                0.88 if way.key == "vectors" else 0.85, expected, way.points, arithmetic,
+                prior, expected, way.points, arithmetic,
             )  # fmt: skip
         if not others:
             whole = where_legal(enclosed, kernel) if leaves(kernel.function.body) else kernel
@@ -67,7 +72,10 @@ class BlockSum(KernelRule):
                 yield reason or Refused("threads leave before their block adds up", line)
                 return
             width(whole)
-            yield Site("block", title, partial(gathered, whole), 0.8, expected, ({},), arithmetic)
+            yield Site(
+                "block", title, partial(gathered, whole), round(first * 0.8, 2), expected, ({},),
+                arithmetic,
+            )  # fmt: skip
 
 
 def _holds(kernel: Kernel) -> bool:
@@ -78,3 +86,17 @@ def _holds(kernel: Kernel) -> bool:
     sizes = (a.extents for a in kernel.reading.arrays.values() if a.space == "local")
     counts = ([e.value or 0 for e in extents if e is not None] for extents in sizes)
     return sum(map(math.prod, counts)) >= _MANY
+
+
+def _walks(kernel: Kernel) -> bool:
+    """Whether each thread goes along a long row of its own: lanes share these before all else."""
+    for access in kernel.reading.accesses:
+        form = access.index
+        if access.mode != "load" or access.space != "global" or not access.loops or form is None:
+            continue
+        by, along = (form.coefficient(name) for name in ("threadIdx.x", access.loops[-1]))
+        length = rounds(kernel, kernel.reading.loops(access)[-1])
+        beside = by is None or (by.terms and by.value not in (1, -1))
+        if beside and along is not None and along.value == 1 and (length or _LONG) >= _LONG:
+            return True
+    return False
