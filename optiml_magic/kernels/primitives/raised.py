@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, prim
 from optiml_magic.kernels.primitives.collectives import collectives
 from optiml_magic.kernels.primitives.cutting import TOLD, cut
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.lines_apart import lines_apart
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.places import bare
 from optiml_magic.kernels.primitives.raising import Raising
@@ -61,7 +62,8 @@ def raised(kernel: Kernel) -> Kernel:
 
 @primitive
 def _raised(kernel: Kernel) -> Kernel:
-    kernel = where_legal(warps_apart, where_legal(collectives, kernel))
+    kernel = where_legal(lines_apart, where_legal(collectives, kernel))
+    kernel = where_legal(warps_apart, kernel)
     if not any(a.space == "shared" for a in kernel.reading.accesses) and not any(
         name.startswith(("__shfl", "__reduce")) for name in kernel.reading.calls
     ):

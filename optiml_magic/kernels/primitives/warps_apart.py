@@ -11,19 +11,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, text
-from optiml_magic.kernels.expressions import Binary, Cast, Expr, Literal, Name, builtin
+from optiml_magic.kernels.expressions import Binary, Expr, Literal, Name, builtin
 from optiml_magic.kernels.functions import BLOCK_BARRIERS, LANES
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.block_counts import rounded_up
 from optiml_magic.kernels.primitives.cutting import TOLD
-from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import form_of, said_alike
 from optiml_magic.kernels.primitives.places import axis_of, own_text_only, tops
 from optiml_magic.kernels.primitives.sizes import with_grid
-from optiml_magic.kernels.ranges import Ranges
-from optiml_magic.kernels.types import named
+from optiml_magic.kernels.primitives.whole_numbers import WholeNumbers, is_below
 from optiml_magic.source.expressions import Expression, Number, parse_expression
 
 _WARP = 32
@@ -52,7 +50,7 @@ def warps_apart(kernel: Kernel) -> Kernel:
 class _Apart:
     def __init__(self, kernel: Kernel) -> None:
         self.old = kernel
-        self.lasting = Effects(kernel).lasting
+        self.numbers = WholeNumbers(kernel)
         wide, high, deep = kernel.block
         if wide is None or high is None or deep != 1 or wide % _WARP:
             raise NotLegal("its blocks have no whole number of warps")
@@ -71,7 +69,7 @@ class _Apart:
                 if words is None:
                     stack += expr.parts
                 elif words:
-                    swaps[expr] = text(self._typed(expr, words))
+                    swaps[expr] = text(self.numbers.typed(expr, words))
         launch, block = self.old.launch, parse_expression(str(_WARP))
         whole = parse_expression(f"({launch.grid[0]}) * {self.warps}")
         body = edited(self.old.function.body, swaps)
@@ -79,20 +77,11 @@ class _Apart:
             body, launch=replace(launch, grid=(whole, *launch.grid[1:]), block=(block,))
         )
         for count in self._counts():
-            if _is_below(made, count):
+            if is_below(made, count.tree):
                 grid = (parse_expression(str(count)), *launch.grid[1:])
                 made = made.rewritten(made.function.body, launch=replace(made.launch, grid=grid))
                 break
         return with_grid(made)
-
-    def _typed(self, expr: Expr, words: str) -> str:
-        """Words of 32 bits without a sign, as a number of the type that the expression has."""
-        kind = self.old.reading.types.get(expr)
-        plain = kind is None or not kind.integral or (kind.size == 4 and not kind.signed)
-        if kind is None or plain:
-            return words
-        whole = words if words.replace(".", "").isalnum() else f"({words})"
-        return f"({kind.name}){whole}"
 
     def _words(self, expr: Expr) -> str | None:
         """What stands for an expression; empty where it stays, None for one that is no place."""
@@ -119,36 +108,15 @@ class _Apart:
             "threadIdx.z": "0u", "threadIdx.y": f"{_BLOCK} % {self.warps}u" if self.rows else "0u",
         }.get(name)  # fmt: skip
 
-    def _meant(self, expr: Expr) -> Expr:
-        """What a local holds that keeps its value, without conversions."""
-        expr = self._bare(expr)
-        while (
-            isinstance(expr, Name) and expr.variable is not None and expr.variable in self.lasting
-            and expr.variable.value is not None and not expr.variable.type.depth
-            and self._is_whole(expr.variable.type.base)
-        ):  # fmt: skip
-            expr = self._bare(expr.variable.value)
-        return expr
-
-    def _bare(self, expr: Expr) -> Expr:
-        """An expression without the conversions around it that keep what it is."""
-        while isinstance(expr, Cast) and self._is_whole(expr.type):
-            expr = expr.operand
-        return expr
-
-    def _is_whole(self, kind: str) -> bool:
-        own = named(kind, self.old.unit.aliases)
-        return kind == "auto" or (own.integral and (own.size or 0) >= _WORD)
-
     def _is_item(self, expr: Expr) -> bool:
         """``blockIdx.x * 8 + threadIdx.x / 32``, or the index of a thread by 32."""
-        whole = self._bare(expr)
+        whole = self.numbers.bare(expr)
         if self._by_warp(whole) and isinstance(whole, Binary):
-            return self._is_index(self._meant(whole.left))
+            return self._is_index(self.numbers.meant(whole.left))
         if not isinstance(whole, Binary) or whole.op != "+":
             return False
         return any(
-            self._is_warp(self._meant(warp)) and self._is_first(self._meant(first))
+            self._is_warp(self.numbers.meant(warp)) and self._is_first(self.numbers.meant(first))
             for first, warp in ((whole.left, whole.right), (whole.right, whole.left))
         )
 
@@ -156,30 +124,30 @@ class _Apart:
         if not isinstance(expr, Binary) or expr.op != "*":
             return False
         return any(
-            builtin(self._meant(block)) == _BLOCK and self._is_warps(self._meant(by))
+            builtin(self.numbers.meant(block)) == _BLOCK and self._is_warps(self.numbers.meant(by))
             for block, by in ((expr.left, expr.right), (expr.right, expr.left))
         )
 
     def _is_warps(self, expr: Expr) -> bool:
         """Whether this is how many warps a block has."""
-        expr = self._bare(expr)
+        expr = self.numbers.bare(expr)
         if isinstance(expr, Literal):
             return expr.value == self.warps
         if self.rows:
             return builtin(expr) == "blockDim.y"
         whole = self._by_warp(expr) and isinstance(expr, Binary)
-        return whole and builtin(self._meant(expr.left)) == "blockDim.x"  # type: ignore[attr-defined]
+        return whole and builtin(self.numbers.meant(expr.left)) == "blockDim.x"  # type: ignore[attr-defined]
 
     def _is_warp(self, expr: Expr) -> bool:
         """Whether this is which warp of its block a thread is of."""
-        expr = self._bare(expr)
+        expr = self.numbers.bare(expr)
         if self.rows:
             return builtin(expr) == "threadIdx.y"
         whole = self._by_warp(expr) and isinstance(expr, Binary)
-        return whole and builtin(self._meant(expr.left)) == "threadIdx.x"  # type: ignore[attr-defined]
+        return whole and builtin(self.numbers.meant(expr.left)) == "threadIdx.x"  # type: ignore[attr-defined]
 
     def _is_lane(self, expr: Expr) -> bool:
-        match self._bare(expr):
+        match self.numbers.bare(expr):
             case Binary(op="%", left=left, right=right) if self._is_size(right):
                 return self._is_place(left)
             case Binary(op="&", left=left, right=Literal(value=31)):
@@ -188,11 +156,11 @@ class _Apart:
 
     def _is_place(self, expr: Expr) -> bool:
         """Whether this is a thread's place in its block, or in the grid."""
-        meant = self._meant(expr)
+        meant = self.numbers.meant(expr)
         return builtin(meant) == "threadIdx.x" or (not self.rows and self._is_index(meant))
 
     def _is_index(self, expr: Expr) -> bool:
-        return not self.rows and axis_of(self.old, self._bare(expr)) == "x"
+        return not self.rows and axis_of(self.old, self.numbers.bare(expr)) == "x"
 
     def _by_warp(self, expr: Expr) -> bool:
         match expr:
@@ -203,7 +171,7 @@ class _Apart:
         return False
 
     def _is_size(self, expr: Expr) -> bool:
-        expr = self._meant(expr)
+        expr = self.numbers.meant(expr)
         return (isinstance(expr, Literal) and expr.value == _WARP) or (
             isinstance(expr, Name) and expr.name == "warpSize" and expr.variable is None
         )
@@ -222,14 +190,3 @@ class _Apart:
         for count in found:
             if said_alike(self.old, count.names):
                 yield count
-
-
-def _is_below(kernel: Kernel, count: Expression) -> bool:
-    """Whether guards keep all blocks beyond so many from having an effect."""
-    bound = form_of(count.tree, kernel.reading.symbols)
-    if bound is None:
-        return False
-    left = bound - Polynomial.symbol(_BLOCK) - _ONE
-    guards = {a.guard for a in kernel.reading.accesses if a.mode != "load"}
-    symbols = kernel.reading.symbols
-    return bool(guards) and all(Ranges(guard, symbols).nonnegative(left) for guard in guards)
