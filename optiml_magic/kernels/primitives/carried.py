@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Assign
+from optiml_magic.kernels.expressions import Assign, Call, Expr
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import check_quiet, first_test
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -20,7 +20,7 @@ from optiml_magic.kernels.primitives.items import element, is_plain
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
-from optiml_magic.kernels.tree import Block, Evaluate, Leave, Loop, walk
+from optiml_magic.kernels.tree import Blank, Block, Declare, Evaluate, Leave, Loop, Written, walk
 
 _FAR = 4  # rounds back, at most, of which what they stored is kept: ours
 
@@ -149,10 +149,51 @@ def _kept(kernel: Kernel, one: Carried) -> Kernel:
     assert by is not None
     first = store.index.without([axis.name])
     test = "" if axis.first or axis.trips else first_test(kernel, effects, axis)
-    begun = []
+    begun, told = list[str](), dict[Node, tuple[Written, ...]]()
     for ago in range(1, far + 1):
-        at = speller.form(speller.local(first - by * Polynomial.constant(ago)))
-        there = f"{one.array}[{at}]"
+        element_ago = first - by * Polynomial.constant(ago)
+        stored_there = _stored_before(kernel, effects, one, element_ago)
+        if stored_there is not None:
+            statement, target, given = stored_there
+            known = kernel.fresh(f"{plain}_begun", *last, *begun)
+            words = f"const {kind} {known} = {kernel.spelled(given)};"
+            told[statement] = (lines(f"{words}\n{kernel.spelled(target)} = {known};"),)
+            begun.append(f"{kind} {last[ago]} = {known};")
+            continue
+        there = f"{one.array}[{speller.form(speller.local(element_ago))}]"
         begun.append(f"{kind} {last[ago]} = {f'{test} ? {there} : 0' if test else there};")
     made = lines("\n".join([*begun, kernel.show(one.loop, {one.loop.body: whole})]))
-    return kernel.rewritten(edited(kernel.function.body, {one.loop: (made,)}))
+    return kernel.rewritten(edited(kernel.function.body, {**told, one.loop: (made,)}))
+
+
+def _stored_before(
+    kernel: Kernel, effects: Effects, one: Carried, place: Polynomial
+) -> tuple[Evaluate, Expr, Expr] | None:
+    """The statement in front of the loop that stores the element there, where it stores, and what.
+
+    Nothing else is done between the two, so nobody has to load it again.
+    """
+    blocks = (s.body for s in walk(kernel.function.body) if isinstance(s, Block))
+    ahead = next((body[: body.index(one.loop)] for body in blocks if one.loop in body), ())
+    for statement in reversed(ahead):
+        match statement:
+            case Evaluate(expression=Assign(op="=", target=target, value=value)):
+                own = effects.accesses(statement)
+                store = next((a for a in own if a.mode == "store"), None)
+                if store is None or effects.changed(statement):
+                    return None
+                alike = (store.array, store.element) == (one.array, one.store.element)
+                if alike and store.index == place and is_plain(kernel, store):
+                    return statement, target, value
+                if any(effects.same(a.array, one.array) for a in own):
+                    return None
+            case Declare(variables=variables) if not effects.accesses(statement):
+                if any(isinstance(e, Call) for e in effects.inside(statement)):
+                    return None
+                if any(v.name == one.array for v in variables):
+                    return None
+            case Blank():
+                continue
+            case _:
+                return None
+    return None

@@ -7,11 +7,10 @@ the guards of the kernel are still around.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from math import prod
 
-from optiml_magic.kernels.editing import Node, lines
+from optiml_magic.kernels.editing import Swaps, lines
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import is_simple
@@ -27,7 +26,7 @@ from optiml_magic.source.directives import (
     ScratchDirective,
     TuneDirective,
 )
-from optiml_magic.source.expressions import Number, parse_expression
+from optiml_magic.source.expressions import parse_expression
 
 
 @primitive
@@ -39,7 +38,7 @@ def chunk(
     In front of it stands the one that makes them. ``counts`` are the numbers of parts to choose
     from; all but the last have a multiple of ``whole`` rounds.
     """
-    return _Chunks(kernel.settled(), at, Sharing(1, parts, (1,), counts), whole).kernel()
+    return Chunks(kernel.settled(), at, Sharing(1, parts, (1,), counts), whole).kernel()
 
 
 def front(kernel: Kernel) -> Kernel:
@@ -48,13 +47,22 @@ def front(kernel: Kernel) -> Kernel:
     return replace(kernel, launch=kernel.program.launches[at - 1], behind=kernel)
 
 
-class _Chunks(Splitting):
+def is_alone(kernel: Kernel) -> bool:
+    """Whether one thread along x does it all."""
+    blocks = kernel.launch.grid[0]
+    fixed = not blocks.names and not blocks.arrays
+    return kernel.block[0] == 1 and fixed and blocks.evaluate({}) == 1
+
+
+class Chunks(Splitting):
+    """Parts of neighbouring rounds, in their order."""
+
     in_order = True
 
-    def __init__(self, kernel: Kernel, at: int, sharing: Sharing, whole: int) -> None:
+    def __init__(self, kernel: Kernel, at: int, sharing: Sharing, whole: int = 1) -> None:
         super().__init__(kernel, at, sharing)
         self.whole = whole
-        alone = kernel.block[0] == 1 and kernel.launch.grid[0].tree == Number(1)
+        alone = is_alone(kernel)
         if alone:
             check_own_work(kernel, self.effects)
         items = None if alone else mapped(kernel, self.effects)
@@ -94,7 +102,7 @@ class _Chunks(Splitting):
     def _turn(self) -> str:
         return f"blockIdx.{self.axis}"
 
-    def _own_rounds(self, private: Mapping[Node, Node]) -> tuple[Statement, ...]:
+    def _own_rounds(self, private: Swaps) -> tuple[Statement, ...]:
         """The loop over neighbouring rounds, and their parts, stored."""
         kind, name = self.counter.type.base, self.counter.name
         total, parts, each, start = self.total, self.parts, self.each, self.start

@@ -34,6 +34,7 @@ from optiml_magic.kernels.primitives.pieces import pieces
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.printing import Printer
+from optiml_magic.kernels.reading import Reduction
 from optiml_magic.kernels.tidying import tidied
 from optiml_magic.kernels.tree import (
     Block,
@@ -107,9 +108,9 @@ class Splitting:
         self.old = kernel
         self.effects = Effects(kernel)
         self.loop = loops_in(kernel.function.body)[at]
-        self.axis = spare_axis(kernel)
+        self.axis = self._axis()
         self.before = "xyz"[: "xyz".index(self.axis)]  # the axes that there are
-        self.reductions = shareable(kernel, self.loop, self.effects)
+        self.reductions = self._combining()
         self._check_loop()
         self.used = set(self._asked())
         self.taken: list[str] = []
@@ -127,21 +128,32 @@ class Splitting:
 
     # -- what makes it legal
 
+    def _axis(self) -> str:
+        """The axis of the launch that parts have for themselves."""
+        return spare_axis(self.old)
+
+    def _combining(self) -> tuple[Reduction, ...]:
+        """What the rounds of the loop combine, and parts of them."""
+        return shareable(self.old, self.loop, self.effects)
+
     def _check_loop(self) -> None:
         kernel, loop = self.old, self.loop
         for expr in expressions(kernel.function.body):
             if builtin(expr).endswith(f".{self.axis}"):
                 line = kernel.unit.line(*(expr.span or kernel.function.span))
                 raise NotLegal(f"it asks where it stands along {self.axis}", line)
-        for access in self.effects.accesses(loop):
-            if access.mode != "load":
-                raise NotLegal("it stores in the loop", access.line)
+        self._check_stores()
         self._check_calls(self.effects.inside(loop))
         if not self.reductions:
             raise NotLegal("its rounds combine nothing", loop.line)
         for reduction in self.reductions:
             if reduction.carried and not self.in_order:
                 raise NotLegal("what goes along with an extreme is not split", reduction.line)
+
+    def _check_stores(self) -> None:
+        for access in self.effects.accesses(self.loop):
+            if access.mode != "load":
+                raise NotLegal("it stores in the loop", access.line)
 
     def _rows(self, sharing: Sharing) -> tuple[int, ...]:
         """The numbers of rows for which a block has room."""
@@ -319,6 +331,13 @@ class Splitting:
         loop += [p.joining(at) for p in self.pieces if p.reduction is not None]
         return (*map(lines, self._places()), lines("\n".join([*loop, "}"])))
 
+    def _replaced(self) -> dict[Node, Node | tuple[Statement, ...] | None]:
+        """What the second launch does otherwise than the kernel did."""
+        return {self.loop: self._combined()}
+
+    def _relaunched(self, launch: LaunchDirective) -> LaunchDirective:
+        return launch
+
     def kernel(self) -> Kernel:
         old, launch = self.old, self.old.launch
         spelled = launch.kernel or old.function.name
@@ -326,13 +345,13 @@ class Splitting:
         scope, colons, bare = plain.rpartition("::")
         first = self._fresh(f"{bare}_parts")
         made = self._first(first)
-        body = edited(old.function.body, {self.loop: self._combined()})
+        body = edited(old.function.body, self._replaced())
         args = None
         if launch.args is not None:
             args = (*launch.args, *(parse_expression(p.scratch) for p in self.pieces))
         found = old.rewritten(
             body,
-            launch=replace(launch, kernel=spelled, args=args),
+            launch=self._relaunched(replace(launch, kernel=spelled, args=args)),
             directives=[
                 *self._directives(),
                 self._launch(f"{scope}{colons}{first}{opening}{given}"),

@@ -42,6 +42,7 @@ from optiml_magic.proposers.rewrites.skip_rounds import SkipRounds
 from optiml_magic.proposers.rewrites.slide_window import SlideWindow
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.proposers.rewrites.split_rounds import SplitRounds
+from optiml_magic.proposers.rewrites.split_scan import SplitScan
 from optiml_magic.proposers.rewrites.stage_rows import StageRows
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.stream_once import StreamOnce
@@ -79,6 +80,7 @@ REWRITES: tuple[Rewrite, ...] = (
     ReadOnce(),
     ReuseBroadcast(),
     SplitReduction(),
+    SplitScan(),
     BlockedProduct(),
     StageTile(),
     SlideWindow(),

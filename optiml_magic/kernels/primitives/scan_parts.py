@@ -1,0 +1,209 @@
+"""P15, a scan in parts: blocks share the rounds of a loop of which each goes on from the last.
+
+``s += x[k]; y[k] = s;`` of few threads. Of two launches the first finds what each part of the
+rounds combines, and leaves it in scratch. The second is the kernel as it was, a part to each block:
+it takes in what all parts before its own have combined, and makes its rounds from there. Source:
+NVIDIA, "Parallel Prefix Sum (Scan) with CUDA", GPU Gems 3, chapter 39, "reduce, then scan".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from optiml_magic.errors import SourceError
+from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import Name, builtin
+from optiml_magic.kernels.primitives.axes import every_place_read
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.chunks import Chunks, is_alone
+from optiml_magic.kernels.primitives.parts import Sharing
+from optiml_magic.kernels.primitives.places import own_text_only
+from optiml_magic.kernels.primitives.rounds import shareable
+from optiml_magic.kernels.primitives.scans import Scans, left_out, scanned
+from optiml_magic.kernels.reading import Reduction
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    Evaluate,
+    If,
+    Statement,
+    expressions,
+    only_leaves,
+    walk,
+)
+from optiml_magic.source.directives import LaunchDirective
+from optiml_magic.source.expressions import Number, parse_expression
+
+_AT_ONCE = 8  # parts that are asked for together: ours
+
+
+@primitive
+def scan_in_parts(kernel: Kernel, at: int, parts: int, counts: tuple[int, ...]) -> Kernel:
+    """The loop with this number, which counts from 0 by 1 and scans, in so many parts."""
+    return _ScanParts(_of_one(kernel.settled()), at, Sharing(1, parts, (1,), counts)).kernel()
+
+
+def _of_one(kernel: Kernel) -> Kernel:
+    """A kernel of one thread in words that do not ask which it is: parts may be its blocks."""
+    whole = all(e.tree == Number(1) for e in (*kernel.launch.grid[1:], *kernel.launch.block))
+    if not is_alone(kernel) or not whole:
+        return kernel
+    every_place_read(kernel)
+    own_text_only(kernel)
+    swaps: dict[Node, Node | tuple[Statement, ...] | None] = {
+        e: text("1u" if name.startswith(("blockDim", "gridDim")) else "0u")
+        for e in expressions(kernel.function.body) if (name := builtin(e))
+    }  # fmt: skip
+    for statement in kernel.function.body.body:
+        match statement:
+            case If(test=test, before=None, other=None, constant=False) if only_leaves(
+                statement.then, "return"
+            ) and _never(kernel.spelled(test, swaps)):
+                swaps[statement] = None
+    one = parse_expression("1")
+    launch = replace(kernel.launch, grid=(one,), block=(one,))
+    return kernel.rewritten(edited(kernel.function.body, swaps), launch=launch)
+
+
+def _never(words: str) -> bool:
+    """Whether a test of numbers alone fails."""
+    try:
+        test = parse_expression(words.replace("u", ""))
+    except SourceError:
+        return False
+    return not test.names and not test.arrays and not test.evaluate({})
+
+
+class _ScanParts(Chunks):
+    scans: Scans
+
+    def _axis(self) -> str:
+        found = super()._axis()
+        asked = any(builtin(e).endswith(".x") for e in expressions(self.old.function.body))
+        return "x" if is_alone(self.old) and len(self.old.launch.grid) == 1 and not asked else found
+
+    def _places(self) -> list[str]:
+        if self.axis != "x":
+            return super()._places()
+        return [f"const size_t {self.threads} = 1, {self.thread} = 0;"]
+
+    def _launch(self, name: str) -> LaunchDirective:
+        made = super()._launch(name)
+        return made if self.axis != "x" else replace(made, block=(parse_expression("1"),))
+
+    def _combining(self) -> tuple[Reduction, ...]:
+        combined = shareable(self.old, self.loop, self.effects, scanning=True)
+        found = scanned(self.old, self.loop, self.effects)
+        if found is None:
+            raise NotLegal("nothing goes from round to round", self.loop.line)
+        if combined:
+            raise NotLegal(f"`{combined[0].place}` is combined beside a scan", self.loop.line)
+        for scan in found.found:
+            if scan.factors is not None or scan.needs:
+                reason = f"what `{scan.variable.name}` combines depends on what went before"
+                raise NotLegal(reason, scan.variable.line)
+        self.scans = found
+        return tuple(scan.reduction for scan in found.found)
+
+    def _check_stores(self) -> None:
+        """Stores of rounds do not meet, as lanes that share them ask; those around it are few."""
+        inside = self.effects.accesses(self.loop)
+        every_one = self.effects.accesses(self.old.function.body)
+        stored = {a.array for a in every_one if a.mode != "load"}
+        for access in (a for a in every_one if a not in inside and a.space == "global"):
+            if access.mode == "atomic":
+                raise NotLegal("more than to store is done around the loop", access.line)
+            same = any(self.effects.same(access.array, name) for name in stored)
+            if access.mode == "load" and same:
+                raise NotLegal("it asks for what the kernel writes", access.line)
+
+    def _spared(self, statement: Statement) -> bool:
+        """Also what stores before the loop, which the second launch does."""
+        return self._stores(statement) or super()._spared(statement)
+
+    def _stores(self, statement: Statement) -> bool:
+        """Whether a statement only stores to global memory."""
+        if not isinstance(statement, Evaluate) or self.effects.changed(statement):
+            return False
+        own = self.effects.accesses(statement)
+        return any(access.mode == "store" and access.space == "global" for access in own)
+
+    def _shared(self) -> tuple[Statement, ...]:
+        """What finds the parts alone."""
+        swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
+        body = (*self.scans.first, *self.scans.rest, *self.scans.given.values())
+        kept = list[Statement]()
+        for piece in self.pieces:
+            if piece.kept:
+                kept.append(lines(f"{piece.local} = {piece.place};"))
+                continue
+            swaps |= {
+                e: text(piece.local)
+                for s in body for e in expressions(s)
+                if isinstance(e, Name) and e.variable is not None
+                and e.variable in self.changed and e.variable.name == piece.place
+            }  # fmt: skip
+        for old, new in self.scans.given.items():
+            swaps[old] = edited(new, swaps)
+        needed = frozenset[Statement]().union(*(scan.kept for scan in self.scans.found))
+        whole = replace(self.scans.found[0], kept=needed)
+        swaps |= dict.fromkeys(left_out(whole, self.scans.rest))
+        swaps |= {s: None for s in self.scans.first if self._stores(s)}
+        return *self._own_rounds(swaps), *kept, *self._left()
+
+    @property
+    def changed(self) -> frozenset[object]:
+        return frozenset(scan.variable for scan in self.scans.found)
+
+    def kernel(self) -> Kernel:
+        self._check_behind()
+        return super().kernel()
+
+    def _check_behind(self) -> None:
+        """Raise NotLegal where what follows the loop asks for more than what was combined."""
+        behind = [s for block in self._around() for s in block[1]]
+        asked = {v for s in behind for v in self.effects.mentions(s)}
+        lost = asked & ({*self.effects.changed(self.loop)} - self.changed)
+        if lost or self.counter in asked:
+            raise NotLegal("what follows the loop asks for its last round", self.loop.line)
+
+    def _around(self) -> list[tuple[Sequence[Statement], Sequence[Statement]]]:
+        """What stands before the loop and behind it, in each of the blocks around it."""
+        found = list[tuple[Sequence[Statement], Sequence[Statement]]]()
+        for block in walk(self.old.function.body):
+            if isinstance(block, Block):
+                at = [n for n, s in enumerate(block.body) if self.loop in {*walk(s)}]
+                found += [(block.body[:n], block.body[n + 1 :]) for n in at]
+        return found
+
+    def _replaced(self) -> dict[Node, Node | tuple[Statement, ...] | None]:
+        """The second launch: parts before its own taken in, its rounds, and what is done once."""
+        part, turn = self._fresh("part"), self.turn
+        at = f"{part} * {self.threads} + {self.thread}"
+        taken = "\n".join(p.joining(at) for p in self.pieces)
+        loop = f"for (int {part} = 0; {part} < {turn}; ++{part}) {{"
+        before = (
+            lines(f"const int {turn} = {self._turn()};"),
+            *map(lines, self._places()),
+            lines("\n".join([f"#pragma unroll {_AT_ONCE}", loop, taken, "}"])),
+        )
+        swaps: dict[Node, Node | tuple[Statement, ...] | None] = {
+            self.loop: (*before, *self._own_rounds({}))
+        }
+        axis = f"blockIdx.{self.axis}"
+        for ahead, behind in self._around():
+            for statement in (s for s in ahead if self._stores(s)):
+                shown = self.old.show(statement).strip()
+                swaps[statement] = lines(f"if ({axis} == 0) {{\n{shown}\n}}")
+            rest = [s for s in behind if not isinstance(s, Blank)]
+            if rest:
+                shown = self.old.show(Block(None, 0, tuple(behind))).strip()
+                swaps |= dict.fromkeys(rest[1:])
+                swaps[rest[0]] = lines(f"if ({axis} == {self.parts} - 1) {shown}")
+        return swaps
+
+    def _relaunched(self, launch: LaunchDirective) -> LaunchDirective:
+        at, one = "xyz".index(self.axis), parse_expression("1")
+        grid = (*launch.grid, one, one)[:at]
+        return replace(launch, grid=(*grid, parse_expression(self.parts)))
