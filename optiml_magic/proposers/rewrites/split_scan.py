@@ -68,7 +68,7 @@ class SplitScan(KernelRule):
             rounded = any(kind.startswith("<f") for kind in kinds)
             yield Site(
                 f"scan {number}", f"blocks share the loop over {name}, each from what is before it",
-                partial(_apply, kernel, number, fit), 0.86 if apart >= 8 else 0.5,
+                partial(_apply, kernel, number, fit), 0.9 if apart >= 8 else 0.5,
                 Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 64.0)), points,
                 ("the order of additions",) * rounded,
             )  # fmt: skip
