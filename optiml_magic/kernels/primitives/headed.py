@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
-from optiml_magic.kernels.expressions import Assign, Call, Expr, Index, Step, every
+from optiml_magic.kernels.expressions import Assign, Expr, Step
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.stepwise import plain
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -98,7 +99,7 @@ def _declared(
         later = [*before[at + 1 :]]
         rest = statement.variables[statement.variables.index(counter) + 1 :]
         asked = names(v.value for v in rest if v.value is not None)
-        if value is None or any(isinstance(e, Call | Index) for e in every(value)):
+        if value is None or not plain(value, effects):
             return None
         moved = names([value]) | {counter}
         if counter in asked or any(moved & set(effects.changed(s)) for s in later):

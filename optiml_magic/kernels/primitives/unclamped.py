@@ -1,5 +1,8 @@
 """P19, unclamped: a loop from ``max(a, 0)`` to ``min(a + r, n)`` makes ``r`` rounds, some idle.
 
+So does one from ``a`` to ``a + r``, where a thread's own place is in ``a``: the rounds of all
+threads have the same numbers then, and neighbours share what they load.
+
 A window that is cut off at the borders has other rounds for each thread. With a test in each round
 in the place of the cut ends, as other kernels have it, its rounds are the same for all, and a step
 that looks for borders finds tests.
@@ -19,7 +22,7 @@ from optiml_magic.kernels.primitives.places import axis_of
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Unspelled
-from optiml_magic.kernels.symbols import BLOCKS, VARYING, Symbols
+from optiml_magic.kernels.symbols import BLOCKS, THREADS, VARYING, Symbols
 from optiml_magic.kernels.tree import Loop, Variable, expressions
 from optiml_magic.kernels.types import named
 
@@ -32,17 +35,21 @@ _SHORT = 64  # rounds of a window, beyond which its loop is no stencil's: ours
 def unclamped(kernel: Kernel, most: int = _SHORT) -> Kernel:
     """The kernel whose loops over windows make the same rounds, ``most``, for all threads."""
     effects = Effects(kernel)
-    swaps: dict[Node, Node] = {}
+    why, line = "no loop has ends that a border cuts off", 0
     for axis in kernel.axes().values():
         ends = _ends(kernel.reading.symbols, axis)
         rounds = value(kernel, ends[1]) if ends is not None else None
         short = rounds is not None and 0 < rounds <= most
         if ends is not None and short and axis.exact and is_counted(axis, effects):
-            swaps[axis.node] = lines(_spelled(kernel, effects, axis, *ends))
+            try:
+                swaps: dict[Node, Node] = {axis.node: lines(_spelled(kernel, effects, axis, *ends))}
+            except NotLegal as reason:
+                why, line = reason.reason, reason.line
+                continue
             made = kernel.rewritten(edited(kernel.function.body, swaps))
             more = unclamped(made, most)
             return more if isinstance(more, Kernel) else made
-    raise NotLegal("no loop has ends that a border cuts off")
+    raise NotLegal(why, line)
 
 
 def _ends(
@@ -56,7 +63,7 @@ def _ends(
         count = stop - start
         sizes = all(symbols[n].kind == "scalar" for n in symbols.made_of(count))
         cut = [f for f in below if f is not start], [f for f in above if f is not stop]
-        if sizes and any(cut) and symbols.depends(start) & (VARYING | BLOCKS):
+        if sizes and symbols.depends(start) & (VARYING | BLOCKS if any(cut) else THREADS):
             return start, count, *cut
     return None
 
@@ -91,12 +98,11 @@ def _spelled(
         raise NotLegal(f"an end of the loop cannot be written anew: {reason}", loop.line) from None
     tests = [f"{name} >= {said[form]}" for form in below]
     tests += [f"{name} < {said[form]}" for form in above]
-    body = kernel.show(loop.body)
-    body = body if body.startswith("{") else f"{{\n{body}\n}}"
+    body = kernel.show_inside(loop.body)
+    body = f"if ({' && '.join(tests)}) {{\n{body}\n}}" if tests else body
     return (
         f"for ({words} {k} = 0; {k} < {said[count]}; ++{k}) {{\n"
-        f"const {words} {name} = {said[start]} + {k};\n"
-        f"if ({' && '.join(tests)}) {body}\n}}"
+        f"const {words} {name} = {said[start]} + {k};\n{body}\n}}"
     )
 
 

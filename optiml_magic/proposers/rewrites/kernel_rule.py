@@ -22,6 +22,7 @@ from optiml_magic.kernels.primitives.rowed import rowed
 from optiml_magic.kernels.primitives.scoped import scoped
 from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sized import block_sized
+from optiml_magic.kernels.primitives.stepwise import stepwise
 from optiml_magic.kernels.primitives.threaded import threaded
 from optiml_magic.kernels.primitives.uncoarsened import thread_an_item
 from optiml_magic.kernels.primitives.unshadowed import unshadowed
@@ -56,8 +57,8 @@ class Site:
 
 
 _SHAPES = (
-    block_sized, unshadowed, left_early, scoped, single, headed, lined, one_axis, grid_in_words,
-    onward, thread_an_item, threaded, added_up, rowed, boxed,
+    block_sized, unshadowed, left_early, stepwise, scoped, single, headed, lined, one_axis,
+    grid_in_words, onward, thread_an_item, threaded, added_up, rowed, boxed,
 )  # fmt: skip
 
 

@@ -62,6 +62,27 @@ def test_a_window_keeps_its_elements_in_their_order(body: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
+        "for (int q = x - 2; q <= x + 2; ++q) if (q >= 0 && q < w) s += a[y * w + q];",
+        "int q; for (int p = y; p < y + r; ++p) { q = x; if (p >= h) continue; s += a[p * w + q]; }",
+        (
+            "for (unsigned q = x; q < x + 2; ++q) if (q < w) s += a[y * w + q];"
+            " for (int q = x - 1; q < x + 1; ++q) if (q >= 0) s += a[y * w + q] * 2;"
+        ),
+    ],
+)
+def test_a_window_that_goes_beyond_the_borders(body: str) -> None:
+    made = applied(unclamped(_found(body)))
+    assert "k_2 = 0; k_2 < " in made.program.text
+    same(_KERNEL % body, made, SHAPES, SIZES)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "int b = blockIdx.x; for (int q = b; q < b + 2; ++q) s += a[q];",
+        "for (unsigned q = x; q < x + 2; ++q) if (q < w) s += a[y * w + q];",
+        "for (int q = x; q < x + 2; ++q) { if (q < w) s += a[y * w + q]; if (s > 9) return; }",
+        "for (int q = x; q < 2 * x + 2; ++q) if (q < w) s += a[y * w + q];",
         "for (int q = 0; q < min(x + 2, w); ++q) s += a[y * w + q];",  # another number for each
         "for (int q = max(x - 2, 0); q < w; ++q) s += a[y * w + q];",
         "for (int q = max(x - 2, 0); q < min(y + 3, w); ++q) s += a[y * w + q];",
