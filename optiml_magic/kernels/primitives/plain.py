@@ -3,13 +3,14 @@
 Functions that combine stand where they are called, local vectors become a local for each member, of
 equals the order of rounds says which is kept, what rounds add to one place is added behind them,
 what the threads of a block add up together one thread does in loops, an atomic operation on what
-one thread alone has is a plain one, tiles in shared memory become direct loads, blocks of a small
-matrix each become a box of threads, a launch of whole blocks has a guard, one of more threads than
-work has as many, counters that trail others are computed, bits are counted at once, the element at
-a place that a loop keeps is kept with it, flags that rounds set are what these combine, a loop that
-leaves the kernel ends before, a counter stands alone in its test, rounds that take their number
-apart have a counter for each part of it, quotients have no counters that do not change them, and
-items a grid apart have a thread each.
+one thread alone has is a plain one, tiles in shared memory become direct loads, blocks are without
+threads that do nothing, guards stand before the loops that need them, blocks of a small matrix each
+become a box of threads, a launch of whole blocks has a guard, one of more threads than work has as
+many, counters that trail others are computed, bits are counted at once, the element at a place that
+a loop keeps is kept with it, flags that rounds set are what these combine, a loop that leaves the
+kernel ends before, a counter stands alone in its test, rounds that take their number apart have a
+counter for each part of it, quotients have no counters that do not change them, and items a grid
+apart have a thread each.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from optiml_magic.kernels.primitives.coarser import coarser
 from optiml_magic.kernels.primitives.collected import collected
 from optiml_magic.kernels.primitives.digit_loops import digit_loops
 from optiml_magic.kernels.primitives.fields import fields
+from optiml_magic.kernels.primitives.forestalled import forestalled
 from optiml_magic.kernels.primitives.let_on import let_on
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.remembered import remembered
 from optiml_magic.kernels.primitives.signalled import signalled
+from optiml_magic.kernels.primitives.slimmed import slimmed
 from optiml_magic.kernels.primitives.solved import solved
 from optiml_magic.kernels.primitives.stopped import stopped
 from optiml_magic.kernels.primitives.trailing import trailing
@@ -43,6 +46,8 @@ PLAIN = (
     raised,
     unatomic,
     unstaged,
+    slimmed,
+    forestalled,
     unasked,
     boxed,
     bounded,

@@ -27,6 +27,7 @@ from optiml_magic.kernels.primitives.grids import form_of, said_alike
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.pruned import pruned
 from optiml_magic.kernels.primitives.sizes import with_grid
+from optiml_magic.kernels.primitives.slimmed import SAYING
 from optiml_magic.kernels.primitives.untiled import BARRIER, turning, untiled
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.spelling import Unspelled
@@ -44,7 +45,6 @@ from optiml_magic.kernels.tree import (
 from optiml_magic.source.expressions import Binary, Expression, Number
 
 _LANES = "xyzw"
-_SAYING = frozenset({"printf", "assert", "__trap", "__brkpt", "clock", "clock64", "__nanosleep"})
 _ONE = Polynomial.constant(1)
 
 
@@ -100,7 +100,7 @@ class _Unstaging:
         reading = self.reading
         self.effects.straightforward(alone=False)
         without_warps(self.kernel)
-        for name in sorted(reading.calls & _SAYING):
+        for name in sorted(reading.calls & SAYING):
             raise NotLegal(f"`{name}` tells which thread came to it")
         for parameter in self.effects.moved:
             raise NotLegal(f"the parameter `{parameter}` changes")

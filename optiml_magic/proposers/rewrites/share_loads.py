@@ -325,6 +325,12 @@ def _across(kernel: Kernel, several: Several) -> int | None:
     return 1 << max(0, (known - 1) // items).bit_length() if known is not None else None
 
 
+def _even(extent: int, most: int) -> int:
+    """The power of two that is no less, where it is no more than most: blocks have such extents."""
+    even = 1 << (extent - 1).bit_length()
+    return even if even <= most else extent
+
+
 def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...]:
     """Wide blocks of about 256 threads, with more and with fewer items each.
 
@@ -333,7 +339,7 @@ def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...
     """
     names, extents = item_names(kernel, several.counts), extent_names(kernel)
     blocks = blocks_name(kernel)
-    tall = {axis: least(kernel, several, axis) for axis in "yz"}
+    tall = {axis: _even(least(kernel, several, axis), max(_BLOCKS[axis])) for axis in "yz"}
     found: list[Point] = []
     most = most_threads(kernel, several)
     wide = _across(kernel, several)
@@ -352,6 +358,7 @@ def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...
         if wide is not None and "y" in extents:  # no thread beyond the end of a short row
             own["x"] = min(own["x"], max(_BLOCKS["x"][0], wide))
             own["y"] = max(own["y"], THREADS // (own["x"] * own["z"]))
+        own["x"] = 1 << own["x"].bit_length() - 1  # rows may be no power of two
         items = {}
         for axis, name in names.items():
             counts = several.counts[axis]
