@@ -103,6 +103,9 @@ class RowToLanes(KernelRule):
         if alone is not None:
             yield from alone
             return
+        small = _small(kernel, found)
+        if small and _kept(kernel, at) is not None:
+            raise NotLegal(f"a shuffle does not carry {small}")
         arithmetic = order(kernel, found)
         lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
         late = 0 < length <= _A_VECTOR or others_load(kernel, found)
@@ -144,6 +147,12 @@ class RowToLanes(KernelRule):
                 0.4 if late else 0.86 if length > _LONG // 4 else 0.78, hypothesis,
                 _threads(kernel, length), arithmetic,
             )  # fmt: skip
+
+
+def _small(kernel: Kernel, axes: Sequence[Axis]) -> str:
+    """A type of less than a word that rounds combine values of; empty where there is none."""
+    own = (r.type for r in kernel.reading.reductions if {a.name for a in axes} & {*r.axes})
+    return next((kind.name for kind in own if kind.integral and (kind.size or 4) < 4), "")
 
 
 def _inner_vectors(kernel: Kernel, at: tuple[int, ...]) -> Kernel | None:

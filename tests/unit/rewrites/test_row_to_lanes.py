@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+
 import pytest
 
-from optiml_magic.kernels.primitives.base import Kernel, Refused, kernels
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
 from optiml_magic.kernels.primitives.sizes import mean_rounds
+from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.source.program import parse_program
@@ -240,3 +244,38 @@ def test_lanes_lie_beside_neighbours_that_load_beside_each_other(name: str) -> N
     assert "apart_sum<LANES>" in made.program.text
     found = stand.applied(Offer("row_to_lanes", "", made.program.text, rounds=True), text)
     assert found.sound, f"{found.end}: {found.detail}"
+
+
+BYTES = """\
+#pragma optiml launch k grid(cdiv(w * h, 256)) block(256)
+__global__ void k(const unsigned char* in, unsigned char* out, int w, int h, int r) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, y = i / w, x = i % w;
+    if (y >= h) return;
+    unsigned char best = 0;
+    for (int dy = -r; dy <= r; dy++)
+        for (int dx = -r; dx <= r; dx++) {
+            int ny = y + dy, nx = x + dx;
+            if (ny >= 0 && ny < h && nx >= 0 && nx < w)
+                if (in[ny * w + nx] > best) best = in[ny * w + nx];
+        }
+    out[i] = best;
+}
+"""
+
+
+@pytest.mark.parametrize(("kind", "offered"), [("unsigned char", False), ("int", True)])
+def test_bytes_are_not_proposed_to_lanes(kind: str, offered: bool) -> None:
+    text, rule, titles, why = BYTES.replace("unsigned char", kind), RowToLanes(), [], ""
+    facts = LaunchFacts("k", 1, (256, 1, 1), (256, 1, 1), {}, {"w": 256, "h": 256, "r": 3})
+    kernel = replace(kernels(parse_program(text), None)[0], facts=facts)
+    found = rule.sites(rule.shaped(kernel))
+    with suppress(StopIteration):
+        while True:
+            try:
+                one = next(found)
+            except NotLegal as reason:
+                why = reason.reason
+                break
+            titles.append(one.title if isinstance(one, Site) else "")
+    assert any("share the loop" in title for title in titles) is offered
+    assert why == ("" if offered else "a shuffle does not carry unsigned char")
