@@ -1,14 +1,14 @@
 """A loop that counts in its rounds, ``while (j <= k) { ...; j++; }``, counts in its head.
 
-``int j = -k; while (j <= k) { ...; ++j; }`` is ``for (int j = -k; j <= k; ++j)``, as all steps
-know loops that go through a window: so are ``do`` loops that are certain to have a round, and those
-that a branch leaves first, ``while (true) { if (j > k) break; ... }``. A counter that somebody asks
-for behind the loop is declared in front of it as before.
+``int j = -k; while (j <= k) { ...; ++j; }`` is ``for (int j = -k; j <= k; ++j)``, as all steps know
+loops that go through a window: so are ``do`` loops that are certain to have a round, and those that
+a branch leaves first, ``while (true) { if (j > k) break; ... }``. One whose counter somebody asks
+for behind it looks for something, and stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited
@@ -57,11 +57,14 @@ def stepwise(kernel: Kernel) -> Kernel:
     body, effects, swaps = kernel.function.body, Effects(kernel), _Swaps()
     if any(isinstance(s, Verbatim) for s in walk(body)):
         raise NotLegal("what a statement of it does is not read")
+    around = {inner: s for s in walk(body) for inner in s.statements}
     for scope in reversed([s for s in walk(body) if isinstance(s, Block)]):  # the innermost first
         taken = set[Statement | None]()
         for at, loop in enumerate(scope.body):
             found = _found(kernel, effects, scope.body[:at], loop)
             if found is None or found.begin in taken:
+                continue
+            if _wanted(effects, around, loop, found.counter):
                 continue
             asked = any(found.counter in effects.mentions(s) for s in scope.body[at + 1 :])
             swaps |= found.swaps(swaps, asked=asked)
@@ -69,6 +72,31 @@ def stepwise(kernel: Kernel) -> Kernel:
     if not swaps:
         raise NotLegal("no loop moves its counter in its rounds alone")
     return kernel.rewritten(edited(body, swaps))
+
+
+def _wanted(
+    effects: Effects, around: Mapping[Statement, Statement], loop: Statement, counter: Variable
+) -> bool:
+    """Whether somebody asks behind a loop where its counter came to, as one does that searches."""
+    inner = loop
+    while (outer := around.get(inner)) is not None:
+        if isinstance(outer, Block):
+            later = outer.body[outer.body.index(inner) + 1 :]
+            first = next((s for s in later if counter in effects.mentions(s)), None)
+            if first is not None:
+                head = first.before if isinstance(first, Loop) else first
+                return not _gives(head, counter)
+            if any(isinstance(s, Declare) and counter in s.variables for s in outer.body):
+                return False
+        inner = outer
+    return False
+
+
+def _gives(statement: Statement | None, counter: Variable) -> bool:
+    match statement:
+        case Evaluate(expression=Assign(op="=", target=Name(variable=own), value=value)):
+            return own is counter and counter not in names([value])
+    return False
 
 
 @dataclass(frozen=True)
@@ -125,6 +153,8 @@ def _found(
         if other or not _is_plain(kernel, effects, counter):
             continue
         moved = _moved(kernel, effects, loop, body, counter) if stepped is None else (stepped, ())
+        if stepped is not None and not _moves(stepped, counter):
+            continue
         first = loop.before is not None or _begun(effects, ahead, counter)
         inside = declared_in(loop.body)
         if moved is None or not first or names([moved[0]]) & inside:

@@ -49,10 +49,10 @@ def ends(before: str, after: str) -> str:
         f"int j = max(-2, -k), b = 1; while (j <= k && s < 40) {{ {ADD} b += j; j += 2; }} s += b;",
         f"int j = -k, *p = &s; while (j <= k) {{ {ADD} j++; *p += 1; s += 1; }}",
         f"int j = a[x] % 3; int d = k + 1; while (j <= d) {{ {ADD} ++j; }}",
-        f"int j = -k; while (j <= k) {{ if (s > 60) break; {ADD} ++j; }} s += j;",
+        f"int j = -k; while (j <= k) {{ if (s > 60) break; {ADD} ++j; }} j = 5; s += j;",
         f"int j = -k; while (j <= k) {{ {ADD} ++j; }} j = 0; while (j < k) {{ s += j; ++j; }}",
         f"int i = -k; while (i <= k) {{ int j = -k; while (j <= k) {{ {ADD} s += i; j++; }} i++; }}",
-        f"int i = -k, j; while (i <= k) {{ j = -k; while (j <= k) {{ {ADD} j++; }} s += j; i++; }}",
+        f"int i = -k, j; while (i <= k) {{ j = -k; while (j <= k) {{ {ADD} j++; }} i++; }}",
     ],
 )
 def test_the_counter_moves_in_the_head(body: str) -> None:
@@ -62,12 +62,19 @@ def test_the_counter_moves_in_the_head(body: str) -> None:
     assert ends(before, after) == "same"
 
 
-def test_a_counter_that_is_asked_for_is_declared_in_front() -> None:
-    before = text_of(f"int j = -k; while (j <= k) {{ {ADD} ++j; }} s += j;")
-    after = written(stepwise(kernel_of(before)))
-    assert "int j;" in after
-    assert "for (j = -k; j <= k; ++j)" in after
-    assert ends(before, after) == "same"
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"int j = -k; while (j <= k && a[x] != j) {{ {ADD} ++j; }} s += j;",
+        "int j = 0; for (; j < n && a[j] < 3; ++j); s += j;",
+        f"int j; for (int i = 0; i < 2; ++i) {{ j = 0; while (j < k) {{ {ADD} j++; }} }} s += j;",
+        f"int j; {{ j = 0; while (j < k) {{ {ADD} j++; }} }} j += 1; s += j;",
+        f"int j = 0; while (j < k) {{ {ADD} j++; }} for (j = j + 1; j < 5; ++j) {{ {ADD} }}",
+        f"int j = x; for (; j > 0; j /= 2) {{ {ADD} }}",
+    ],
+)
+def test_a_counter_that_is_asked_for_behind_the_loop(body: str) -> None:
+    assert "no loop moves" in refused(stepwise(kernel_of(text_of(body))))
 
 
 def test_one_counter_after_the_other() -> None:
