@@ -48,7 +48,7 @@ def single(kernel: Kernel) -> Kernel:
 
 
 @primitive
-def stepwise(kernel: Kernel) -> Kernel:
+def each_value(kernel: Kernel) -> Kernel:
     """All locals that are numbers and get their values one after the other, as one for each."""
     made = kernel
     while (more := _first(made, whatever=True)) is not None:

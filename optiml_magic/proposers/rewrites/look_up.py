@@ -7,7 +7,7 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.looked_up import looked_up, lookups
-from optiml_magic.kernels.primitives.single import stepwise
+from optiml_magic.kernels.primitives.single import each_value
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -26,7 +26,7 @@ class LookUp(KernelRule):
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         found = lookups(kernel)
         if not found:
-            kernel = where_legal(stepwise, kernel)
+            kernel = where_legal(each_value, kernel)
             found = lookups(kernel)
         if not found:
             return

@@ -6,7 +6,7 @@ import pytest
 
 from optiml_magic.kernels.primitives.base import where_legal
 from optiml_magic.kernels.primitives.looked_up import looked_up, lookups
-from optiml_magic.kernels.primitives.single import stepwise
+from optiml_magic.kernels.primitives.single import each_value
 from tests.rewriting.writing import Array
 from tests.unit.primitives.alike import end_of, kernel_of, refused, written
 
@@ -107,7 +107,7 @@ MORE = ARRAYS | {"x": Array("u1", ("n",)), "lut": Array("i4", ("300",))}
 )
 def test_what_locals_stand_for_and_tables_are_looked_up(steps: str) -> None:
     before = STEPS.replace("STEPS", steps)
-    made = written(looked_up(where_legal(stepwise, kernel_of(before))))
+    made = written(looked_up(where_legal(each_value, kernel_of(before))))
     assert made.count("threadIdx.x] =") == 1
     assert ("size(lut) >= 256" in made) == ("lut" in steps)
     large, small = {"n": 300, "m": 7}, {"n": 5, "m": 1}
@@ -128,7 +128,7 @@ def test_what_locals_stand_for_and_tables_are_looked_up(steps: str) -> None:
     ],
 )
 def test_what_may_change_or_lie_beyond_stays(steps: str) -> None:
-    assert not lookups(where_legal(stepwise, kernel_of(STEPS.replace("STEPS", steps))))
+    assert not lookups(where_legal(each_value, kernel_of(STEPS.replace("STEPS", steps))))
 
 
 def test_a_table_or_a_byte_that_the_kernel_stores_stays() -> None:
