@@ -7,11 +7,11 @@ so by hand is given the shape that rules look for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited
-from optiml_magic.kernels.expressions import Binary, Expr, Literal, Member, Name, builtin
+from optiml_magic.kernels.expressions import Binary, Cast, Expr, Literal, Member, Name, builtin
 from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.groups import ASKING
 from optiml_magic.kernels.primitives.axes import GROUPS, every_place_read
@@ -19,11 +19,24 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.places import bare, chain, reached, tops
 from optiml_magic.kernels.tree import Variable, expressions
+from optiml_magic.kernels.types import named
 from optiml_magic.model.launch import Dim3
 from optiml_magic.source.expressions import Number, parse_expression
+from optiml_magic.source.values import constants
 
 _WARP = 32
+_WORD = 4  # bytes that hold a number of threads
+_MOST = 1024  # threads of a block
+_LEAST = 127  # the greatest number of the smallest type
 _X, _Y = (Member(None, Name(None, "threadIdx"), axis) for axis in "xy")
+
+
+@dataclass(frozen=True)
+class _Own:
+    """Locals ``holding`` the number of their thread, and what is ``fixed`` by a name."""
+
+    holding: frozenset[Variable]
+    fixed: Mapping[Variable | str, int]
 
 
 @primitive
@@ -33,8 +46,8 @@ def planar(kernel: Kernel) -> Kernel:
     if count is None or others != [1, 1] or not isinstance(kernel.launch.block[0].tree, Number):
         raise NotLegal("its block has no fixed extent along one axis")
     _own_places_only(kernel)
-    holding = _holding(kernel)
-    parts = [p for top in tops(kernel.function.body) for p in _parts(top, holding)]
+    own = _Own(_holding(kernel), _fixed(kernel))
+    parts = [p for top in tops(kernel.function.body) for p in _parts(top, own)]
     widths = {width for _, _, width in parts}
     if len(widths) != 1 or {op for _, op, _ in parts} != {"/", "%"}:
         raise NotLegal("its threads do not take their number apart in one way")
@@ -46,7 +59,7 @@ def planar(kernel: Kernel) -> Kernel:
     number = Binary(None, "+", Binary(None, "*", _Y, _literal(width)), _X)
     swaps: dict[Node, Node] = {}
     for top in tops(kernel.function.body):
-        _take_apart(top, holding, {"number": number, "count": _literal(count)}, swaps)
+        _take_apart(top, own, {"number": number, "count": _literal(count)}, swaps)
     return _reshaped(kernel, swaps, (width, count // width))
 
 
@@ -96,12 +109,45 @@ def _holding(kernel: Kernel) -> frozenset[Variable]:
     )  # fmt: skip
 
 
-def _parts(expr: Expr, holding: Collection[Variable]) -> Iterator[tuple[Expr, str, int]]:
+def _fixed(kernel: Kernel) -> dict[Variable | str, int]:
+    """What locals and names of the module are that are numbers all along."""
+    effects, aliases = Effects(kernel), kernel.unit.aliases
+    local = dict[Variable | str, int]()
+    for v in effects.lasting - effects.lent:
+        kind = named(v.type.base, aliases)
+        whole = kind.integral and kind.lanes == 1 and (kind.size or 0) >= _WORD
+        value = _value(v.value, {}) if v.value is not None else None
+        if whole and not v.type.depth and v.storage == "local" and value is not None:
+            local[v] = value
+    hidden = kernel.program.values.keys() | {p.name for p in kernel.function.template}
+    module = constants(kernel.unit.syntax)
+    return {**local, **{name: n for name, n in module.items() if name not in hidden}}
+
+
+def _value(expr: Expr, fixed: Mapping[Variable | str, int]) -> int | None:
+    """The number that an expression is, where it is no less in any type on the way."""
+    match expr:
+        case Literal(value=int(value)):
+            return value
+        case Cast(operand=operand):
+            number = _value(operand, fixed)
+            return number if number is not None and number <= _LEAST else None
+        case Name(name=name, variable=variable):
+            return fixed.get(name if variable is None else variable)
+        case Binary(op="+" | "-" | "*" as op, left=left, right=right):
+            one, other = _value(left, fixed), _value(right, fixed)
+            if one is None or other is None:
+                return None
+            found = one * other if op == "*" else one + other if op == "+" else one - other
+            return found if 0 <= found <= _MOST else None
+    return None
+
+
+def _parts(expr: Expr, own: _Own) -> Iterator[tuple[Expr, str, int]]:
     """Quotients and rests of a thread's number: each with ``/`` or ``%``, and by what."""
-    if isinstance(expr, Binary) and _is_number(expr.left, holding):
-        by = bare(expr.right)
-        value = by.value if isinstance(by, Literal) else None
-        if isinstance(value, int) and value > 0:
+    if isinstance(expr, Binary) and _is_number(expr.left, own.holding):
+        value = _value(expr.right, own.fixed)
+        if value is not None and 0 < value <= _MOST:
             match expr.op:
                 case "/" | "%":
                     yield expr, expr.op, value
@@ -110,7 +156,7 @@ def _parts(expr: Expr, holding: Collection[Variable]) -> Iterator[tuple[Expr, st
                 case "&" if value & (value + 1) == 0:
                     yield expr, "%", value + 1
     for part in expr.parts:
-        yield from _parts(part, holding)
+        yield from _parts(part, own)
 
 
 def _is_number(expr: Expr, holding: Collection[Variable]) -> bool:
@@ -120,10 +166,8 @@ def _is_number(expr: Expr, holding: Collection[Variable]) -> bool:
     return builtin(plain) == "threadIdx.x"
 
 
-def _take_apart(
-    expr: Expr, holding: Collection[Variable], whole: dict[str, Expr], swaps: dict[Node, Node]
-) -> None:
-    found = next(((op, of) for of, op, _ in _parts(expr, holding) if of is expr), None)
+def _take_apart(expr: Expr, own: _Own, whole: dict[str, Expr], swaps: dict[Node, Node]) -> None:
+    found = next(((op, of) for of, op, _ in _parts(expr, own) if of is expr), None)
     if found is not None:
         swaps[expr] = _X if found[0] == "%" else _Y
     elif builtin(expr) == "threadIdx.x":
@@ -132,7 +176,7 @@ def _take_apart(
         swaps[expr] = whole["count"]
     else:
         for part in expr.parts:
-            _take_apart(part, holding, whole, swaps)
+            _take_apart(part, own, whole, swaps)
 
 
 def _number(expr: Expr, wide: int, count: int, swaps: dict[Node, Node]) -> None:

@@ -16,11 +16,15 @@ from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
     Expr,
+    Index,
+    Lambda,
     Name,
+    Unary,
+    Unread,
     every,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -98,23 +102,43 @@ def _steps(
     """The statements beside its declaration that alone change a variable, and its new values.
 
     Empty where it changes in another way as well, or is a number that none of them divides, but
-    for ``whatever`` numbers.
+    for ``whatever`` numbers. A pointer may go on in another way behind them, from tile to tile.
     """
     kind, found = variable.type, dict[Statement, Expr]()
-    if kind.reference or kind.volatile or variable in effects.lent:
+    if kind.reference or kind.volatile or _is_lent(effects, variable):
         return {}
     for statement in rest:
         changes = effects.changed(statement).get(variable, [])
         if changes:
             value = _value(kernel, statement, variable)
             if value is None or len(changes) > 1:
-                return {}
+                if not kind.depth:
+                    return {}
+                break
             found[statement] = value
     divided = (e for v in found.values() for e in every(v) if isinstance(e, Binary))
     whole = all(_is_whole(kernel, e) for s in found for e in s.expressions)
     if whatever or (kind.depth and whole):
         return found
     return found if whole and any(e.op in _DIVIDES for e in divided) else {}
+
+
+def _is_lent(effects: Effects, variable: Variable) -> bool:
+    """Whether something leads to a variable; of ``&p[i]`` that is no pointer, but its element."""
+    if variable not in effects.lent or not variable.type.depth:
+        return variable in effects.lent
+    declared = [v for s in walk(effects.kernel.function.body) if isinstance(s, Declare)
+                for v in s.variables]  # fmt: skip
+    bound = [v.value for v in declared if v.type.reference and v.value is not None]
+    inside = effects.inside(effects.kernel.function.body)
+    if variable in names([*bound, *(e for e in inside if isinstance(e, Lambda | Unread))]):
+        return True
+    return any(
+        isinstance(e, Unary) and e.op == "&"
+        and not (isinstance(e.operand, Index) and isinstance(e.operand.base, Name))
+        and variable in names([e])
+        for e in inside
+    )  # fmt: skip
 
 
 def _value(kernel: Kernel, statement: Statement, variable: Variable) -> Expr | None:

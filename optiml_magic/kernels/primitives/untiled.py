@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Call, every
-from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.axes import BLOCKS, exchanged
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
+from optiml_magic.kernels.primitives.aligned import straightened
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.collapsed import nested
 from optiml_magic.kernels.primitives.counted import as_counted
-from optiml_magic.kernels.primitives.effects import is_simple, loops_in
-from optiml_magic.kernels.primitives.places import index
+from optiml_magic.kernels.primitives.effects import Effects, is_counted, is_simple, loops_in
 from optiml_magic.kernels.primitives.pruned import pruned
 from optiml_magic.kernels.primitives.trimmed import trimmed, whole
 from optiml_magic.kernels.primitives.uncoarsened import uncoarsened
 from optiml_magic.kernels.primitives.unnested import unnested
+from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Blank, Block, Loop, walk
 
 BARRIER = "__syncthreads"
@@ -26,50 +25,28 @@ BARRIER = "__syncthreads"
 
 def untiled(kernel: Kernel) -> Kernel:
     """The kernel after all of these steps that apply."""
-    for step in (whole, _bare, _in_rounds, unnested, trimmed, uncoarsened, _straight, pruned):
+    for step in (whole, _bare, _in_rounds, unnested, trimmed, uncoarsened, straightened, pruned):
         kernel = where_legal(step, kernel)
     return kernel
 
 
 def turning(kernel: Kernel) -> Kernel:
-    """With the loops that threads wait in counted by their rounds, where they can be."""
+    """With the loops that threads wait in counted by their rounds, where they can be.
+
+    Pointers that go from tile to tile are elements of their arrays then.
+    """
     for at, loop in enumerate(loops_in(kernel.function.body)):
         inside = [e for s in walk(loop.body) for top in s.expressions for e in every(top)]
         if any(isinstance(e, Call) and e.function == BARRIER for e in inside):
-            made = as_counted(kernel, at)
+            made = as_counted(kernel, at, counts_alone)
             kernel = made if isinstance(made, Kernel) else kernel
     return kernel
 
 
-@primitive
-def _straight(kernel: Kernel) -> Kernel:
-    """With blocks along the axes of their threads, where each met the other's in a tile."""
-    forms = [a.index for a in kernel.reading.accesses if a.space == "global"]
-    if kernel.reading.barriers or any(form is None for form in forms):
-        raise NotLegal("its threads wait for each other")
-    known = [form for form in forms if form is not None]
-    if all(_along(kernel, form, turned=False) for form in known):
-        raise NotLegal("its blocks lie along the axes of their threads")
-    if not all(_along(kernel, form, turned=True) for form in known):
-        raise NotLegal("its blocks lie along no axis of their threads")
-    made = exchanged(kernel, "x", "y", BLOCKS)
-    if isinstance(made, Refused):
-        raise NotLegal(made.reason, made.line)
-    return made
-
-
-def _along(kernel: Kernel, form: Polynomial, *, turned: bool) -> bool:
-    """Whether a form has nothing of a thread but its index in the grid along each axis."""
-    found: Polynomial | None = form
-    names = ("blockIdx.x", "blockIdx.y")
-    if turned:
-        swapped = dict(zip(names, names[::-1], strict=True))
-        found = Polynomial.of({
-            tuple(sorted(swapped.get(n, n) for n in m)): c for m, c in form.terms
-        })  # fmt: skip
-    for axis, width in zip("xy", kernel.block, strict=False):
-        found = index(found, axis, width) if found is not None and width else None
-    return found is not None
+def counts_alone(axis: Axis, effects: Effects) -> bool:
+    """Whether a loop counts in its head, and no pointer goes on in it."""
+    moved = any(v.type.depth for v in effects.changed(axis.node.body))
+    return is_counted(axis, effects) and not moved
 
 
 @primitive

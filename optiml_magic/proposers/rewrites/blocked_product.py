@@ -42,6 +42,7 @@ from optiml_magic.kernels.primitives.tile_layout import Tile
 from optiml_magic.kernels.primitives.tile_triangle import working
 from optiml_magic.kernels.primitives.uncentred import uncentred
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.untiled import counts_alone
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
@@ -133,7 +134,7 @@ class BlockedProduct(KernelRule):
                 yield whole
                 continue
             done += loops_in(loop.body) if several else []
-            ready = as_counted(whole, number)
+            ready = as_counted(whole, number, counts_alone)
             where = "".join(f", where {n} is {v}" for n, v in known.items())
             if isinstance(ready, Refused):
                 yield ready

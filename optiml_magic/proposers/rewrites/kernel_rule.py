@@ -9,6 +9,7 @@ from functools import partial
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.added_up import added_up
+from optiml_magic.kernels.primitives.aligned import aligned
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
 from optiml_magic.kernels.primitives.boxed import boxed
 from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
@@ -58,7 +59,7 @@ class Site:
 
 _SHAPES = (
     block_sized, unshadowed, left_early, stepwise, scoped, single, headed, lined, one_axis,
-    grid_in_words, onward, thread_an_item, threaded, added_up, rowed, boxed,
+    grid_in_words, onward, thread_an_item, threaded, added_up, aligned, rowed, boxed,
 )  # fmt: skip
 
 

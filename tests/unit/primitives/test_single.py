@@ -60,6 +60,9 @@ def test_what_changes_in_another_way_stays(body: str) -> None:
         "const float* p = a; p += i / m * m; p = p + i % m; out[i % m * n + i / m] = *p;",
         "a += i / m * m; for (int k = 0; k < 2; ++k) { out[i % m * n + i / m] = a[i % m] + k; }",
         "out[i] = 0; out = out + i; if (n > 1) { out[0] = a[i]; }",
+        "a += i; float s = 0; for (int k = i; k < n; k += 2) { s += *a; a += 2; } out[i] = s;",
+        "const float* p = &a[1]; a = &a[i]; if (n > 1) a -= 1; out[i] = p[-1] + a[n > 1];",
+        "a += i; for (int k = 0; k < 2; ++k) { if (k < i) --a; } out[i] = *a;",
     ],
 )
 def test_a_pointer_that_moves_is_another_from_there_on(body: str) -> None:
@@ -81,6 +84,9 @@ def test_a_pointer_that_moves_is_another_from_there_on(body: str) -> None:
         "const float** q = &a; a += 1; *q -= 1; out[i] = a[i];",
         "const float*& q = a; a += 1; q -= 1; out[i] = a[i];",
         "out[i] = *(a += i);",
+        "for (int k = 0; k < 2; ++k) { out[i] = *a; a += 1; } a += i;",
+        "const float** q = &a; a += 1; for (int k = 0; k < 2; ++k) *q += 1; out[i] = a[i];",
+        "auto f = [&] { a += 1; }; a += 1; f(); out[i] = a[i];",
     ],
 )
 def test_a_pointer_that_moves_in_another_way_stays(body: str) -> None:
