@@ -3,6 +3,7 @@
 Functions that combine stand where they are called, local vectors become a local for each member, of
 equals the order of rounds says which is kept, what rounds add to one place is added behind them,
 what the threads of a block add up together one thread does in loops, an atomic operation on what
+one thread alone has is a plain one, tiles in shared memory become direct loads, also where a round
 has one beside them, blocks are without threads that do nothing, guards stand before the loops that
 need them, blocks that are tiles of a plane lie along its axes, blocks of a small matrix each become
 a box of threads, a launch of whole blocks has a guard, one of more threads than work has as many,

@@ -46,7 +46,7 @@ def planar(kernel: Kernel) -> Kernel:
     if count is None or others != [1, 1] or not isinstance(kernel.launch.block[0].tree, Number):
         raise NotLegal("its block has no fixed extent along one axis")
     _own_places_only(kernel)
-    own = _Own(_holding(kernel), _fixed(kernel))
+    own = _Own(_holding(kernel), fixed_numbers(kernel))
     parts = [p for top in tops(kernel.function.body) for p in _parts(top, own)]
     widths = {width for _, _, width in parts}
     if len(widths) != 1 or {op for _, op, _ in parts} != {"/", "%"}:
@@ -109,14 +109,14 @@ def _holding(kernel: Kernel) -> frozenset[Variable]:
     )  # fmt: skip
 
 
-def _fixed(kernel: Kernel) -> dict[Variable | str, int]:
+def fixed_numbers(kernel: Kernel) -> dict[Variable | str, int]:
     """What locals and names of the module are that are numbers all along."""
     effects, aliases = Effects(kernel), kernel.unit.aliases
     local = dict[Variable | str, int]()
     for v in effects.lasting - effects.lent:
         kind = named(v.type.base, aliases)
         whole = kind.integral and kind.lanes == 1 and (kind.size or 0) >= _WORD
-        value = _value(v.value, {}) if v.value is not None else None
+        value = number_of(v.value, {}) if v.value is not None else None
         if whole and not v.type.depth and v.storage == "local" and value is not None:
             local[v] = value
     hidden = kernel.program.values.keys() | {p.name for p in kernel.function.template}
@@ -124,18 +124,18 @@ def _fixed(kernel: Kernel) -> dict[Variable | str, int]:
     return {**local, **{name: n for name, n in module.items() if name not in hidden}}
 
 
-def _value(expr: Expr, fixed: Mapping[Variable | str, int]) -> int | None:
+def number_of(expr: Expr, fixed: Mapping[Variable | str, int]) -> int | None:
     """The number that an expression is, where it is no less in any type on the way."""
     match expr:
         case Literal(value=int(value)):
             return value
         case Cast(operand=operand):
-            number = _value(operand, fixed)
+            number = number_of(operand, fixed)
             return number if number is not None and number <= _LEAST else None
         case Name(name=name, variable=variable):
             return fixed.get(name if variable is None else variable)
         case Binary(op="+" | "-" | "*" as op, left=left, right=right):
-            one, other = _value(left, fixed), _value(right, fixed)
+            one, other = number_of(left, fixed), number_of(right, fixed)
             if one is None or other is None:
                 return None
             found = one * other if op == "*" else one + other if op == "+" else one - other
@@ -146,7 +146,7 @@ def _value(expr: Expr, fixed: Mapping[Variable | str, int]) -> int | None:
 def _parts(expr: Expr, own: _Own) -> Iterator[tuple[Expr, str, int]]:
     """Quotients and rests of a thread's number: each with ``/`` or ``%``, and by what."""
     if isinstance(expr, Binary) and _is_number(expr.left, own.holding):
-        value = _value(expr.right, own.fixed)
+        value = number_of(expr.right, own.fixed)
         if value is not None and 0 < value <= _MOST:
             match expr.op:
                 case "/" | "%":

@@ -254,6 +254,16 @@ class _Unstaging:
             raise NotLegal("what is read is not an element", read.line)
         return place, tuple(fields)
 
+    def _waits(self, loop: Statement, reads: list[Access]) -> bool:
+        """Whether each round of a loop waits before it reads."""
+        if not isinstance(loop, Loop) or not isinstance(loop.body, Block):
+            return False
+        asked, body = {a.own for a in reads}, loop.body.body
+        read = {e for s in body for e in self.effects.inside(s)} & asked
+        first = next((n for n, s in enumerate(body) if self.effects.inside(s) & asked), 0)
+        whole = read == self.effects.inside(loop) & asked
+        return whole and any(s in self.barriers for s in body[:first])
+
     def _round(self, stores: list[Access], reads: list[Access]) -> list[str]:
         """The loops in each round of which all is brought, waited for and then read."""
         touched = {a.own for a in (*stores, *reads)}
@@ -278,7 +288,12 @@ class _Unstaging:
                  if self.effects.inside(s) & {a.own for a in reads}]  # fmt: skip
         waits = [at for at, s in enumerate(block.body) if s in self.barriers]
         line = reads[0].line if reads else self.kernel.function.line
-        if not brought or not asked or not any(max(brought) < w < min(asked) for w in waits):
+        first = [w for w in waits if brought and w > max(brought)]
+        behind = all(
+            a > max(brought) and (any(w < a for w in first) or self._waits(block.body[a], reads))
+            for a in asked if brought
+        )  # fmt: skip
+        if not brought or not asked or not behind:
             raise NotLegal("what is shared is not brought before it is read", line)
         axes = [self.reading.axis(name) for name in around]
         if any(not axis.exact for axis in axes):

@@ -12,6 +12,7 @@ from optiml_magic.kernels.primitives.aligned import straightened
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.collapsed import nested
 from optiml_magic.kernels.primitives.counted import as_counted
+from optiml_magic.kernels.primitives.dispersed import item_a_thread
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, is_simple, loops_in
 from optiml_magic.kernels.primitives.pruned import pruned
 from optiml_magic.kernels.primitives.trimmed import trimmed, whole
@@ -25,7 +26,10 @@ BARRIER = "__syncthreads"
 
 def untiled(kernel: Kernel) -> Kernel:
     """The kernel after all of these steps that apply."""
-    for step in (whole, _bare, _in_rounds, unnested, trimmed, uncoarsened, straightened, pruned):
+    for step in (
+        item_a_thread, whole, _bare, _in_rounds, unnested, trimmed, uncoarsened, straightened,
+        pruned,
+    ):  # fmt: skip
         kernel = where_legal(step, kernel)
     return kernel
 

@@ -23,10 +23,12 @@ from optiml_magic.kernels.primitives.blocked import (
     Blocking,
     block_outputs,
 )
+from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.collapsed import collapse, nested
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
+from optiml_magic.kernels.primitives.dispersed import item_a_thread
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.exchanged import as_blocks, exchange_rows, folded
 from optiml_magic.kernels.primitives.inward import all_inward
@@ -112,7 +114,10 @@ class BlockedProduct(KernelRule):
     """Products of matrices and their kin: distances, correlations, Gram matrices."""
 
     name = "blocked_product"
-    before = (*PLAIN, planar, in_full, unravelled, all_rectangular, all_inward, in_register)
+    before = (
+        *PLAIN, item_a_thread, bounded, planar, in_full, unravelled, all_rectangular, all_inward,
+        in_register,
+    )  # fmt: skip
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "
         "caches once for each of its uses. A block that brings tiles of both into shared memory, "

@@ -72,7 +72,7 @@ def sites(text: str) -> list[Site]:
 def end(before: str, site: Site, *, whole: bool) -> str:
     arrays = {"A": Array("f4", ("M", "K")), "B": Array("f4", ("K", "N")),
               "C": Array("f4", ("M", "N"))}  # fmt: skip
-    one, other = ({"M": 64, "N": 32, "K": 96}, {"M": 32, "N": 64, "K": 32}) if whole else (
+    one, other = ({"M": 128, "N": 64, "K": 96}, {"M": 64, "N": 128, "K": 32}) if whole else (
         {"M": 37, "N": 45, "K": 29}, {"M": 3, "N": 5, "K": 7})  # fmt: skip
     return end_of(before, written(site.apply()), arrays, one, other, rounds=True, alpha=0.5,
                   beta=2.0)  # fmt: skip
@@ -149,3 +149,109 @@ def test_tiles_that_are_not_followed_stay(before: str) -> None:
 )  # fmt: skip
 def test_pointers_that_go_another_way_lead_to_the_same(before: str) -> None:
     assert all(end(before, site, whole=True) == "same" for site in sites(before))
+
+
+_RESULTS = """\
+#define BM 64
+#define BN 64
+#define BK 8
+#define TM 8
+#pragma optiml launch k grid(cdiv(N, BN), cdiv(M, BM)) block(BM * BN / TM)
+__global__ void k(GIVEN) {
+    const unsigned cRow = blockIdx.y, cCol = blockIdx.x;
+    const int threadCol = threadIdx.x % BN, threadRow = threadIdx.x / BN;
+    __shared__ float As[BM * BK], Bs[BK * BN];
+    A += cRow * BM * K;
+    B += cCol * BN;
+    C += cRow * BM * N + cCol * BN;
+    const unsigned innerColA = threadIdx.x % BK, innerRowA = threadIdx.x / BK;
+    const unsigned innerColB = threadIdx.x % BN, innerRowB = threadIdx.x / BN;
+    float acc[TM] = {0.0};
+    for (unsigned bk = 0; bk < K; bk += BK) {
+        As[innerRowA * BK + innerColA] = A[innerRowA * K + innerColA];
+        Bs[innerRowB * BN + innerColB] = B[innerRowB * N + innerColB];
+        __syncthreads();
+        A += BK;
+        B += BK * N;
+        for (unsigned dot = 0; dot < BK; ++dot) {
+            float tmpB = Bs[dot * BN + threadCol];
+            for (unsigned i = 0; i < TM; ++i)
+                acc[i] += As[(threadRow * TM + i) * BK + dot] * tmpB;
+        }
+        __syncthreads();
+    }
+    for (unsigned i = 0; i < TM; ++i)
+        C[(threadRow * TM + i) * N + threadCol] =
+            alpha * acc[i] + beta * C[(threadRow * TM + i) * N + threadCol];
+}
+""".replace("GIVEN", _GIVEN)
+_COARSE = """\
+#define T 16
+#define F 4
+#pragma optiml launch k grid(N / (T * F), M / T) block(T, T)
+__global__ void k(GIVEN) {
+    __shared__ float As[T][T], Bs[T][T];
+    int tx = threadIdx.x, ty = threadIdx.y, row = blockIdx.y * T + ty;
+    int start = blockIdx.x * T * F + tx;
+    float acc[F];
+    for (int c = 0; c < F; ++c) acc[c] = 0.0f;
+    for (int ph = 0; ph < K / T; ++ph) {
+        As[ty][tx] = A[row * K + ph * T + tx];
+        for (int c = 0; c < F; ++c) {
+            int col = start + c * T;
+            Bs[ty][tx] = B[(ph * T + ty) * N + col];
+            __syncthreads();
+            for (int k = 0; k < T; ++k) acc[c] += As[ty][k] * Bs[k][tx];
+            __syncthreads();
+        }
+    }
+    for (int c = 0; c < F; ++c) {
+        int col = start + c * T;
+        C[row * N + col] = alpha * acc[c] + beta * C[row * N + col];
+    }
+}
+""".replace("GIVEN", _GIVEN)
+_ZEROS = "acc[TM]; for (unsigned i = 0; i < TM; ++i) acc[i] = 0;"
+_MOVED = "{ acc[c] += As[ty][k] * Bs[k][tx]; row += 0; }"
+_WITHIN = [
+    ("N / (T * F), M / T", "cdiv(N, T * F), cdiv(M, T)"),
+    ("ph < K / T", "ph < (K + T - 1) / T"),
+    ("= A[row * K + ph * T + tx]", "= row < M && ph * T + tx < K ? A[row * K + ph * T + tx] : 0"),
+    ("= B[(ph * T + ty) * N + col]",
+     "= col < N && ph * T + ty < K ? B[(ph * T + ty) * N + col] : 0"),
+    ("        C[row", "        if (row < M && col < N) C[row"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "whole"),
+    [
+        (_RESULTS, True),
+        (changed(_RESULTS, ("threadRow * TM + i", "threadRow + i * (BM / TM)")), True),
+        (changed(_RESULTS, ("acc[TM] = {0.0};", _ZEROS), ("for (unsigned dot", "#pragma unroll\n        for (unsigned dot")), True),
+        (_COARSE, True),
+        (changed(_COARSE, *_WITHIN), False),
+    ],
+)  # fmt: skip
+def test_products_of_threads_with_several_results(before: str, whole: bool) -> None:
+    (site,) = sites(before)
+    assert site.prior == 0.94
+    assert end(before, site, whole=whole) == "same"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        changed(_COARSE, ("            __syncthreads();\n            for", "            for")),
+        changed(_COARSE, ("            __syncthreads();\n            for",
+                "            if (row < M) __syncthreads();\n            for")),
+        changed(_COARSE, ("            int col = start + c * T;\n            Bs",
+                "            int col = start + c * T;\n            acc[c] += As[0][0];\n            Bs")),
+        changed(_COARSE, ("acc[c] += As", "acc[c ^ 1] += As")),
+        changed(_COARSE, ("acc[c] + beta", "acc[0] + beta")),
+        changed(_COARSE, ("start + c * T", "start + c * T / 2")),
+        changed(_COARSE, ("acc[c] += As[ty][k] * Bs[k][tx];", _MOVED)),
+    ],
+)  # fmt: skip
+def test_results_that_are_not_followed_stay(before: str) -> None:
+    assert sites(before) == []

@@ -1,0 +1,247 @@
+"""Results that a thread has side by side: one after the other, by a thread each, under a guard."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.dispersed import dispersed, item_a_thread
+from optiml_magic.kernels.primitives.guarded import guarded
+from optiml_magic.kernels.primitives.unjammed import unjammed
+from tests.rewriting.writing import Array
+
+from .alike import end_of, kernel_of, refused, written
+
+TEXT = """\
+#pragma optiml launch k grid(cdiv(n, 32), cdiv(m, 16)) block(32, 4)
+__global__ void k(const float* a, const float* b, float* o, int m, int n, int d) {
+    int col = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 16 + threadIdx.y;
+    BEFORE
+    float acc[4] INIT;
+    for (int k = 0; k < d; ++k) {
+        float x = b[k * n + col];
+        for (int r = 0; r < 4; ++r) acc[r] += a[(row + r * 4) * d + k] * x;
+    }
+    BETWEEN
+    for (int r = 0; r < 4; ++r) { STORE }
+}
+"""
+STORE = "if (row + r * 4 < m && col < n) o[(row + r * 4) * n + col] = 2.0f * acc[r];"
+ARRAYS = {
+    # Threads beyond the last row or column load, and store nothing.
+    "a": Array("f4", ("m + 16", "d")),
+    "b": Array("f4", ("d + 1", "n + 160")),
+    "o": Array("f4", ("m", "n"), "zeros"),
+}
+
+
+def text_of(store: str = STORE, before: str = "", init: str = "= {0.0f}", between: str = "") -> str:
+    words = {"STORE": store, "BEFORE": before, "INIT": init, "BETWEEN": between}
+    text = TEXT
+    for name, new in words.items():
+        text = text.replace(name, new)
+    return text
+
+
+def changed(text: str, *pairs: tuple[str, str]) -> str:
+    for old, new in pairs:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+def same(before: str, after: str) -> None:
+    sizes, small = {"m": 37, "n": 71, "d": 9}, {"m": 3, "n": 5, "d": 1}
+    assert end_of(before, after, ARRAYS, sizes, small) == "same"
+
+
+TERM = "acc[r] += a[(row + r * 4) * d + k] * x;"
+BESIDE = (
+    changed(text_of(), ("+ threadIdx.y", "+ threadIdx.y * 4"), ("row + r * 4", "row + r"))
+)  # fmt: skip
+BEGUN = text_of(init="", before="").replace(
+    "    for (int k", "    for (int r = 0; r < 4; ++r) acc[r] = 0.5f * r;\n    for (int k", 1
+)
+GOOD = [
+    text_of(),
+    BESIDE,
+    BEGUN,
+    text_of(init="= {}"),
+    text_of(between="float scale = 2.0f; int m2 = m;", store=STORE.replace("2.0f", "scale")),
+    changed(text_of(), ("float acc[4]", "const int T = 4; float acc[T]")),
+    changed(text_of(), ("for (int r", "#pragma unroll\n    for (int r")),
+    changed(text_of(), (TERM, "{ float y = a[(row + r * 4) * d + k]; acc[r] = acc[r] + y * x; }")),
+    changed(text_of(), (TERM, "{ if (k > r) acc[r] += a[(row + r * 4) * d + k] * x; }")),
+    changed(text_of(), (TERM, TERM + " for (int r = 0; r < 4; ++r) acc[r] *= 0.5f;")),
+    changed(text_of(), ("int r", "unsigned r")),
+    text_of("int y = row + r * 4; if (y >= m || col >= n) continue; o[y * n + col] += acc[r];"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("before", GOOD)
+def test_results_come_one_after_the_other(before: str) -> None:
+    after = written(unjammed(kernel_of(before)))
+    assert "acc[" not in after
+    assert "float acc_one" in after
+    same(before, after)
+
+
+@pytest.mark.parametrize("before", [t for t in GOOD if "k > r" not in t and "0.5f * r" not in t
+                                    and "continue" not in t])  # fmt: skip
+def test_a_thread_has_one_result(before: str) -> None:
+    after = written(item_a_thread(kernel_of(before)))
+    assert "block(32, 4)" in after
+    assert "r < 4" not in after
+    assert after.index("return;") < after.index("for (int k")
+    same(before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [
+        (text_of(init="= {1.0f}"), ""),
+        (text_of(init="= {0.0f, 1.0f}"), ""),
+        (changed(text_of(), ("acc[4]", "acc[m]")), ""),
+        (changed(text_of(), ("acc[4]", "acc[3]")), "is not known"),
+        (changed(text_of(), ("acc[r] +=", "acc[3 - r] +=")), "another number"),
+        (changed(text_of(), (TERM, TERM + " acc[0] += 1.0f;")), "another number"),
+        (changed(text_of(), (TERM, TERM + " if (x > 1.0f) break;")), "a round is left"),
+        (changed(text_of(), (TERM, "{ if (x > 1.0f) continue; " + TERM + " }")), "a round is left"),
+        (changed(text_of(), (TERM, TERM + " o[k] = x;")), ""),
+        (changed(text_of(), (TERM, TERM + " atomicAdd(&o[k], x);")), ""),
+        (changed(text_of(), (TERM, TERM + ' printf("%f", x);')), ""),
+        (text_of(before="int c = 0;").replace(TERM, "{ " + TERM + " c += r; }"), "else goes"),
+        (text_of(before="float z[4];").replace(TERM, "{ " + TERM + " z[r] = x; }"), "else goes"),
+        (text_of(before="float c = 1;", store="c += acc[r]; " + STORE)
+         .replace("* x;", "* x * c;"), "what another is made of"),
+        (text_of(before="float z[4] = {};", store="z[1] += acc[r]; " + STORE)
+         .replace("* x;", "* x * z[1];"), "what another is made of"),
+        (text_of(between="o[0] = 1.0f;"), "between its results"),
+        (text_of(between="float q = atomicAdd(&o[0], 1.0f);"), "between its results"),
+        (text_of(between="for (int r = 0; r < d; ++r) o[r] = 1.0f;"), "between its results"),
+        (text_of(between="float* p = acc; p[1] = 3.0f;"), "another number"),
+        (text_of(store=STORE + " if (r == m) break;"), ""),
+        (text_of(store=STORE + " if (r == m) return;"), ""),
+        (text_of(store="if (row < m && col < n) o[row * n + col] += acc[r] * acc[0];"), "another"),
+        (changed(text_of(), ("const float* a", "float* a"), ("2.0f * acc", "a[1] = acc")),
+         "where others are made from"),
+        (changed(text_of(), ("r < 4; ++r) {", "r < 3; ++r) {")), "alike"),
+        (changed(text_of(), ("++r", "r += 2")), "another number"),
+        (changed(text_of(), ("float acc", "volatile float acc")), ""),
+        (text_of(between="__syncthreads();"), "wait"),
+        (text_of(store="").replace("for (int r = 0; r < 4; ++r) {  }", "o[0] = acc[1];"), "anoth"),
+    ],
+)  # fmt: skip
+def test_what_is_more_than_results_stays(before: str, reason: str) -> None:
+    assert reason in refused(unjammed(kernel_of(before)))
+
+
+def test_a_name_that_hides_another_behind_the_sums_keeps_these_where_they_are() -> None:
+    before = text_of(before="{", between="int row = 0;", store="if (row + r * 4 < m && col < n) "
+                     "o[(row + r * 4) * n + col] = acc[r];") + "}"  # fmt: skip
+    assert "between its results" in refused(unjammed(kernel_of(before)))
+
+
+ROUNDS = """\
+#pragma optiml launch k grid(cdiv(n, 128), m) block(32)
+__global__ void k(const float* a, const float* b, float* o, int m, int n, int d) {
+    int col = blockIdx.x * 128 + threadIdx.x;
+    for (int c = 0; c < 4; ++c) {
+        float s = 0.0f;
+        for (int k = 0; k < d; ++k) s += a[blockIdx.y * d + k] * b[k * n + col + c * 32];
+        if (col + c * 32 < n) o[blockIdx.y * n + col + c * 32] = s;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        ROUNDS,
+        changed(ROUNDS, ("+ threadIdx.x;", "+ threadIdx.x * 4;"), ("c * 32", "c")),
+        changed(ROUNDS, ("for (int c", "if (m > 2) for (int c")),
+        changed(ROUNDS, ("cdiv(n, 128)", "(n + 127) / 128")),
+        changed(ROUNDS, ("cdiv(n, 128)", "n / 128 + 1")),
+    ],
+)
+def test_rounds_are_threads_of_more_blocks(before: str) -> None:
+    after = written(dispersed(kernel_of(before)))
+    assert "c < 4" not in after
+    same(before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [
+        (changed(ROUNDS, ("c * 32", "c * 16")), "no"),
+        (changed(ROUNDS, ("* 128 +", "* 64 +")), "no"),
+        (changed(ROUNDS, ("o[blockIdx.y * n + col + c * 32]", "o[blockIdx.y * n + col]")), "one el"),
+        (changed(ROUNDS, ("= s;", "= s + threadIdx.x;")), "no"),
+        (changed(ROUNDS, ("= s;", "= s + c;")), "no"),
+        (changed(ROUNDS, ("= s;", "= s + blockIdx.x;")), "no"),
+        (changed(ROUNDS, ("= s;", "= s + gridDim.x;")), "no"),
+        (changed(ROUNDS, ("= s;", "= s + col;")), "no"),
+        (changed(ROUNDS, ("if (col + c * 32 < n)", "if (c < 2)")), "no"),
+        (changed(ROUNDS, ("if (col + c * 32 < n)", "if (threadIdx.x < 9)")), "no"),
+        (changed(ROUNDS, ("k < d; ++k", "k < c; ++k")), "no"),
+        (changed(ROUNDS, ("    for (int c", "    o[0] = 1.0f;\n    for (int c")), "not all"),
+        (changed(ROUNDS, ("float s = 0.0f;", "float s = o[blockIdx.y * n + col];")), "stores"),
+        (changed(ROUNDS, ("    for (int c", "    float t = 0;\n    for (int c"),
+                 ("= s;", "= t += s;")), "round"),
+        (changed(ROUNDS, ("        if (col", "        if (s > 9.0f) return;\n        if (col")), ""),
+        (changed(ROUNDS, ("c < 4", "c < m")), "not one loop"),
+        (changed(ROUNDS, ("o[blockIdx.y * n + col + c * 32] = s", "atomicAdd(&o[col + c * 32], s)")),
+         "not followed"),
+        (changed(ROUNDS, ("= s;", '= s; printf("%f", s);')), "prints"),
+        (changed(ROUNDS, ("cdiv(n, 128), m", "n"), ("blockIdx.y", "blockIdx.x")), "no"),
+    ],
+)  # fmt: skip
+def test_rounds_that_are_no_items_stay(before: str, reason: str) -> None:
+    assert reason in refused(dispersed(kernel_of(before)))
+
+
+LATE = """\
+#pragma optiml launch k grid(cdiv(n, 32), m) block(32)
+__global__ void k(const float* a, const float* b, float* o, int m, int n, int d) {
+    int col = blockIdx.x * 32 + threadIdx.x;
+    float s = 0.0f;
+    for (int k = 0; k < d; ++k) s += b[k * n + col];
+    int top = n;
+    if (col < top) o[blockIdx.y * n + col] = s;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        LATE,
+        changed(LATE, ("    float s", "    if (m > 1) { float s"), ("= s;", "= s; }")),
+        changed(LATE, ("o[blockIdx.y * n + col] = s;", "{ int y = blockIdx.y * n; o[y + col] = s; }")),
+    ],
+)  # fmt: skip
+def test_a_guard_of_all_that_is_stored_comes_first(before: str) -> None:
+    after = written(guarded(kernel_of(before)))
+    assert after.index("if (!(col < top)) return;") < after.index("for (int k")
+    same(before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [
+        (changed(LATE, ("    int top", "    o[0] = 1.0f;\n    int top")), "something else"),
+        (changed(LATE, ("    int top", '    printf("%f", s);\n    int top')), "only computed"),
+        (changed(LATE, ("= s;", "= s; else o[0] = 1.0f;")), "branch"),
+        (changed(LATE, ("    if", "    top = k2;\n    if"), ("    int top", "    int k2 = d; int top")),
+         "not known"),
+        (changed(LATE, ("col < top", "s < 3.0f")), "not known"),
+        (changed(LATE, ("col < top", "a[col] < 3.0f")), "more than to compare"),
+        (changed(LATE, ("int top = n", "int top = a[3]")), "more than to compare"),
+        (changed(LATE, ("int top = n", "int top = s")), "not known"),
+        (changed(LATE, ("    for (int k = 0; k < d; ++k) s += b[k * n + col];\n", "")), ""),
+        (changed(LATE, ("= s;\n", "= s;\n    o[1] = 2.0f;\n")), "branch"),
+        (changed(LATE, ("    int top", "    __syncthreads();\n    int top")), "wait"),
+    ],
+)  # fmt: skip
+def test_a_guard_that_is_not_all_stays(before: str, reason: str) -> None:
+    assert reason in refused(guarded(kernel_of(before)))
