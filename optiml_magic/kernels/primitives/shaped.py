@@ -22,11 +22,11 @@ from optiml_magic.kernels.tree import Variable, expressions
 from optiml_magic.kernels.types import named
 from optiml_magic.model.launch import Dim3
 from optiml_magic.source.expressions import Number, parse_expression
-from optiml_magic.source.values import constants
 
 _WARP = 32
 _WORD = 4  # bytes that hold a number of threads
 _MOST = 1024  # threads of a block
+_KEPT = ("__device__", "__constant__", "__shared__", "__managed__")
 _LEAST = 127  # the greatest number of the smallest type
 _X, _Y = (Member(None, Name(None, "threadIdx"), axis) for axis in "xy")
 
@@ -111,17 +111,23 @@ def _holding(kernel: Kernel) -> frozenset[Variable]:
 
 def fixed_numbers(kernel: Kernel) -> dict[Variable | str, int]:
     """What locals and names of the module are that are numbers all along."""
-    effects, aliases = Effects(kernel), kernel.unit.aliases
-    local = dict[Variable | str, int]()
-    for v in effects.lasting - effects.lent:
-        kind = named(v.type.base, aliases)
-        whole = kind.integral and kind.lanes == 1 and (kind.size or 0) >= _WORD
-        value = number_of(v.value, {}) if v.value is not None else None
-        if whole and not v.type.depth and v.storage == "local" and value is not None:
-            local[v] = value
+    effects, found = Effects(kernel), dict[Variable | str, int]()
+    own = [v for v in effects.lasting - effects.lent if v.storage == "local"]
+    module = [v for d in kernel.unit.declarations if not any(w in d.words for w in _KEPT)
+              for v in d.variables]  # fmt: skip
+    names = [v.name for d in kernel.unit.declarations for v in d.variables]
     hidden = kernel.program.values.keys() | {p.name for p in kernel.function.template}
-    module = constants(kernel.unit.syntax)
-    return {**local, **{name: n for name, n in module.items() if name not in hidden}}
+    for v in (*own, *module):
+        kind = named(v.type.base, kernel.unit.aliases)
+        whole = kind.integral and kind.lanes == 1 and (kind.size or 0) >= _WORD
+        value = number_of(v.value, {}) if v.value is not None and not v.array else None
+        if not whole or v.type.depth or v.type.volatile or value is None:
+            continue
+        if v in own:
+            found[v] = value
+        elif v.type.const and names.count(v.name) == 1 and v.name not in hidden:
+            found[v.name] = value
+    return found
 
 
 def number_of(expr: Expr, fixed: Mapping[Variable | str, int]) -> int | None:

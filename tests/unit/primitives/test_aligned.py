@@ -102,6 +102,17 @@ def test_what_is_no_tile_stays(before: str, reason: str) -> None:
     assert reason in refused(aligned(kernel_of(before)))
 
 
+@pytest.mark.parametrize(
+    "word",
+    ["constexpr char T = 288", "const bool T = 32", "__constant__ int T = 32",
+     "__device__ int T = 32", "const float T = 32", "static const volatile int T = 32",
+     "namespace a { constexpr int T = 16; } constexpr int T = 32"],
+)  # fmt: skip
+def test_a_name_of_the_module_that_may_be_another_number_says_nothing(word: str) -> None:
+    before = text_of("threadIdx.x / T", "threadIdx.x % T")
+    assert refused(aligned(kernel_of(before.replace("#pragma", f"{word};\n#pragma"))))
+
+
 def test_a_parameter_of_a_template_hides_a_number_of_the_module() -> None:
     before = text_of("threadIdx.x / T", "threadIdx.x % T")
     before = before.replace(
