@@ -12,7 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, text
-from optiml_magic.kernels.expressions import Assign, Choice, Expr, Index, Name, builtin, every
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Call,
+    Cast,
+    Choice,
+    Expr,
+    Index,
+    Name,
+    builtin,
+    every,
+)
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
@@ -26,9 +36,12 @@ from optiml_magic.kernels.primitives.unjammed import unjammed
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Compare, Condition, Every, Some
 from optiml_magic.kernels.tree import Block, Declare, If, Leave, Loop, Statement, Variable, walk
-from optiml_magic.source.expressions import Call, Expression, parse_expression
+from optiml_magic.kernels.types import named
+from optiml_magic.source.expressions import Call as SizeCall
+from optiml_magic.source.expressions import Expression, parse_expression
 
 _MOST = 65535  # blocks along y and z
+_WORD = 4  # bytes that hold the number of an item
 _TOLD = frozenset({"printf", "assert", "__assert_fail", "__trap"})
 
 
@@ -51,7 +64,7 @@ def dispersed(kernel: Kernel) -> Kernel:
     _check_rounds(kernel, effects, axis)
     for at, name in enumerate("xyz"[: len(kernel.launch.grid)]):
         width = kernel.block[at]
-        for beside in (False, True) if width is not None else ():
+        for beside in () if width is None else (True,) if width == 1 else (False, True):
             items = _Items(kernel, axis, name, width or 1, beside=beside)
             if items.fit():
                 return items.made()
@@ -148,7 +161,7 @@ class _Items:
         if any({*names} & part.symbols for part in known):
             return False
         block, thread, turn = known
-        unit = turn if self.beside or self.width == 1 else thread
+        unit = turn if self.beside else thread
         factors = {
             self._block: self._rounds * self.width,
             self._thread: self._rounds if self.beside else 1,
@@ -178,6 +191,11 @@ class _Items:
                         told.add(variable)
             if len(told) == before:
                 break
+        if any(self._narrows(v) for v in told) or any(
+            isinstance(e, Call | Cast) and self._loses(e, told)
+            for s in statements for top in s.expressions for e in every(top)
+        ):  # fmt: skip
+            return False
         heads = {
             e for top in (*self.axis.node.expressions, *_begun(self.axis.node)) for e in every(top)
         }
@@ -186,6 +204,20 @@ class _Items:
             self._asks(e, told) and e not in allowed | given | heads
             for s in statements for top in s.expressions for e in every(top)
         )  # fmt: skip
+
+    def _narrows(self, variable: Variable) -> bool:
+        """Whether a local that holds a part of an item's number may not hold all of it."""
+        kind = named(variable.type.base, self.kernel.unit.aliases)
+        whole = kind.integral and kind.lanes == 1 and (kind.size or 0) >= _WORD
+        return variable.type.reference or not (whole or variable.type.depth)
+
+    def _loses(self, expr: Call | Cast, told: set[Variable]) -> bool:
+        """Whether a conversion, or a function, is given a part of the number and may lose it."""
+        if not any(self._asks(e, told) for e in every(expr) if e is not expr):
+            return False
+        kind = self.kernel.reading.types.get(expr)
+        whole = kind is not None and kind.integral and not kind.depth and (kind.size or 0) >= _WORD
+        return isinstance(expr, Call) or not whole
 
     def _forms(self, statements: list[Statement]) -> Iterator[Expr]:
         """What the reading has as forms: elements of what it follows, and tests of branches."""
@@ -246,7 +278,7 @@ class _Items:
 def _quotient(size: Expression) -> str:
     """A number of blocks in words that a kernel can say as well."""
     match size.tree:
-        case Call("cdiv", (top, by)) if not Expression(by, "").names:
+        case SizeCall("cdiv", (top, by)) if not Expression(by, "").names:
             width = Expression(by, "").evaluate({})
             return f"({Expression(top, '')} + {width - 1}) / {width}"
     return str(size)

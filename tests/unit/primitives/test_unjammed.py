@@ -152,6 +152,17 @@ __global__ void k(const float* a, const float* b, float* o, int m, int n, int d)
     }
 }
 """
+ROWS = """\
+#pragma optiml launch k grid(cdiv(n, 32), cdiv(m * 4, 4)) block(32)
+__global__ void k(const float* a, const float* b, float* o, int m, int n, int d) {
+    int col = blockIdx.x * 32 + threadIdx.x, row = blockIdx.y * 4;
+    for (int c = 0; c < 4; ++c) {
+        float s = 0.0f;
+        for (int k = 0; k < d; ++k) s += a[(row + c) * d + k] * b[k * n + col];
+        if (col < n && row + c < m) o[(row + c) * n + col] = s;
+    }
+}
+"""
 
 
 @pytest.mark.parametrize(
@@ -162,6 +173,8 @@ __global__ void k(const float* a, const float* b, float* o, int m, int n, int d)
         changed(ROUNDS, ("for (int c", "if (m > 2) for (int c")),
         changed(ROUNDS, ("cdiv(n, 128)", "(n + 127) / 128")),
         changed(ROUNDS, ("cdiv(n, 128)", "n / 128 + 1")),
+        changed(ROWS, ("m * 4", "m")),
+        changed(ROWS, ("m * 4", "m"), ("y * 4;", "y * 4 + threadIdx.y * 4;")),
     ],
 )
 def test_rounds_are_threads_of_more_blocks(before: str) -> None:
@@ -173,27 +186,35 @@ def test_rounds_are_threads_of_more_blocks(before: str) -> None:
 @pytest.mark.parametrize(
     ("before", "reason"),
     [
-        (changed(ROUNDS, ("c * 32", "c * 16")), "no"),
-        (changed(ROUNDS, ("* 128 +", "* 64 +")), "no"),
+        (changed(ROUNDS, ("c * 32", "c * 16")), "not items"),
+        (changed(ROUNDS, ("* 128 +", "* 64 +")), "not items"),
         (changed(ROUNDS, ("o[blockIdx.y * n + col + c * 32]", "o[blockIdx.y * n + col]")), "one el"),
-        (changed(ROUNDS, ("= s;", "= s + threadIdx.x;")), "no"),
-        (changed(ROUNDS, ("= s;", "= s + c;")), "no"),
-        (changed(ROUNDS, ("= s;", "= s + blockIdx.x;")), "no"),
-        (changed(ROUNDS, ("= s;", "= s + gridDim.x;")), "no"),
-        (changed(ROUNDS, ("= s;", "= s + col;")), "no"),
-        (changed(ROUNDS, ("if (col + c * 32 < n)", "if (c < 2)")), "no"),
-        (changed(ROUNDS, ("if (col + c * 32 < n)", "if (threadIdx.x < 9)")), "no"),
-        (changed(ROUNDS, ("k < d; ++k", "k < c; ++k")), "no"),
+        (changed(ROUNDS, ("= s;", "= s + threadIdx.x;")), "not items"),
+        (changed(ROUNDS, ("= s;", "= s + c;")), "not items"),
+        (changed(ROUNDS, ("= s;", "= s + blockIdx.x;")), "not items"),
+        (changed(ROUNDS, ("= s;", "= s + gridDim.x;")), "not items"),
+        (changed(ROUNDS, ("= s;", "= s + col;")), "not items"),
+        (changed(ROUNDS, ("if (col + c * 32 < n)", "if (c < 2)")), "not items"),
+        (changed(ROUNDS, ("if (col + c * 32 < n)", "if (threadIdx.x < 9)")), "not items"),
+        (changed(ROUNDS, ("k < d; ++k", "k < c; ++k")), "not items"),
         (changed(ROUNDS, ("    for (int c", "    o[0] = 1.0f;\n    for (int c")), "not all"),
         (changed(ROUNDS, ("float s = 0.0f;", "float s = o[blockIdx.y * n + col];")), "stores"),
         (changed(ROUNDS, ("    for (int c", "    float t = 0;\n    for (int c"),
                  ("= s;", "= t += s;")), "round"),
         (changed(ROUNDS, ("        if (col", "        if (s > 9.0f) return;\n        if (col")), ""),
         (changed(ROUNDS, ("c < 4", "c < m")), "not one loop"),
+        (changed(ROUNDS, ("int col =", "unsigned char t = threadIdx.x; int col ="),
+                 ("+ threadIdx.x;", "+ t;")), "not items"),
+        (changed(ROUNDS, ("+ threadIdx.x;", "+ (unsigned char)threadIdx.x;")), "not items"),
+        (changed(ROUNDS, ("+ threadIdx.x;", "+ min(threadIdx.x, 40u);")), "not items"),
+        (changed(ROUNDS, ("int c", "short c"), ("+ threadIdx.x;", "+ threadIdx.x * 4;"),
+                 ("c * 32", "c")), ""),
+        (changed(ROWS, ("row = blockIdx.y * 4", "row = blockIdx.y * 4; short z = row")), "not items"),
+        (changed(ROWS, ("block(32)", "block(32, 2)"), ("* 4;", "* 4 + threadIdx.y;")), "not items"),
         (changed(ROUNDS, ("o[blockIdx.y * n + col + c * 32] = s", "atomicAdd(&o[col + c * 32], s)")),
          "not followed"),
         (changed(ROUNDS, ("= s;", '= s; printf("%f", s);')), "prints"),
-        (changed(ROUNDS, ("cdiv(n, 128), m", "n"), ("blockIdx.y", "blockIdx.x")), "no"),
+        (changed(ROUNDS, ("cdiv(n, 128), m", "n"), ("blockIdx.y", "blockIdx.x")), "not items"),
     ],
 )  # fmt: skip
 def test_rounds_that_are_no_items_stay(before: str, reason: str) -> None:
