@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.expressions import (
     Assign,
+    Binary,
     Call,
     Cast,
     Choice,
@@ -30,7 +31,7 @@ from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.guarded import guarded
 from optiml_magic.kernels.primitives.limits import limits
 from optiml_magic.kernels.primitives.places import own_text_only
-from optiml_magic.kernels.primitives.shaped import planar
+from optiml_magic.kernels.primitives.shaped import fixed_numbers, number_of, planar
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.unjammed import unjammed
 from optiml_magic.kernels.reading import Access, Axis
@@ -196,6 +197,8 @@ class _Items:
             for s in statements for top in s.expressions for e in every(top)
         ):  # fmt: skip
             return False
+        if len(self._widths(statements, told)) > 1:
+            return False
         heads = {
             e for top in (*self.axis.node.expressions, *_begun(self.axis.node)) for e in every(top)
         }
@@ -210,6 +213,22 @@ class _Items:
         kind = named(variable.type.base, self.kernel.unit.aliases)
         whole = kind.integral and kind.lanes == 1 and (kind.size or 0) >= _WORD
         return variable.type.reference or not (whole or variable.type.depth)
+
+    def _widths(self, statements: list[Statement], told: set[Variable]) -> set[int | None]:
+        """The bytes in which parts of the number are multiplied by sizes.
+
+        Where those of the block have more, as in ``(size_t)blockIdx.y * 64 * n``, those of thread
+        and round may not hold what was the block's.
+        """
+        fixed, found = fixed_numbers(self.kernel), set[int | None]()
+        for e in (e for s in statements for top in s.expressions for e in every(top)):
+            if isinstance(e, Binary) and e.op == "*":
+                sides = [any(self._asks(p, told) for p in every(side)) for side in e.parts]
+                numbers = [number_of(side, fixed) is not None for side in e.parts]
+                if any(sides) and not any(numbers):
+                    kind = self.kernel.reading.types.get(e)
+                    found.add(kind.size if kind is not None else None)
+        return found
 
     def _loses(self, expr: Call | Cast, told: set[Variable]) -> bool:
         """Whether a conversion, or a function, is given a part of the number and may lose it."""

@@ -152,6 +152,8 @@ __global__ void k(const float* a, const float* b, float* o, int m, int n, int d)
     }
 }
 """
+WIDE = "row = 0; o += (size_t)blockIdx.y * 4 * n; a += blockIdx.y * 4 * d; m -= blockIdx.y * 4;"
+POINTER = "    float* p = o + (size_t)blockIdx.y * 4 * n;\n    for (int c"
 ROWS = """\
 #pragma optiml launch k grid(cdiv(n, 32), cdiv(m * 4, 4)) block(32)
 __global__ void k(const float* a, const float* b, float* o, int m, int n, int d) {
@@ -174,6 +176,12 @@ __global__ void k(const float* a, const float* b, float* o, int m, int n, int d)
         changed(ROUNDS, ("cdiv(n, 128)", "(n + 127) / 128")),
         changed(ROUNDS, ("cdiv(n, 128)", "n / 128 + 1")),
         changed(ROWS, ("m * 4", "m")),
+        changed(
+            ROWS,
+            ("m * 4", "m"),
+            ("    for (int c", "    float* p = o + blockIdx.y * 4 * n;\n    for (int c"),
+            ("o[(row + c) * n", "p[c * n"),
+        ),
         changed(ROWS, ("m * 4", "m"), ("y * 4;", "y * 4 + threadIdx.y * 4;")),
     ],
 )
@@ -209,6 +217,8 @@ def test_rounds_are_threads_of_more_blocks(before: str) -> None:
         (changed(ROUNDS, ("+ threadIdx.x;", "+ min(threadIdx.x, 40u);")), "not items"),
         (changed(ROUNDS, ("int c", "short c"), ("+ threadIdx.x;", "+ threadIdx.x * 4;"),
                  ("c * 32", "c")), ""),
+        (changed(ROWS, ("row = blockIdx.y * 4;", WIDE)), ""),
+        (changed(ROWS, ("    for (int c", POINTER), ("o[(row + c) * n", "p[c * n")), "not items"),
         (changed(ROWS, ("row = blockIdx.y * 4", "row = blockIdx.y * 4; short z = row")), "not items"),
         (changed(ROWS, ("block(32)", "block(32, 2)"), ("* 4;", "* 4 + threadIdx.y;")), "not items"),
         (changed(ROUNDS, ("o[blockIdx.y * n + col + c * 32] = s", "atomicAdd(&o[col + c * 32], s)")),
