@@ -7,6 +7,7 @@ what they did. What asks which threads are one warp does not, and is refused.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
@@ -43,7 +44,7 @@ def exchanged(
 
     Of one kind of ``places`` alone: the blocks of a grid, or the threads in each of them.
     """
-    exchangeable(kernel)
+    exchangeable(kernel, places)
     swaps: dict[Node, Node] = {}
     names = {f"{v}.{a}": f"{v}.{b}" for v in places for a, b in ((one, other), (other, one))}
     for expr in expressions(kernel.function.body):
@@ -62,10 +63,10 @@ def exchanged(
     )
 
 
-def exchangeable(kernel: Kernel) -> None:
+def exchangeable(kernel: Kernel, places: tuple[str, ...] = BLOCKS + THREADS) -> None:
     """Raise NotLegal where threads under other names may do something else."""
     without_warps(kernel)
-    every_place_read(kernel)
+    every_place_read(kernel, places)
 
 
 def without_warps(kernel: Kernel) -> None:
@@ -86,12 +87,17 @@ def without_warps(kernel: Kernel) -> None:
         raise NotLegal(f"`{found[0]}` may tell which threads are one warp")
 
 
-def every_place_read(kernel: Kernel) -> None:
-    """Raise NotLegal where a kernel asks for its thread in a way that is not read."""
+def every_place_read(kernel: Kernel, places: tuple[str, ...] = BLOCKS + THREADS) -> None:
+    """Raise NotLegal where a kernel asks for its thread in a way that is not read.
+
+    Or for these ``places`` alone, such as the blocks of its grid.
+    """
     span = kernel.function.body.span
     assert span is not None
-    found = {e.span for e in expressions(kernel.function.body) if builtin(e)}
-    if len(found) != len(_PLACES.findall(code(kernel.unit, span))):
+    found = {(e.span, builtin(e)) for e in expressions(kernel.function.body) if builtin(e)}
+    read = Counter(name.partition(".")[0] for _, name in found)
+    said = Counter(_PLACES.findall(code(kernel.unit, span)))
+    if any(read[place] != said[place] for place in places):
         raise NotLegal("not every place where it asks for its thread is read")
 
 

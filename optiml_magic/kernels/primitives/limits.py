@@ -20,7 +20,15 @@ from optiml_magic.source.directives import (
     RequireDirective,
     TuneDirective,
 )
-from optiml_magic.source.expressions import Binary, Call, Name, Node, Number, parse_expression
+from optiml_magic.source.expressions import (
+    Binary,
+    Call,
+    Expression,
+    Name,
+    Node,
+    Number,
+    parse_expression,
+)
 from optiml_magic.source.operators import apply_binary, apply_function
 
 MOST_BLOCKS = 65535
@@ -48,12 +56,16 @@ def limits(
         _narrow(tree, ranges)
     found = []
     for size in launch.grid[1:]:
-        limit = parse_expression(f"{size} <= {MOST_BLOCKS}")
-        most = _range(size.tree, ranges)
-        held = limit.tree in asked or (most is not None and most[1] <= MOST_BLOCKS)
+        bound, most = limit(size), _range(size.tree, ranges)
+        held = bound.tree in asked or (most is not None and most[1] <= MOST_BLOCKS)
         if not held and not _fitted(kernel, size.tree, ranges):
-            found.append(RequireDirective(limit))
+            found.append(RequireDirective(bound))
     return list(dict.fromkeys(found))
+
+
+def limit(size: Expression) -> Expression:
+    """That there are no more blocks along an axis of such a size than along y and z may be."""
+    return parse_expression(f"{size} <= {MOST_BLOCKS}")
 
 
 def with_limits(

@@ -32,6 +32,7 @@ from optiml_magic.kernels.primitives.dispersed import item_a_thread
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.exchanged import as_blocks, exchange_rows, folded
 from optiml_magic.kernels.primitives.inward import all_inward
+from optiml_magic.kernels.primitives.limits import MOST_BLOCKS
 from optiml_magic.kernels.primitives.multiplied import multiplied
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.plain import PLAIN
@@ -64,6 +65,7 @@ _SHORT = 256  # rounds of inner loops that are worth a number in the text: ours
 _DIGITS = 3  # of the number of a block that may tell which filter it is: image, filter, depth
 _LESS = 0.005  # of a chance, by which tiles of other arithmetic come after those of the same: ours
 _LONG = 128  # rounds from which each pair once is worth stores that lie a row apart: ours
+_EMPTY = 1 / 16  # of the least tile that outputs fill, below which they are too few: ours
 _SHORTER = 0.1  # of a chance less for fewer: ours
 PARTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64)
 _ROUNDED = 8  # registers are given out so many at a time
@@ -181,6 +183,7 @@ def _tiled(
     """Tiles for all outputs, or for those of one side of the diagonal."""
     try:
         product = Blocking(parts, mirrored=mirrored)
+        _worth_tiles(product)
         points, first = _points(product), _first(product)
     except NotLegal as reason:
         yield Refused(reason.reason, reason.line)
@@ -280,6 +283,18 @@ def _filling(product: Blocking) -> _Filling | None:
     others = math.prod(kernel.facts.grid[2:]) if kernel.facts is not None else 1
     found = _Filling(product, chip.sms, 0, others, rounds(kernel, parts.axis))
     return replace(found, outputs=found.blocks(Tile(1, 1)))
+
+
+def _worth_tiles(product: Blocking) -> None:
+    """Raise NotLegal where tiles would be all but empty, or more than a grid may have of them."""
+    filling = _filling(product)
+    if filling is None:
+        return
+    if filling.others > MOST_BLOCKS:
+        raise NotLegal("its products are more than a grid has blocks along z")
+    sizes = [filling.blocks(tile) * tile.rows * tile.columns for tile, _ in _SHAPES]
+    if filling.outputs < _EMPTY * min(sizes):
+        raise NotLegal("its products are too small for tiles")
 
 
 def _split_points(product: Blocking) -> tuple[float, tuple[Point, ...]]:

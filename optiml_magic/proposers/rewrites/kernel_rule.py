@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,6 +17,7 @@ from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
 from optiml_magic.kernels.primitives.grid_words import grid_in_words
 from optiml_magic.kernels.primitives.headed import headed
 from optiml_magic.kernels.primitives.left_early import left_early
+from optiml_magic.kernels.primitives.lengthwise import lengthwise
 from optiml_magic.kernels.primitives.lined import lined
 from optiml_magic.kernels.primitives.one_axis import one_axis
 from optiml_magic.kernels.primitives.onward import onward
@@ -123,9 +125,14 @@ class KernelRule(ABC):
         before, root = (parse_program(s.candidate.text) for s in (view.step, view.begun))
         try:
             chosen = made.program.with_values(point) if point else made.program
+            beyond = unmet(replace(made, program=chosen), before)
+            for turned in _lengthwise(made, written) if beyond is not None else ():
+                other = turned.program.with_values(point)
+                if unmet(replace(turned, program=other), before) is None:
+                    chosen, beyond = other, None
+                    break
         except SourceError as unfit:
             return Refusal(self.name, unfit.message)
-        beyond = unmet(replace(made, program=chosen), before)
         if beyond is not None:
             return Refusal(self.name, f"`{beyond.condition}` does not hold for the given sizes")
         return dispatched(chosen, before, root).text
@@ -142,6 +149,12 @@ class KernelRule(ABC):
         except Unspelled as reason:
             return Refused(f"a part of it cannot be written anew: {reason}")
         return found.apply() if found is not None else Refused("its block's numbers decide on it")
+
+
+def _lengthwise(made: Kernel, written: Kernel) -> Iterator[Kernel]:
+    """What is made of a kernel with fewer blocks along y and z, where there may be too many."""
+    with suppress(NotLegal):
+        yield from lengthwise(made, written)
 
 
 def _spelled(kernel: Kernel, point: Point) -> Point:

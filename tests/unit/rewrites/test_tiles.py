@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -13,7 +14,9 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
 from optiml_magic.source.program import parse_program
-from tests.rewriting.writing import Array
+from tests.rewriting.offers import Offer, offers
+from tests.rewriting.trying import Stand
+from tests.rewriting.writing import Array, Made
 from tests.unit.primitives.alike import end_of
 from tests.unit.primitives.shapes import PLANE
 
@@ -225,3 +228,36 @@ def test_a_layer_of_large_filters_says_why_it_is_no_product() -> None:
     found, *_ = layers(r=100)
     assert isinstance(found, Refused)
     assert found.reason == "the number of rounds of an inner loop is not a constant"
+
+
+SMALL = """\
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const float* A, const float* B, float* C, int n, int m) {
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t >= n) return;
+    for (int i = 0; i < m; i++)
+        for (int j = 0; j < m; j++) {
+            float s = 0;
+            for (int k = 0; k < m; k++) s += A[(t * m + i) * m + k] * B[(t * m + k) * m + j];
+            C[(t * m + i) * m + j] = s;
+        }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "side", "reason"),
+    [
+        (300, 4, "its products are too small for tiles"),
+        (70_000, 16, "its products are more than a grid has blocks along z"),
+        (300, 16, ""),
+    ],
+)
+def test_many_small_products(count: int, side: int, reason: str) -> None:
+    arrays = {name: Array("f4", ("n * m * m",)) for name in "ABC"}
+    stand = Stand(Made("small", SMALL, arrays, {"n": count, "m": side}, {"n": 3, "m": 2}))
+    made = offers(
+        SMALL, SMALL, lambda: stand.facts(SMALL), Random(0), each=2, rules=("blocked_product",)
+    )
+    told = {o.reason for o in made if not isinstance(o, Offer)}
+    assert told == ({reason} if reason else set())
