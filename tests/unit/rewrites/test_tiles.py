@@ -261,3 +261,44 @@ def test_many_small_products(count: int, side: int, reason: str) -> None:
     )
     told = {o.reason for o in made if not isinstance(o, Offer)}
     assert told == ({reason} if reason else set())
+
+
+PADDED = """\
+#pragma optiml launch conv grid(cdiv(n * f * h * w, 64)) block(64)
+__global__ void conv(const float* x, const float* k, float* y, int n, int c, int h, int w, int f) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n * f * h * w) return;
+    int ox = i % w, oy = i / w % h, of = i / (w * h) % f, on = i / (w * h * f);
+    float s = 0.0f;
+    for (int ic = 0; ic < c; ic++) {
+        const float* plane = x + (on * c + ic) * h * w;
+        for (int a = 0; a < 3; a++) {
+            int iy = oy + a - 1;
+            if (iy < 0 || iy >= h) continue;
+            for (int b = 0; b < 3; b++) {
+                int ix = ox + b - 1;
+                if (ix < 0 || ix >= w) continue;
+                s += plane[iy * w + ix] * k[((of * c + ic) * 3 + a) * 3 + b];
+            }
+        }
+    }
+    y[i] = s;
+}
+"""
+
+
+def test_a_layer_whose_rows_are_tested_around_its_columns() -> None:
+    arrays = {
+        "x": Array("f4", ("n", "c", "h", "w")), "k": Array("f4", ("f", "c", "9")),
+        "y": Array("f4", ("n", "f", "h", "w"), "zeros"),
+    }  # fmt: skip
+    sizes = {"n": 2, "c": 3, "h": 9, "w": 34, "f": 17}, {"n": 1, "c": 2, "h": 3, "w": 4, "f": 3}
+    stand = Stand(Made("layer", PADDED, arrays, *sizes, exact=False))
+    made = offers(
+        PADDED, PADDED, lambda: stand.facts(PADDED), Random(0), each=2, rules=("blocked_product",)
+    )
+    found = [one for one in made if isinstance(one, Offer)]
+    assert found
+    for one in found:
+        applied = stand.applied(one, PADDED)
+        assert applied.sound, f"{applied.end}: {applied.detail}\n{one.text}"
