@@ -118,7 +118,7 @@ class _Digits:
             raise NotLegal("its blocks are counted")
         self.kernel = kernel
         found = self.factored = Factored(kernel, effects, uses(kernel, "z").whole)
-        whole = form_of(kernel.launch.grid[2].tree)
+        whole = form_of(kernel.launch.grid[2].tree, kernel.reading.symbols)
         if whole is None:
             raise NotLegal("how many outputs there are is not said by sizes alone")
         found.close(whole)

@@ -24,6 +24,7 @@ from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.dispersed import item_a_thread
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.evenly import evenly
 from optiml_magic.kernels.primitives.exchanged import as_blocks, exchange_rows, folded
 from optiml_magic.kernels.primitives.innermost import innermost
 from optiml_magic.kernels.primitives.inward import all_inward
@@ -84,8 +85,8 @@ class BlockedProduct(KernelRule):
 
     name = "blocked_product"
     before = (
-        *PLAIN, item_a_thread, bounded, planar, in_full, unravelled, all_rectangular, all_inward,
-        in_register,
+        *PLAIN, item_a_thread, bounded, planar, in_full, evenly, unravelled, all_rectangular,
+        all_inward, in_register,
     )  # fmt: skip
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "
