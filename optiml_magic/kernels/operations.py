@@ -212,6 +212,9 @@ class Operations:
             return Polynomial.constant(count if op == "/" else left.value - count * right.value)
         if right == _ONE:
             return left if op == "/" else Polynomial()
+        exact = left.divided(right.value) if right.value else None
+        if exact is not None:  # whatever the signs
+            return exact if op == "/" else Polynomial()
         ranges = Ranges(path, self.symbols)
         positive = ranges.nonnegative(left)
         if positive and right.value is not None and right.value > 0:

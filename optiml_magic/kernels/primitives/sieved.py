@@ -27,7 +27,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.heads import count_of
-from optiml_magic.kernels.primitives.naming import declared_type, speller_before
+from optiml_magic.kernels.primitives.naming import LocalSpeller, declared_type, speller_before
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Unspelled
@@ -239,6 +239,23 @@ def _remaining(
     return (rest, sign.value, by, wanted) if still else None
 
 
+def _reduced(kernel: Kernel, speller: LocalSpeller, one: Sieve) -> str:
+    """The first round by what of the sum is no multiple of the divisor, as ``r - r / 2 * 2``.
+
+    So what is divided in a round, the sum without it, is seen to be a multiple. Empty where nothing
+    of the sum is one, or what is left may be negative.
+    """
+    whole = (one.rest - one.wanted) * Polynomial.constant(-one.sign)
+    left = Polynomial.of({m: factor % one.by for m, factor in whole.terms})
+    gone = len([m for m, factor in whole.terms if m and factor % one.by == 0])
+    if not gone or not kernel.reading_operations().nonnegative(left, ()):
+        return ""
+    if left.value is not None:
+        return str(left.value % one.by)
+    words = speller.factor(speller.local(left))
+    return f"{words} - {words} / {one.by} * {one.by}"
+
+
 def _stepped(kernel: Kernel, one: Sieve) -> Block:
     """The loop over the rounds that are left, counted from 0."""
     effects, axis, by = Effects(kernel), one.axis, one.by
@@ -252,6 +269,7 @@ def _stepped(kernel: Kernel, one: Sieve) -> Block:
     start = f"({rest} % {by} + {by + far}{more}) % {by}"
     if one.sign > 0:
         start = f"({by + far} - {rest} % {by}{more}) % {by}"
+    start = _reduced(kernel, speller, one) or start
     stop = axis.stop.value if axis.stop is not None else None
     count = count_of(axis, speller, effects)
     rounds = str(-(-stop // by)) if stop is not None else f"({count} + {by - 1}) / {by}"

@@ -32,6 +32,7 @@ from optiml_magic.kernels.primitives.multiplied import multiplied
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rectangular import all_rectangular
+from optiml_magic.kernels.primitives.residues import sieved_by_residue
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.primitives.sizes import rounds
@@ -85,8 +86,8 @@ class BlockedProduct(KernelRule):
 
     name = "blocked_product"
     before = (
-        *PLAIN, item_a_thread, bounded, planar, in_full, evenly, unravelled, all_rectangular,
-        all_inward, in_register,
+        *PLAIN, item_a_thread, bounded, planar, in_full, evenly, unravelled, sieved_by_residue,
+        all_rectangular, all_inward, in_register,
     )  # fmt: skip
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "
