@@ -21,6 +21,7 @@ from optiml_magic.kernels.primitives.limits import with_limits
 from optiml_magic.kernels.primitives.places import Place, axis_of, bare, placed
 from optiml_magic.kernels.primitives.sieved import sieved, sieves
 from optiml_magic.kernels.primitives.sizes import with_grid
+from optiml_magic.kernels.primitives.unravelled_planes import unravelled_planes
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.kernels.tree import Variable
 from optiml_magic.source.expressions import Expression, parse_expression
@@ -84,8 +85,14 @@ def by_residue(kernel: Kernel) -> Kernel:
 
 @primitive
 def sieved_by_residue(kernel: Kernel) -> Kernel:
-    """The same where rounds that remainders turn away are not made, of all other threads either."""
+    """The same, without the rounds that remainders turn away.
+
+    An index along x that is taken apart in two is so along two axes then.
+    """
     made = in_turn(kernel, (by_residue, sieved))
+    if isinstance(made, Refused):
+        planes = in_turn(kernel, (unravelled_planes, by_residue, sieved))
+        made = planes if isinstance(planes, Kernel) else made
     if isinstance(made, Refused):
         raise NotLegal(made.reason, made.line)
     return made

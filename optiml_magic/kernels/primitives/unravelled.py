@@ -43,11 +43,13 @@ def unravelled(kernel: Kernel, like: Kernel | None = None) -> Kernel:
     effects = Effects(kernel)
     items = mapped(kernel, effects)
     if like is None:
-        return _Unravelling(kernel, effects, items).kernel()
+        return Unravelling(kernel, effects, items).kernel()
     return _Alike(kernel, effects, items, like).kernel()
 
 
-class _Unravelling:
+class Unravelling:
+    """The digits of an index, as an axis each as far as there are axes."""
+
     order = "xy"  # along which the digits lie, the lowest one first
 
     def __init__(
@@ -208,7 +210,7 @@ class _Unravelling:
         )
 
 
-class _Alike(_Unravelling):
+class _Alike(Unravelling):
     """The axes of another launch, two or three, in the place of one index."""
 
     def __init__(self, kernel: Kernel, effects: Effects, items: Mapped, like: Kernel) -> None:
