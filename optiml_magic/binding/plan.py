@@ -71,6 +71,8 @@ def plan(
     buffers = {buffer.name: buffer for buffer in found.buffers}
     check_own_names(program, buffers, found.scalars, found.defines)
     integers = {**found.constants, **_integers(values, program, chip)}
+    scratch = tuple(_scratch(program, integers, shapes))
+    shapes = {**shapes, **{one.name: (one.elements,) for one in scratch}}
     for requirement in program.requires:
         if not requirement.condition.evaluate(integers, shapes):
             raise RequirementError(
@@ -78,7 +80,6 @@ def plan(
                 fix="choose sizes for which it does, or a program without it",
                 line=requirement.line,
             )
-    scratch = tuple(_scratch(program, integers, shapes))
     known: dict[str, BoundBuffer | Scratch] = {**buffers, **{s.name: s for s in scratch}}
     own = {name: value for name, value in values.items() if name not in program.values}
     env = _Environment(own, integers, shapes, chip, known, found.structs)
@@ -118,6 +119,8 @@ def planned(
 ) -> tuple[LaunchDirective, ...]:
     """The directive behind each launch of the plan on these values, in order."""
     integers = {**found.constants, **_integers(values, program, chip)}
+    scratch = _scratch(program, integers, shapes)
+    shapes = {**shapes, **{one.name: (one.elements,) for one in scratch}}
     running = _running(program, integers, shapes)
     return tuple(running[at] for at, _ in _repeated(running, integers, shapes))
 

@@ -7,7 +7,7 @@ import pytest
 
 from optiml_magic.binding import Interface, interface, plan, planned
 from optiml_magic.chips import chip
-from optiml_magic.errors import BindingError, SourceError
+from optiml_magic.errors import BindingError, RequirementError, SourceError
 from optiml_magic.kernels.signature import kernels
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import BufferArgument, LaunchPlan
@@ -125,3 +125,12 @@ def test_what_one_launch_of_a_dispatch_writes_another_has_not() -> None:
 def test_an_odd_size_is_taken_where_some_launch_takes_single_elements() -> None:
     found = interface(parse_program(CHAIN + KERNELS), Task(CHAIN), {"x": np.ones(7, np.float32)})
     assert {buffer.name: buffer.lanes for buffer in found.buffers} == {"x": 1, "out": 1}
+
+
+def test_the_size_of_scratch_decides_and_is_required_like_any_other() -> None:
+    text = "#pragma optiml scratch some f4[n / 2]\n#pragma optiml require size(some) <= 40\n"
+    shaped = text + CHAIN.replace("n % 4 == 0", "size(some) > 33") + KERNELS
+    assert bound(shaped, 80)[0].launches[0].kernel == "fast"
+    assert bound(shaped, 66)[0].launches[0].kernel == "half"
+    with pytest.raises(RequirementError, match="does not hold"):
+        bound(shaped, 84)

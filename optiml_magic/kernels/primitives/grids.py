@@ -224,5 +224,8 @@ def form_of(node: Node, symbols: Symbols | None = None) -> Polynomial | None:
                 or not above.symbols | below.symbols <= {*symbols.table}
             ):
                 return None
-            return Operations(symbols).operation("/", (above, below))
+            exact = above.divided(below.value) if below.value else None
+            return exact if exact is not None else Operations(symbols).operation(
+                "/", (above, below)
+            )  # fmt: skip
     return None

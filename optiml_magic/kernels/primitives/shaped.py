@@ -131,7 +131,7 @@ def fixed_numbers(kernel: Kernel) -> dict[Variable | str, int]:
 
 
 def number_of(expr: Expr, fixed: Mapping[Variable | str, int]) -> int | None:
-    """The number that an expression is, where it is no less in any type on the way."""
+    """The number that an expression is, where every type on the way holds it."""
     match expr:
         case Literal(value=int(value)):
             return value

@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
+from optiml_magic.kernels.primitives.byte_values import VALUES
 from optiml_magic.kernels.primitives.looked_up import looked_up, lookups
 from optiml_magic.kernels.primitives.single import each_value
+from optiml_magic.kernels.primitives.sizes import threads
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_FEW = 4  # times as many items as values, from which on a table is worth it: ours
 
 
 class LookUp(KernelRule):
@@ -24,6 +28,9 @@ class LookUp(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        count = threads(kernel)
+        if count is not None and count <= _FEW * VALUES:  # a table would take as long to make
+            return
         found = lookups(kernel)
         if not found:
             kernel = where_legal(each_value, kernel)
