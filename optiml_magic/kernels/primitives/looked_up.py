@@ -74,12 +74,24 @@ def _made(kernel: Kernel, one: Lookup) -> Kernel:
     letter = "f" if one.type.floating else "i" if one.type.signed else "u"
     width = parse_expression(str(VALUES))
     before = LaunchDirective(name, (parse_expression("1"),), (width,), args=first)
-    sizes = [
-        RequireDirective(parse_expression(f"size({passed(kernel, array)}) >= {count}"))
-        for array, count in one.sizes.items()
-    ]
+    sizes = list[RequireDirective]()
+    for array, least in one.sizes.items():
+        there = passed(kernel, array)
+        if there is None:
+            raise NotLegal(f"how many elements `{array}` has cannot be asked")
+        if not _is_large(kernel, there, least):
+            sizes.append(RequireDirective(parse_expression(f"size({there}) >= {least}")))
     found = kernel.rewritten(
         edited(kernel.function.body, swaps), launch=replace(launch, args=args), helpers=[made],
         directives=[*sizes, ScratchDirective(table, f"<{letter}{one.type.size}", width), before],
     )  # fmt: skip
     return with_parameters(found, [f"const {one.type.name}* {table}"])
+
+
+def _is_large(kernel: Kernel, name: str, count: int) -> bool:
+    """Whether it is scratch of a number of elements, and of as many."""
+    return any(
+        own.name == name and not own.count.names and not own.count.arrays
+        and own.count.evaluate({}) >= count
+        for own in kernel.program.scratch
+    )  # fmt: skip

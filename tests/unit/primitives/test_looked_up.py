@@ -138,3 +138,10 @@ def test_a_table_or_a_byte_that_the_kernel_stores_stays() -> None:
         "int v = x[i]; lut[i % 9] = 0; out[i] = (long long)lut[v] / (m + 1);",
     ):
         assert not lookups(kernel_of(text.replace("STEPS", steps)))
+
+
+def test_scratch_that_is_large_enough_is_not_asked_about() -> None:
+    text = STEPS.replace("STEPS", "out[i] = (long long)lut[x[i]] * 3 / (m + 1);")
+    for count, asked in (("256", False), ("300", False), ("255", True), ("n", True)):
+        made = looked_up(kernel_of(f"#pragma optiml scratch lut i4[{count}]\n{text}"))
+        assert ("size(lut)" in written(made)) == asked
