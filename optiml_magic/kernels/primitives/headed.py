@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
-from optiml_magic.kernels.expressions import Assign, Expr, Step
+from optiml_magic.kernels.expressions import Assign, Expr, Lambda, Name, Step, Unread, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects, names
-from optiml_magic.kernels.primitives.stepwise import plain
+from optiml_magic.kernels.primitives.effects import Effects, declared_in, names
+from optiml_magic.kernels.primitives.scoped import quiet
+from optiml_magic.kernels.primitives.stepwise import check_directives, is_read, plain
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -33,6 +34,7 @@ _Swaps = dict[Node, Node | tuple[Statement, ...]]
 @primitive
 def headed(kernel: Kernel) -> Kernel:
     """The kernel with such loops counted in their heads; there must be one."""
+    check_directives(kernel)
     effects, swaps = Effects(kernel), _Swaps()
     for scope in walk(kernel.function.body):
         if isinstance(scope, Block):
@@ -54,7 +56,8 @@ def _headed(
     if not _OWN & asked or axis.scaled or abs(axis.step.value or 2) == 1 or counter is None:
         return {}
     parts = _parts(effects, loop, counter)
-    if parts is None:
+    again = counter.name in {v.name for v in declared_in(loop.body)}
+    if parts is None or again or not is_read(kernel, counter):
         return {}
     update, body = parts
     found = _declared(effects, own[:at], counter)
@@ -101,6 +104,11 @@ def _declared(
         asked = names(v.value for v in rest if v.value is not None)
         if value is None or not plain(value, effects):
             return None
+        if any(_changes(v.value) for v in rest if v.value is not None):
+            return None
+        hidden = {v.name for s in later for v in declared_in(s)} | {v.name for v in rest}
+        if hidden & {e.name for e in every(value) if isinstance(e, Name)}:
+            return None
         moved = names([value]) | {counter}
         if counter in asked or any(moved & set(effects.changed(s)) for s in later):
             return None
@@ -108,6 +116,10 @@ def _declared(
             return None
         return statement, replace(statement, variables=(counter,), lead=None, span=None)
     return None
+
+
+def _changes(value: Expr) -> bool:
+    return not quiet(value) or any(isinstance(e, Lambda | Unread) for e in every(value))
 
 
 def _without(statement: Declare, counter: Variable) -> tuple[Statement, ...]:

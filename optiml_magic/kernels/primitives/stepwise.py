@@ -8,6 +8,7 @@ for behind it looks for something, and stays.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -31,6 +32,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, declared_in, names
 from optiml_magic.kernels.primitives.flow import ends
+from optiml_magic.kernels.primitives.places import code
 from optiml_magic.kernels.primitives.scoped import quiet
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.tree import (
@@ -43,11 +45,15 @@ from optiml_magic.kernels.tree import (
     Variable,
     Verbatim,
     body_of,
+    expressions,
     walk,
 )
 from optiml_magic.kernels.types import named
 
 _Swaps = dict[Node, Node | tuple[Statement, ...] | None]
+_DIRECTIVES = re.compile(
+    r"^\s*#\s*(?:define|undef|if|ifdef|ifndef|elif|else|endif)\b", re.MULTILINE
+)
 _ORDERS = ("<", "<=", ">", ">=", "!=")
 
 
@@ -57,6 +63,7 @@ def stepwise(kernel: Kernel) -> Kernel:
     body, effects, swaps = kernel.function.body, Effects(kernel), _Swaps()
     if any(isinstance(s, Verbatim) for s in walk(body)):
         raise NotLegal("what a statement of it does is not read")
+    check_directives(kernel)
     around = {inner: s for s in walk(body) for inner in s.statements}
     for scope in reversed([s for s in walk(body) if isinstance(s, Block)]):  # the innermost first
         taken = set[Statement | None]()
@@ -150,7 +157,7 @@ def _found(
     for counter in _compared(test):
         axis = kernel.axes().get(loop)
         other = loop.kind == "do" and (axis is None or axis.variable is not counter)
-        if other or not _is_plain(kernel, effects, counter):
+        if other or not _is_plain(kernel, effects, counter) or not is_read(kernel, counter):
             continue
         moved = _moved(kernel, effects, loop, body, counter) if stepped is None else (stepped, ())
         if stepped is not None and not _moves(stepped, counter):
@@ -172,6 +179,25 @@ def _is_plain(kernel: Kernel, effects: Effects, counter: Variable) -> bool:
     kind, own = counter.type, counter.storage == "local" and not counter.array
     odd = kind.depth or kind.reference or kind.volatile or counter in effects.lent
     return own and not odd and named(kind.base, kernel.unit.aliases).integral
+
+
+def check_directives(kernel: Kernel) -> None:
+    """Raise NotLegal where lines of a kernel are the preprocessor's, which stay where they are."""
+    span = kernel.function.body.span
+    assert span is not None
+    raw = kernel.program.text.encode()[slice(*kernel.unit.origin.origin(*span))]
+    if _DIRECTIVES.search(raw.decode()):
+        raise NotLegal("lines of it are for the preprocessor")
+
+
+def is_read(kernel: Kernel, local: Variable) -> bool:
+    """Whether all places with the name of a local are read: ``decltype(j)`` is none of these."""
+    body = kernel.function.body
+    if body.span is None:
+        return False
+    places = re.findall(rf"(?<!\.)(?<!->)\b{re.escape(local.name)}\b", code(kernel.unit, body.span))
+    named_so = sum(isinstance(e, Name) and e.name == local.name for e in expressions(body))
+    return len(places) == named_so + sum(v.name == local.name for v in declared_in(body))
 
 
 def _moved(
@@ -264,7 +290,7 @@ def plain(expr: Expr, effects: Effects) -> bool:
     named_ = [e.variable for e in own if isinstance(e, Name) and e not in bases]
     alone = all(
         v is not None and v.storage in ("local", "parameter") and v not in effects.lent
-        for v in named_
+        and not v.type.reference for v in named_
     )  # fmt: skip
     return quiet(expr) and not _loads(expr) and alone
 
@@ -281,13 +307,14 @@ def _loads(expr: Expr) -> bool:
 
 def _early(kernel: Kernel, loop: Loop, last: Evaluate) -> Iterator[Statement]:
     """The statements right before ways on to the next round that do what the last one does."""
-    words = kernel.spelled(last.expression)
+    words, asked = kernel.spelled(last.expression), names([last.expression])
     ways = {*ends(Block(None, 0, body_of(loop.body)), "continue")}
     for block in walk(loop.body):
         if isinstance(block, Block):
             for one, way in zip(block.body, block.body[1:], strict=False):
-                same = isinstance(one, Evaluate) and kernel.spelled(one.expression) == words
-                if way in ways and same:
+                if way not in ways or not isinstance(one, Evaluate):
+                    continue
+                if kernel.spelled(one.expression) == words and names([one.expression]) == asked:
                     yield one
 
 
@@ -309,7 +336,7 @@ def _begun(effects: Effects, ahead: Sequence[Statement], counter: Variable) -> S
                     return None
             case Evaluate(expression=Assign(op="=", target=Name(variable=own), value=value)):
                 beside = set()
-                if own is not counter:
+                if own is not counter or any(any(ends(s)) for s in between):
                     return None
             case _:
                 return None
@@ -344,6 +371,14 @@ def _certain(kernel: Kernel, effects: Effects, loop: Loop, test: Expr) -> bool:
         return False
     by, parts = axis.step.value, [*axis.test.conjuncts()]
     others = names([test]) - {axis.variable}
+    sides = test.parts if isinstance(test, Binary) else ()
+    kinds = [
+        named(e.variable.type.base, kernel.unit.aliases)
+        if isinstance(e, Name) and e.variable is not None else kernel.reading.types.get(e)
+        for e in sides
+    ]  # fmt: skip
+    if not kinds or not all(k is not None and k.integral and k.signed for k in kinds):
+        return False
     if not by or axis.scaled or len(parts) != 1 or not plain(test, effects):
         return False
     if others & effects.changed(loop.body).keys():

@@ -135,8 +135,10 @@ class _Unstaging:
             found = [g for g in self.reading.guards if g.test is statement.test]
             own = self.effects.inside(replace(self.body, body=tuple(rest)))
             if leaves or (any(e in inside for e in stores) and not own & set(stores)):
-                one = len(found) == 1 and self._place(statement) is not None
-                return (statement, (found[0].condition,)) if one else (None, ())
+                if len(found) != 1 or self._place(statement) is None:
+                    return None, ()
+                held = found[0].condition  # of a branch that ends the kernel what holds behind it
+                return statement, (held if leaves or not found[0].exits else ~held,)
             if any(e in inside for e in stores):
                 return None, ()
         return None, ()
