@@ -14,7 +14,7 @@ from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from optiml_magic.kernels.editing import Node, Swaps, edited
-from optiml_magic.kernels.expressions import Call, Expr, Name
+from optiml_magic.kernels.expressions import Binary, Call, Expr, Name
 from optiml_magic.kernels.operations import Operations
 from optiml_magic.kernels.primitives.spelled_names import beside_macros
 from optiml_magic.kernels.printing import Printer, printed
@@ -85,11 +85,8 @@ class Kernel:
     def reading(self) -> Reading:
         """What it does, with the extents of its block where they are numbers."""
         _, arguments = split_name(self.launch.kernel or "")
-        fixed = {
-            f"blockDim.{axis}": size
-            for axis, size in zip("xyz", self.block, strict=False)
-            if size is not None
-        }
+        extents = zip("xyz", self.block, strict=True)
+        fixed = {f"blockDim.{axis}": size for axis, size in extents if size is not None}
         return read(
             self.unit, self.function, arguments, tuned=tuple(self.program.values), fixed=fixed
         )
@@ -145,8 +142,9 @@ class Kernel:
         return Printer(self.unit).statement(edited(node, swaps) if swaps else node)
 
     def spelled(self, expr: Expr, swaps: Swaps | None = None) -> str:
-        """The text of an expression, with parts of it exchanged."""
-        return self.show(Evaluate(None, 0, expr), swaps).strip().removesuffix(";")
+        """The text of an expression, with parts of it exchanged; in brackets if of several."""
+        words = self.show(Evaluate(None, 0, expr), swaps).strip().removesuffix(";")
+        return f"({words})" if isinstance(expr, Binary) and expr.op == "," else words
 
     def show_inside(self, body: Statement, swaps: Swaps | None = None) -> str:
         """The text of a body without braces of its own."""

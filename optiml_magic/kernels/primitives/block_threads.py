@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
-from optiml_magic.kernels.primitives.grids import needed_form, room
+from optiml_magic.kernels.primitives.block_counts import rounded_up
+from optiml_magic.kernels.primitives.grids import form_of, needed_form, room
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.symbols import THREADS, Compare, Condition
 
 _AXES = "xyz"
+_MOST, _WRAPS = 1024, 1 << 31  # threads of a block, and where a number of 32 bits begins anew
 _ZERO, _ONE = Polynomial.constant(0), Polynomial.constant(1)
 
 
@@ -80,25 +82,28 @@ class BlockThreads:
             terms = dict(test.form.terms)
             if not all(len(of) == 1 and of[0] in THREADS for of in terms):
                 return False
-            if len({factor > 0 for factor in terms.values()}) != 1:
+            most = sum(abs(factor) * _MOST for factor in terms.values())
+            if len({factor > 0 for factor in terms.values()}) != 1 or most >= _WRAPS:
                 return False
             zero |= {of[0] for of in terms}
         return bool(tests) and self.number.symbols <= zero
 
 
-def by_one_at_least(kernel: Kernel) -> bool:
-    """Whether what a kernel does first, it does for one thread of a launch if there is any.
+def by_one_at_least(kernel: Kernel, arrays: Collection[str]) -> bool:
+    """Whether what is done to these first is done for one thread of a launch if there is any.
 
-    Its guards are no more than that threads are no further than its launch is made for: no blocks
-    are launched where there is nothing for the first of these threads.
+    Its guards are no more than that threads are no further than its launch is made for, and no
+    blocks are launched where there is nothing for the first of these threads.
     """
-    first = next((a for a in kernel.reading.accesses if a.mode != "load"), None)
+    first = next((a for a in kernel.reading.accesses if a.array in arrays), None)
     if first is None or first.loops:
         return False
     bounds = set[Polynomial]()
-    for axis, width in zip(_AXES, kernel.block, strict=True):
-        bound = needed_form(kernel, axis)
-        if bound is not None and width is not None:
+    for at, (grid, block) in enumerate(zip(kernel.launch.grid, kernel.launch.block, strict=False)):
+        width, axis = kernel.block[at], _AXES[at]
+        whole = rounded_up(grid.tree, block.tree, width) if width and width > 1 else grid.tree
+        bound = form_of(whole, kernel.reading.symbols) if whole is not None else None
+        if bound is not None and width is not None and bound == needed_form(kernel, axis):
             bounds.add(room(axis, width, bound))
     tests = [c for condition in first.guard for c in condition.conjuncts()]
     return all(isinstance(c, Compare) and c.op == ">=" and c.form in bounds for c in tests)

@@ -17,7 +17,7 @@ from optiml_magic.kernels.primitives.effects import is_simple
 from optiml_magic.kernels.primitives.grids import form_of, needed, said_alike
 from optiml_magic.kernels.primitives.heads import count_of
 from optiml_magic.kernels.primitives.mapped import check_own_work, mapped
-from optiml_magic.kernels.primitives.naming import speller_before
+from optiml_magic.kernels.primitives.naming import declared_type, speller_before
 from optiml_magic.kernels.primitives.parts import Sharing, Splitting
 from optiml_magic.kernels.tree import Statement
 from optiml_magic.source.directives import (
@@ -104,7 +104,7 @@ class Chunks(Splitting):
 
     def _own_rounds(self, private: Swaps) -> tuple[Statement, ...]:
         """The loop over neighbouring rounds, and their parts, stored."""
-        kind, name = self.counter.type.base, self.counter.name
+        kind, name = declared_type(self.old, self.counter), self.counter.name
         total, parts, each, start = self.total, self.parts, self.each, self.start
         count, own, turn = self.count, self.own, self.round
         body = self.old.show(self.loop.body, private).strip()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, declared_in
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.updates import (
     Update,
@@ -88,6 +88,9 @@ class _Gathering:
         line = leaves(kernel.function.body)
         if line:
             raise NotLegal("threads leave before their block adds up", line)
+        own = {*declared_in(kernel.function.body), *kernel.function.parameters}
+        for name in sorted({v.name for v in own} & {place.whole.op for place in found}):
+            raise NotLegal(f"`{name}` has another meaning in it")
 
     def kernel(self) -> Kernel:
         swaps: dict[Node, Node | tuple[Node, ...]] = {}

@@ -16,8 +16,10 @@ from optiml_magic.kernels.primitives.sizes import middle, rounds, value
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Variable
+from optiml_magic.kernels.types import named
 
 _NONE, _ONE = Polynomial(), Polynomial.constant(1)
+_WORD = 4  # bytes of a counter that holds any number of rounds
 _FEW = 4  # times as many rounds as a thread makes, which are too many to ask about: ours
 _UP = {"<": "<", "<=": "<=", ">": "<", ">=": "<="}
 
@@ -39,6 +41,9 @@ def rectangular(kernel: Kernel, at: int) -> Kernel:
         raise NotLegal("the loop is not read", loop.line)
     variable, first = _begun(kernel, loop, axis, effects)
     test = _ordered(loop, variable)
+    width = named(variable.type.base, kernel.unit.aliases).size or 0
+    if width < _WORD and variable.type.base != "auto":
+        raise NotLegal("its counter may not come to the end of all rounds", loop.line)
     if axis.step != _ONE or variable in effects.changed(loop.body):
         raise NotLegal("the loop does not count up by one", loop.line)
     starts, ends = (

@@ -26,7 +26,14 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, prim
 from optiml_magic.kernels.primitives.block_threads import BlockThreads, by_one_at_least
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.naming import LocalSpeller
-from optiml_magic.kernels.primitives.updates import Update, Updated, fixed, leaves, updated
+from optiml_magic.kernels.primitives.updates import (
+    Update,
+    Updated,
+    elements_alone,
+    fixed,
+    leaves,
+    updated,
+)
 from optiml_magic.kernels.reading import Access, Space
 from optiml_magic.kernels.tree import (
     Blank,
@@ -45,6 +52,7 @@ _BARRIER = "__syncthreads"
 _SHARED: tuple[Space, ...] = ("shared",)
 _ZEROES = frozenset("+|^")  # operations that zero changes nothing of
 _ROUNDED = "the rounding of products"
+_LITTLE = 16  # what an update counts by, at most, so that a block's sum does not wrap: ours
 _AGAIN = frozenset(("min", "max", "&"))  # those that the same value may be combined by again
 
 
@@ -121,7 +129,7 @@ class _Releasing:
             then = replace(first.then, body=(*map(lines, begun), *first.then.body))
             inner = (*kept[:-1], replace(first, then=then))
             made = self.old.rewritten(edited(replace(body, body=inner), swaps))
-            if by_one_at_least(made):
+            if by_one_at_least(made, {copy.whole.array for copy in copies}):
                 return made
         outer = (*map(lines, begun), *kept)
         return self.old.rewritten(edited(replace(body, body=outer), swaps))
@@ -148,6 +156,8 @@ class _Releasing:
         """The shared elements that a statement sets. Raises NotLegal where it does more."""
         accesses = self._shared(statement)
         own = {a.array for a in accesses}
+        if isinstance(statement, Declare):
+            raise NotLegal("its block begins as it declares something", statement.line)
         values = all(a.mode == "store" and self._given(a.value) for a in accesses)
         calls = any(isinstance(e, Call) for e in self.effects.inside(statement))
         changed = {v for v in self.effects.changed(statement) if v.name not in own}
@@ -212,6 +222,7 @@ class _Releasing:
             if access.space == "shared" and access.array not in arrays:
                 raise NotLegal(f"`{access.array}` is shared for something else", access.line)
         self._check_apart()
+        elements_alone(self.old, arrays)
         if len({(copy.whole.array, copy.base) for copy in found}) != len(found):
             raise NotLegal("two copies are added to one array")
         return found
@@ -239,6 +250,8 @@ class _Releasing:
         if not isinstance(whole, Updated) or len(whole.updates) != 1 or whole.op != own.op:
             raise NotLegal(f"`{own.array}` is not added to one array", end.line)
         update, first = whole.updates[0], min(loads, key=lambda load: len(load.guard))
+        if any(load.mode != "load" for load in loads):
+            raise NotLegal("more than its elements is added", end.line)
         others = [a for a in self.effects.accesses(end) if a is not update.access]
         alike = {a.index for a in loads} == {first.index} and len(loads) == len(self._shared(end))
         if others or not alike or first.index is None or update.access.index is None:
@@ -263,8 +276,8 @@ class _Releasing:
         """The element in what is added. Raises NotLegal where more decides on it than its zeros."""
         held = set[Variable]()
         counts = not own.type.signed and own.type.integral
-        counts |= all(
-            isinstance(u.value, Literal) and (u.value.value or 0) >= 0 and not u.negative
+        counts |= own.op == "+" and all(
+            isinstance(u.value, Literal) and 0 <= (u.value.value or 0) <= _LITTLE and not u.negative
             for u in own.updates
         )
 

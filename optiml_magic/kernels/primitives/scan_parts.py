@@ -14,6 +14,7 @@ from dataclasses import replace
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Name, builtin
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.chunks import Chunks, is_alone
@@ -21,7 +22,8 @@ from optiml_magic.kernels.primitives.parts import Sharing
 from optiml_magic.kernels.primitives.places import own_text_only
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.primitives.scans import Scans, left_out, scanned
-from optiml_magic.kernels.reading import Reduction
+from optiml_magic.kernels.ranges import Ranges
+from optiml_magic.kernels.reading import Access, Reduction
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -107,27 +109,74 @@ class _ScanParts(Chunks):
         return tuple(scan.reduction for scan in found.found)
 
     def _check_stores(self) -> None:
-        """Stores of rounds do not meet, as lanes that share them ask; those around it are few."""
+        """Stores of rounds do not meet, as lanes that share them ask; those around it are few.
+
+        What stands ahead is done by the first part, and what stands behind by the last, while the
+        others make their rounds: none of them meets what others store.
+        """
         inside = self.effects.accesses(self.loop)
+        ahead = [a for front, _ in self._around() for s in front for a in self.effects.accesses(s)]
         every_one = self.effects.accesses(self.old.function.body)
         stored = {a.array for a in every_one if a.mode != "load"}
+        own = {a.array for a in inside if a.mode != "load"}
         for access in (a for a in every_one if a not in inside and a.space == "global"):
             if access.mode == "atomic":
                 raise NotLegal("more than to store is done around the loop", access.line)
-            same = any(self.effects.same(access.array, name) for name in stored)
-            if access.mode == "load" and same:
+            others = stored if access.mode == "load" else own
+            if not any(self.effects.same(access.array, name) for name in others):
+                continue
+            if access.mode == "load":
                 raise NotLegal("it asks for what the kernel writes", access.line)
+            if access not in ahead or not self._before_all(access):
+                raise NotLegal("what is stored around the loop may be stored in it", access.line)
+        early = {a.array for a in ahead if a.mode != "load"}
+        late = [a for a in every_one if a not in inside and a not in ahead and a.mode != "load"]
+        for access in late:
+            if any(self.effects.same(access.array, name) for name in early):
+                raise NotLegal("what is stored behind the loop may be stored ahead", access.line)
+        self._check_first(inside)
+
+    def _before_all(self, ahead: Access) -> bool:
+        """Whether an element lies before those that rounds store, as the first of a row does."""
+        axis, symbols = self.old.axes()[self.loop], self.old.reading.symbols
+        stores = [a for a in self.effects.accesses(self.loop)
+                  if a.mode != "load" and self.effects.same(a.array, ahead.array)]  # fmt: skip
+        if len(stores) != 1 or stores[0].index is None or ahead.index is None:
+            return False
+        (store,) = stores
+        by = store.index.coefficient(axis.name) if store.index is not None else None
+        if by is None or (store.array, store.element) != (ahead.array, ahead.element):
+            return False
+        begin = store.index.without([axis.name]) if store.index is not None else ahead.index
+        steady = axis.name not in symbols.inside(begin)
+        known = Ranges(store.guard, symbols).nonnegative(by - Polynomial.constant(1))
+        return steady and known and begin - by == ahead.index
+
+    def _check_first(self, inside: Sequence[Access]) -> None:
+        """What rounds do before they scan both launches do, but for stores, which nobody loads."""
+        dropped = [s for s in self.scans.first if self._stores(s)]
+        for statement in self.scans.first:
+            for access in self.effects.accesses(statement):
+                if access.mode != "load" and statement not in dropped:
+                    raise NotLegal("a round does more before it scans", access.line)
+        gone = {a.own for s in dropped for a in self.effects.accesses(s)}
+        lost = {a.array for s in dropped for a in self.effects.accesses(s) if a.mode != "load"}
+        for access in inside:
+            if access.mode == "load" and access.own not in gone and any(
+                self.effects.same(access.array, name) for name in lost
+            ):  # fmt: skip
+                raise NotLegal("a round loads what it stored", access.line)
 
     def _spared(self, statement: Statement) -> bool:
         """Also what stores before the loop, which the second launch does."""
         return self._stores(statement) or super()._spared(statement)
 
     def _stores(self, statement: Statement) -> bool:
-        """Whether a statement only stores to global memory."""
+        """Whether a statement only stores to global memory, or adds to it."""
         if not isinstance(statement, Evaluate) or self.effects.changed(statement):
             return False
         own = self.effects.accesses(statement)
-        return any(access.mode == "store" and access.space == "global" for access in own)
+        return any(access.mode != "load" and access.space == "global" for access in own)
 
     def _shared(self) -> tuple[Statement, ...]:
         """What finds the parts alone."""

@@ -17,10 +17,12 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.places import bare
+from optiml_magic.kernels.primitives.stepwise import is_read
 from optiml_magic.kernels.reading import Access, Reduction, Space
 from optiml_magic.kernels.swapping import swapping
 from optiml_magic.kernels.symbols import THREADS, Compare
-from optiml_magic.kernels.tree import Evaluate, Leave, Statement, Variable, walk
+from optiml_magic.kernels.tree import Evaluate, Leave, Statement, Variable, expressions, walk
 from optiml_magic.kernels.types import CType, named
 
 _GLOBAL: tuple[Space, ...] = ("global",)
@@ -312,3 +314,29 @@ def leaves(statement: Statement) -> int:
     """The line of the first way out of a kernel; 0 where there is none."""
     found = (s.line for s in walk(statement) if isinstance(s, Leave) and s.kind == "return")
     return next(found, 0)
+
+
+def elements_alone(kernel: Kernel, arrays: Collection[str]) -> None:
+    """Raise NotLegal where one of these is named for more than an element: ``sizeof(own)``."""
+    touched = set[Expr | None]()
+    for access in kernel.reading.accesses:
+        node = access.node
+        place = node.arguments[0] if isinstance(node, Call) and node.arguments else node
+        touched.add(_named(getattr(node, "target", place), access.array))
+    for name in expressions(kernel.function.body):
+        if not isinstance(name, Name) or name.name not in arrays:
+            continue
+        if name not in touched or name.variable is None or not is_read(kernel, name.variable):
+            raise NotLegal(f"`{name.name}` is asked for as a whole")
+
+
+def _named(place: Expr, array: str) -> Expr | None:
+    """Where an address, or an element, has the name of its array."""
+    match bare(place):
+        case Name(name=name) as found if name == array:
+            return found
+        case Unary(op="&" | "*", operand=inner) | Index(base=inner):
+            return _named(inner, array)
+        case Binary(op="+", left=left, right=right):
+            return _named(left, array) or _named(right, array)
+    return None

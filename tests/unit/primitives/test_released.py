@@ -210,6 +210,25 @@ def test_threads_of_two_axes_and_what_copies_begin_with(parts: dict[str, str]) -
         ({**RANGE, "ZERO": RANGE["ZERO"].replace("40", "blockIdx.x")}, "what is given"),
         ({**RANGE, "ZERO": RANGE["ZERO"].replace("hi = 3;", "hi = 3; lo = 2;")}, "begin with"),
         ({**BINS, "ZERO": BINS["ZERO"].replace("= 0", "= 5")}, "not begin with zeros"),
+        ({**BINS, "ADD": "{ int v = ++own[t]; atomicAdd(&out[t], v); }"}, "more than its elements"),
+        (
+            {
+                **BINS,
+                "UPDATE": BINS["UPDATE"].replace("1)", "3000000000)"),
+                "ADD": "if (own[t] > 0) " + BINS["ADD"],
+            },
+            "more than its elements",
+        ),
+        (
+            {
+                **BINS,
+                "ZERO": BINS["ZERO"].replace("own[t] = 0", "int z = (own[t] = 0)"),
+                "UPDATE": BINS["UPDATE"].replace("1)", "z + 1)"),
+            },
+            "declares something",
+        ),
+        ({**BINS, "UPDATE": BINS["UPDATE"].replace("% 128", "% (sizeof(own) / 4)")}, "as a whole"),
+        ({**BINS, "UPDATE": BINS["UPDATE"].replace("1)", "own ? 1 : 2)")}, "as a whole"),
     ],
 )
 def test_refused_of_two_axes(parts: dict[str, str], reason: str) -> None:
@@ -247,3 +266,31 @@ def test_other_functions_of_a_block_s_sum_stay(added: str) -> None:
     assert refused(released(kernel_of(before)))
     whole = plane_of({**BINS, "ADD": "atomicAdd(&out[t], own[t] / 2);"})
     assert "more than its elements" in refused(released(kernel_of(whole)))
+
+
+def test_what_a_block_begins_with_is_lost_nowhere() -> None:
+    """Not behind another store, nor where a launch has a block without work."""
+    one = """\
+#pragma optiml launch k grid(GRID) block(64)
+__global__ void k(const int* c, int* out, int* d, int n) {
+    __shared__ int hi;
+    if (threadIdx.x == 0) hi = 3;
+    __syncthreads();
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    FIRST
+    if (i < n) { if (c[i] > 100) atomicMax(&hi, c[i]); }
+    __syncthreads();
+    if (threadIdx.x == 0) atomicMax(&out[0], hi);
+}
+"""
+    arrays = {"c": Array("i4", ("n",), "positive"), "out": Array("i4", ("1",), "zeros"),
+              "d": Array("i4", ("n + 1",), "zeros")}  # fmt: skip
+    for grid, first in (
+        ("cdiv(n, 64)", "if (i < n) d[i] = 1;"), ("cdiv(n, 64)", "if (i < n) atomicAdd(&d[3], 1);"),
+        ("cdiv(n, 64) + 1", ""), ("n / 64 + 1", ""), ("max(1, cdiv(n, 64))", ""),
+    ):  # fmt: skip
+        before = one.replace("GRID", grid).replace("FIRST", first)
+        after = written(released(kernel_of(before)))
+        assert end_of(before, after, arrays, {"n": 70}, {"n": 5}) == "same"
+        ahead = after.index("atomicMax(&out[0], (int)(3))") < after.index("if (i < n) {")
+        assert ahead == (grid != "cdiv(n, 64)")
