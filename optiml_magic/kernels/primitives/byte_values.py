@@ -6,6 +6,8 @@ a function of ``image[i]``. So does an element of a table that the kernel only r
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,8 +32,8 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.functions import pure
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.costs import is_long
-from optiml_magic.kernels.primitives.effects import Effects, is_counted
-from optiml_magic.kernels.primitives.places import bare
+from optiml_magic.kernels.primitives.effects import Effects, declared_in, is_counted
+from optiml_magic.kernels.primitives.places import bare, code
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -53,6 +55,7 @@ _BRANCHES = 3  # ways that lanes may go, from which on a load is less: ours
 _SIZES = (4, 8)
 _PLACES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 _WORDS = 48  # letters of a title: ours
+_OWN_TYPES = re.compile(r"\b(?:typedef|using)\b")
 _FIRST = 64  # elements of a table that are asked for by numbers: ours
 
 
@@ -89,6 +92,11 @@ class Finder:
         self.kernel, self.types = kernel, kernel.reading.types
         self.effects = Effects(kernel)
         self._quiet = dict[Function, bool]()
+        body = kernel.function.body
+        given = Counter(v.name for v in (*declared_in(body), *kernel.function.parameters))
+        self._hidden = {name for name, count in given.items() if count > 1}
+        span = body.span or kernel.function.span
+        self._types = bool(_OWN_TYPES.search(code(kernel.unit, span)))
         stores = [a for a in kernel.reading.accesses if a.mode != "load"]
         self._lost = any(not a.array for a in stores)
         self._stored = {a.array for a in stores}
@@ -139,7 +147,7 @@ class Finder:
             return text(HOLE)
         value = self._value(expr)
         if value is not None and isinstance(expr, Name) and expr.variable is not None:
-            return Cast(None, expr.variable.type.base, self._whole(value, source))
+            return Cast(None, self.types[expr].name, self._whole(value, source))
         swaps: dict[Node, Node] = {}
         for part in expr.parts:
             swaps[part] = self._whole(part, source)
@@ -183,7 +191,12 @@ class Finder:
                     steady = variable.name not in self.effects.moved if given else (
                         variable in self.effects.lasting or variable in self._counters
                     )  # fmt: skip
-                    if not steady or variable.type.reference or variable.type.volatile:
+                    if (
+                        not steady
+                        or variable.name in self._hidden
+                        or variable.type.reference
+                        or variable.type.volatile
+                    ):
                         return False
                 case Index(base=base) if not self._is_read_only(base):
                     return False
@@ -238,11 +251,27 @@ class Finder:
         plain = kind is not None and kind.kind in ("int", "float") and not kind.depth
         if kind is None or not plain or kind.lanes != 1 or kind.size not in _SIZES:
             return None
-        found = [*self._leaves(expr)]
+        found = [] if self._types else [*self._leaves(expr)]
         sources = [leaf for leaf in found if isinstance(leaf, Expr)]
         if len(sources) != len(found) or not sources:
             return None
-        return sources[0] if all(same(sources[0], other) for other in sources[1:]) else None
+        one = all(same(sources[0], other) for other in sources[1:])
+        return sources[0] if one and self._is_certain(expr, sources[0]) else None
+
+    def _is_certain(self, expr: Expr, source: Expr) -> bool:
+        """Whether a byte is loaded whatever else an expression finds."""
+        if same(expr, source):
+            return True
+        value = self._value(expr)
+        if value is not None:
+            return self._is_certain(value, source)
+        match expr:
+            case Choice(test=test, then=then, other=other):
+                both = self._is_certain(then, source) and self._is_certain(other, source)
+                return both or self._is_certain(test, source)
+            case Binary(left=left) if is_logical(expr):
+                return self._is_certain(left, source)
+        return any(self._is_certain(part, source) for part in expr.parts)
 
     def _leaves(self, expr: Expr) -> Iterator[Expr | None]:
         """The bytes that an expression takes; None for anything else that is not given."""
@@ -255,7 +284,11 @@ class Finder:
             return
         if table is not None and not byte:
             return
-        if byte and loaded and not any(isinstance(e, Assign | Step) for e in every(expr)):
+        does = any(isinstance(e, Assign | Step) for e in every(expr)) or any(
+            isinstance(e, Call) and not (e.receiver is None and self._computes(e))
+            for e in every(expr)
+        )  # fmt: skip
+        if byte and loaded and not does:
             yield expr
             return
         match expr:
@@ -307,7 +340,7 @@ class Finder:
         if isinstance(statement, Loop):
             bound = statement.test
             counted = isinstance(bound, Binary) and isinstance(bound.right, Literal)
-            if statement.kind != "for" or not counted:
+            if statement.kind != "for" or not counted or not _steps_on(statement):
                 return False
         elif not isinstance(statement, Blank | Block | Declare | Evaluate | If | Leave):
             return False
@@ -342,3 +375,18 @@ class Finder:
             and (kind := self.types.get(e)) is not None and kind.kind == "int" and kind.size == 8
             for e in every(expr)
         )  # fmt: skip
+
+
+def _steps_on(loop: Loop) -> bool:
+    """Whether a loop moves its counter by a number at the end of its rounds, and nowhere else."""
+    match loop.test, loop.update:
+        case Binary(left=Name(variable=counter)), Step(target=Name(variable=moved)):
+            steps = moved is counter
+        case Binary(left=Name(variable=counter)), Assign(
+            op="+=" | "-=", target=Name(variable=moved), value=Literal(value=value)
+        ):
+            steps = moved is counter and bool(value)
+        case _:
+            return False
+    changes = (e.target for e in expressions(loop.body) if isinstance(e, Assign | Step))
+    return steps and not any(isinstance(t, Name) and t.variable is counter for t in changes)

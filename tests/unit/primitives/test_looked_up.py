@@ -125,10 +125,29 @@ def test_what_locals_stand_for_and_tables_are_looked_up(steps: str) -> None:
         "int v = x[i]; float* p = out; out[i] = (long long)v * i / (m + 1);",
         "volatile int v = x[i]; out[i] = (long long)v / (m + 1);",
         "signed char v = x[i]; out[i] = (long long)lut[v + 200] / (m + 1);",
+        "float v = x[i] / 255.0f; for (int i = 0; i < 3; i++) out[0] += powf(v, 2.2f) * i;",
+        "unsigned char b = x[i]; float v = b / 255.0f; { int b = 3; out[i] = powf(v, 2.2f) + b; }",
+        "int v = m ? x[i] : 7; out[i] = powf(v, 2.2f);",
+        "out[i] = powf(m ? x[i] : 7, 2.2f);",
+        "out[i] = m == 1 ? x[i] + 1 : m == 2 ? x[i] * 2 : m == 3 ? x[i] * 3 : 0;",
+        "typedef float T; T v = x[i]; out[i] = powf(v, 2.2f);",
+        "out[i] = powf(x[atomicAdd((int*)out, 1)], 2.2f);",
     ],
 )
 def test_what_may_change_or_lie_beyond_stays(steps: str) -> None:
     assert not lookups(where_legal(each_value, kernel_of(STEPS.replace("STEPS", steps))))
+
+
+def test_functions_that_may_not_end_stay() -> None:
+    own = "__device__ int f(unsigned char c) { int s = 0; for (int k = 1; k < 100; k *= c) s++; return s + (c > 1 ? 2 : c > 0 ? 1 : 0); }"
+    assert not lookups(
+        kernel_of(f"{own}\n{STEPS}".replace("STEPS", "if (x[i] > 1) out[i] = f(x[i]);"))
+    )
+
+
+def test_a_default_is_not_said_again() -> None:
+    text = STEPS.replace("int m)", "int m = 3)").replace("STEPS", "out[i] = powf(x[i] + m, 2.0f);")
+    assert "(int m, float* of_byte)" in written(looked_up(kernel_of(text)))
 
 
 def test_a_table_or_a_byte_that_the_kernel_stores_stays() -> None:
