@@ -7,6 +7,7 @@ no other line of threads asks for, and all wait for each other for the sake of t
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, text
@@ -18,13 +19,14 @@ from optiml_magic.kernels.expressions import (
     Member,
     Name,
     builtin,
+    every,
 )
 from optiml_magic.kernels.functions import BLOCK_BARRIERS, LANES
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import TOLD
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, declared_in, is_counted
 from optiml_magic.kernels.primitives.places import own_text_only, tops
 from optiml_magic.kernels.primitives.sizes import whole_number, with_grid
 from optiml_magic.kernels.primitives.whole_numbers import WholeNumbers, is_below, launched_for
@@ -71,6 +73,12 @@ class _Lines:
         self.old, self.across = kernel, across
         self.along = "y" if across == "x" else "x"
         self.numbers, self.effects = WholeNumbers(kernel), Effects(kernel)
+        named = (*declared_in(kernel.function.body), *kernel.function.parameters)
+        self.hidden = {n for n, count in Counter(v.name for v in named).items() if count > 1}
+        self.counters = {
+            axis.variable for axis in kernel.reading.axes
+            if axis.variable is not None and (is_counted(axis, self.effects) or axis.scaled)
+        }  # fmt: skip
         extents = dict(zip(_AXES, (kernel.block[0] or 0, kernel.block[1] or 0), strict=True))
         self.lines, self.width = extents[across], extents[self.along]
         lanes = any(map(LANES.fullmatch, kernel.reading.calls))
@@ -196,7 +204,10 @@ class _Lines:
         stored = {a.array for a in beyond if a.mode != "load"}
         asked = {a.array for a in beyond if a.mode == "load" or a.own not in self.effects.unasked}
         loose = any(not a.array for a in beyond)
-        both = [a for a in beyond if any(self.effects.same(a.array, n) for n in stored & asked)]
+        twice = Counter(a.array for a in beyond if a.mode != "load")  # in turn, behind barriers
+        shared = (stored & asked) | {name for name, count in twice.items() if count > 1}
+        shared |= {n for n in stored for m in stored if n != m and self.effects.same(n, m)}
+        both = [a for a in beyond if any(self.effects.same(a.array, n) for n in shared)]
         steps = set[Polynomial | None]()
         for access in beyond if loose else both:
             form = self._plain(access.index) if access.index is not None else None
@@ -262,9 +273,15 @@ class _Lines:
         """An index as it is for the first line of a block, where threads stand along x."""
         if self._is_line(expr):
             return _NONE
-        value = expr.variable.value if isinstance(expr, Name) and expr.variable else None
-        if value is not None and self._asks(expr):
-            return self._within(value)
+        local = expr.variable if isinstance(expr, Name) else None
+        if local is not None and local.storage == "local":
+            if local in self.numbers.lasting and self._asks(expr) and local.value is not None:
+                if self.hidden & {e.name for e in every(local.value) if isinstance(e, Name)}:
+                    raise NotLegal(f"a name of what `{local.name}` holds is hidden")
+                return self._within(local.value)
+            counts = local in self.counters and not (local.value and self._asks(local.value))
+            if local not in self.numbers.lasting and not counts:
+                raise NotLegal(f"`{local.name}` may be of another line")
         parts: dict[Node, Node] = {part: self._within(part) for part in expr.parts}
         parts = {part: new for part, new in parts.items() if new is not part}
         if not parts:

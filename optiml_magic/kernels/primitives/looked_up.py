@@ -59,8 +59,7 @@ def _made(kernel: Kernel, one: Lookup) -> Kernel:
                    if p in one.given), scratch)  # fmt: skip
         args = (*launch.args, scratch)
     raw, kind = kernel.unit.syntax.text, "signed" if one.signed else "unsigned"
-    given = [raw[slice(*p.span)].decode().partition("=")[0].strip()
-             for p in kernel.function.parameters
+    given = [raw[slice(*p.span)].decode() for p in kernel.function.parameters
              if p in one.given and p.span is not None]  # fmt: skip
     value = kernel.fresh("value")
     made = (

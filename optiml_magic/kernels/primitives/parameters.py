@@ -15,6 +15,8 @@ def with_parameters(kernel: Kernel, declared: Iterable[str]) -> Kernel:
     last = kernel.function.parameters[-1].span
     if last is None:
         raise NotLegal("where its parameters end is not known")
+    if b"=" in kernel.unit.syntax.text[slice(*last)]:
+        raise NotLegal("a parameter behind one with a default value has to have one")
     _, end = kernel.unit.origin.origin(*last)
     edit = Edit(end, end, "".join(f", {one}" for one in declared))
     program = parse_program(apply(kernel.program.text, [edit]))

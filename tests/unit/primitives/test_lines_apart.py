@@ -108,6 +108,11 @@ def test_a_row_may_be_changed_in_its_place() -> None:
         ("block(32, 4)", "block(32, 4) shared(128)", "dynamic shared memory"),
         ("block(32, 4)", "block(32, 4, 2)", "two axes"),
         ("float v = 0;", "float v = __syncthreads_count(n > 3);", "agrees"),
+        (
+            "part[line][lane] = v;",
+            "if (line == 0) y[0] = 1; __syncthreads(); part[line][lane] = v;",
+            "what another stores",
+        ),
     ],
 )
 def test_lines_that_have_to_do_with_each_other_stay(old: str, new: str, reason: str) -> None:
@@ -132,3 +137,18 @@ def test_a_part_of_another_line_in_an_array_of_one_extent_stays(old: str, new: s
     assert old in text
     found = refused(lines_apart(kernel(text.replace(old, new))))[0]
     assert "part" in found or "plane" in found
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("if (lane == 0 && row < m) y[row] = part[line * 32];",
+         "t = 32 * line; if (lane == 0 && row < m) y[row] = part[t];"),
+        ("if (lane == 0 && row < m) y[row] = part[line * 32];",
+         "{ int lane = 3; if (threadIdx.x == 0 && row < m) y[row] = part[t] + lane; }"),
+    ],
+)  # fmt: skip
+def test_an_index_that_changes_or_whose_names_are_hidden_stays(old: str, new: str) -> None:
+    text = FLAT.replace("PLACE", "line * 32 + lane")
+    assert old in text
+    assert "t" in refused(lines_apart(kernel(text.replace(old, new))))[0]

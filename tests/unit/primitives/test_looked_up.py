@@ -145,9 +145,9 @@ def test_functions_that_may_not_end_stay() -> None:
     )
 
 
-def test_a_default_is_not_said_again() -> None:
+def test_nothing_stands_behind_a_default() -> None:
     text = STEPS.replace("int m)", "int m = 3)").replace("STEPS", "out[i] = powf(x[i] + m, 2.0f);")
-    assert "(int m, float* of_byte)" in written(looked_up(kernel_of(text)))
+    assert "default value" in refused(looked_up(kernel_of(text)))
 
 
 def test_a_table_or_a_byte_that_the_kernel_stores_stays() -> None:
