@@ -63,3 +63,18 @@ def test_a_call_without_arguments_is_of_no_kind_that_is_known():
     )
     ideas, _ = asked(FloatLiterals(), text)
     assert len(ideas) == 1
+
+
+def test_sums_in_double_of_what_takes_long_there_are_worth_a_try() -> None:
+    text = """
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    double s = 0.0;
+    for (int j = 0; j < n; j++) s += F(-0.5 * x[j]);
+    y[i] = s;
+}"""
+    for function, prior in (("exp", 0.62), ("fabs", 0.35), ("sqrt", 0.62), ("", 0.35)):
+        ideas, _ = asked(FloatLiterals(), text.replace("F", function))
+        assert max(i.prior for i in ideas if "temporaries" in i.key) == prior
