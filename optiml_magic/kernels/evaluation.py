@@ -337,7 +337,8 @@ class Evaluator(MemoryWalker):
         self.state = State(after_then, before.path, before.alive)
         self.merge_values(~test, after_other, after_then)
         if isinstance(test, Always):
-            return then if test.value else other
+            kind = self.common(then.type, other.type)
+            return self.convert(then if test.value else other, kind)
         return self.merged(test, then, other)
 
     def cast(self, expression: Cast) -> Value:

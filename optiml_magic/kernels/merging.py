@@ -122,15 +122,19 @@ class Walker:
             return self.operations.unknown(value.depends, value.type)
         return self.operations.settled(value.form, value.type, (*self.state.path, *where))
 
+    def common(self, then: CType, other: CType) -> CType:
+        """The type of a choice of these two."""
+        if then == other or not (then.depth or other.depth):
+            return then if then == other else arithmetic(then, other)
+        return then if then.depth else other
+
     def merged(self, test: Condition, then: Value, other: Value) -> Value:
         """``test ? then : other`` of two values."""
         if then == other:
             return then
         depends = then.depends | other.depends | test.depends
         holds = then.holds | other.holds
-        kind = then.type if then.type == other.type else (
-            then.type if then.type.depth or other.type.depth else arithmetic(then.type, other.type)
-        )  # fmt: skip
+        kind = self.common(then.type, other.type)
         if kind.integral:
             if then.truth is not None and other.truth is not None:
                 truth = Some((every((test, then.truth)), every((~test, other.truth))))
