@@ -7,11 +7,20 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from optiml_magic.kernels.expressions import Cast, Expr, Name, Unread
-from optiml_magic.kernels.tree import Block, Declare, Statement, Variable, Written
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    Declare,
+    Statement,
+    Variable,
+    Verbatim,
+    Written,
+)
 
 Node = Expr | Statement
 Swaps = Mapping[Node, "Node | tuple[Statement, ...] | None"]
 _N = TypeVar("_N", bound=Node)
+_NAMING = Declare | Blank | Verbatim | Written  # what may be a declaration
 _SPANS = frozenset({"span", "head", "middle", "foot"})
 
 
@@ -37,8 +46,13 @@ def lines(words: str) -> Written:
 
 
 def spread(way: Statement | tuple[Statement, ...] | None) -> tuple[Statement, ...]:
-    """What stands in the place of a test that is decided, as that of one right behind it is."""
-    if isinstance(way, Block) and not any(isinstance(s, Declare) for s in way.body):
+    """What stands in the place of a test that is decided, as that of one right behind it is.
+
+    A way with names of its own, of variables or of types, has braces around it.
+    """
+    if isinstance(way, Declare):
+        return (Block(None, way.line, (way,)),)
+    if isinstance(way, Block) and not any(isinstance(s, _NAMING) for s in way.body):
         return way.body
     return way if isinstance(way, tuple) else () if way is None else (way,)
 

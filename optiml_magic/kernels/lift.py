@@ -176,7 +176,7 @@ class Lifter(DeclarationLifter):
             if child.type == "comment":
                 continue
             statements.append(self.statement(child, (at, child.start_byte)))
-            at = child.end_byte
+            at = max(child.end_byte, (statements[-1].span or (0, 0))[1])
         self.scopes.pop()
         tail = (at, max(at, node.end_byte - 1))
         return Block(span_of(node), self.line(node), tuple(statements), tail, lead=lead)
@@ -195,7 +195,9 @@ class Lifter(DeclarationLifter):
         if kind == "compound_statement":
             return self.block(node, lead)
         if kind in _NOTHING:
-            return Blank(span_of(node), self.line(node), lead=lead)
+            end = node.next_sibling  # the semicolon of a structure is no part of it
+            last = end if end is not None and end.type == ";" else node
+            return Blank((node.start_byte, last.end_byte), self.line(node), lead=lead)
         if kind in ("ERROR", "preproc_if", "preproc_ifdef") or node.is_missing:
             why = "the grammar stops here" if kind == "ERROR" else "an undecided conditional"
             return self.verbatim(node, why, lead)

@@ -23,6 +23,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.scoped import quiet
+from optiml_magic.kernels.primitives.type_names import names_in
 from optiml_magic.kernels.tree import If, Statement, walk
 from optiml_magic.kernels.types import named
 
@@ -46,10 +47,15 @@ def foregone(kernel: Kernel) -> Kernel:
     for statement in reversed([*walk(kernel.function.body)]):  # the innermost first
         for top in statement.expressions:
             for expr in reversed([*every(top)]):
-                if isinstance(expr, Choice) and (found := tests.simpler(expr.test)) is not None:
+                found = tests.simpler(expr.test) if isinstance(expr, Choice) else None
+                if found is None or not isinstance(expr, Choice):
+                    continue
+                if not isinstance(found, bool) or _keeps_type(kernel, expr, found):
                     swaps[expr] = _chosen(expr, found, swaps)
         if isinstance(statement, If) and statement.before is None and not statement.constant:
             found = tests.simpler(statement.test)
+            if found is not None and names_in(kernel, statement):
+                continue  # a macro lasts beyond the branch, a type has its place
             if isinstance(found, bool):
                 way = statement.then if found else statement.other
                 swaps[statement] = spread(edited(way, swaps) if way is not None else None)
@@ -58,6 +64,12 @@ def foregone(kernel: Kernel) -> Kernel:
     if not swaps:
         raise NotLegal("no test of a thread's place in its block says the same for all of them")
     return kernel.rewritten(edited(kernel.function.body, swaps))
+
+
+def _keeps_type(kernel: Kernel, choice: Choice, found: bool) -> bool:
+    """Whether a way of a choice has its type: both are converted to one."""
+    types, way = kernel.reading.types, choice.then if found else choice.other
+    return types.get(way) is not None and types.get(way) == types.get(choice)
 
 
 def _chosen(choice: Choice, found: Expr | bool, swaps: _Swaps) -> Expr:

@@ -9,13 +9,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import edited, spread
-from optiml_magic.kernels.expressions import Expr, Unary
+from optiml_magic.kernels.expressions import Binary, Expr, Unary, every
 from optiml_magic.kernels.primitives.axes import without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.slimmed import SAYING
 from optiml_magic.kernels.primitives.stepwise import plain
-from optiml_magic.kernels.tree import Block, Declare, If, Leave, Loop, walk
+from optiml_magic.kernels.primitives.type_names import names_between, names_in
+from optiml_magic.kernels.tree import Block, Declare, If, Leave, Loop, Statement, walk
+
+_TRAPPING = ("/", "%", "<<", ">>")
 
 
 @primitive
@@ -34,7 +37,14 @@ def forestalled(kernel: Kernel) -> Kernel:
         raise NotLegal("what it leaves behind is not under one guard")
     if stores & {e for e in effects.inside(body) if e not in effects.inside(branch.then)}:
         raise NotLegal("its guard leaves something behind itself", branch.line)
+    if names_in(kernel, branch):
+        raise NotLegal("types or macros are declared in what its guard is around", branch.line)
     place = _place(effects, body, branch.test)
+    if may_trap(branch.test):
+        ways = [at + 1 for at, s in enumerate(body.body[: found[0]]) if leaves_within(s)]
+        place = max([place, *ways])
+    while place < found[0] and names_between(kernel, body, place, found[0]):
+        place += 1
     if not any(isinstance(s, Loop) for one in body.body[place : found[0]] for s in walk(one)):
         raise NotLegal("no loop stands before its guard", branch.line)
     way = Leave(None, branch.line, "return")
@@ -43,6 +53,16 @@ def forestalled(kernel: Kernel) -> Kernel:
     return kernel.rewritten(
         replace(rest, body=(*rest.body[:place], guard, *rest.body[place:]), span=None)
     )
+
+
+def may_trap(test: Expr) -> bool:
+    """Whether a test divides or shifts: by some numbers it may not, which ways out tell."""
+    return any(isinstance(e, Binary) and e.op in _TRAPPING for e in every(test))
+
+
+def leaves_within(statement: Statement) -> bool:
+    """Whether a thread may end in a statement."""
+    return any(isinstance(s, Leave) and s.kind == "return" for s in walk(statement))
 
 
 def _place(effects: Effects, body: Block, test: Expr) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -10,6 +11,7 @@ from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Assign, Expr, Lambda, Name, Step, Unread, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.scoped import quiet, scoped
+from optiml_magic.kernels.primitives.type_names import names_between, names_in
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -36,7 +38,7 @@ def pruned(kernel: Kernel) -> Kernel:
         if any(isinstance(e, Lambda | Unread) for top in leaf.expressions for e in every(top)):
             raise NotLegal("an expression is not read", leaf.line)
     body = kernel.function.body
-    while (shorter := _once(body)) is not None:
+    while (shorter := _once(kernel, body)) is not None:
         body = shorter
     short = kernel.rewritten(body) if body is not kernel.function.body else kernel
     made = where_legal(scoped, short)
@@ -45,21 +47,38 @@ def pruned(kernel: Kernel) -> Kernel:
     return made
 
 
-def _once(body: Block) -> Block | None:
-    asked = Counter(_asked(body))
-    swaps: _Swaps = {s: None for s in walk(body) if _without_effect(s)}
+def _once(kernel: Kernel, body: Block) -> Block | None:
+    kept = {*_heads(body)}
+    if names_between(kernel, body, 0, len(body.body)):
+        kept |= {s for s in walk(body) if names_in(kernel, s)}  # macros go with what is behind them
+    asked = Counter(_asked(body, kept))
+    swaps: _Swaps = {s: None for s in walk(body) if s not in kept and _without_effect(s)}
+    for statement in (s for s in walk(body) if s is not body and s not in kept):
+        if _idle(statement, asked):
+            swaps[statement] = None
+        elif isinstance(statement, Declare):
+            left = tuple(v for v in statement.variables if asked[v] or not _plain(v))
+            if len(left) < len(statement.variables):
+                swaps[statement] = replace(statement, variables=left, span=None)
     for block in (s for s in walk(body) if isinstance(s, Block)):
-        for statement in block.body:
-            if _idle(statement, asked):
-                swaps[statement] = None
-            elif isinstance(statement, Declare):
-                left = tuple(v for v in statement.variables if asked[v] or not _plain(v))
-                if len(left) < len(statement.variables):
-                    swaps[statement] = replace(statement, variables=left, span=None)
+        swaps |= {s: None for s in block.body if _empty(s) and s not in kept}
         for hint, loop in pairwise(block.body):
-            if isinstance(hint, Blank) and hint.span and swaps.get(loop, loop) is None:
+            plain = isinstance(hint, Blank) and hint.span and hint not in kept
+            if plain and swaps.get(loop, loop) is None:
                 swaps[hint] = None
+        for branch in block.body:  # none inside of it is left with an ``else`` that is not its own
+            if not isinstance(branch, If) or branch.other is None or not _empty(branch.other):
+                continue
+            if branch not in kept and not {*walk(branch)} & swaps.keys():
+                swaps[branch] = replace(branch, other=None, span=None, middle=None)
     return edited(body, swaps) if swaps else None
+
+
+def _heads(body: Block) -> Iterator[Statement]:
+    """The statements in the heads of branches and loops, where something has to stand."""
+    for statement in walk(body):
+        if isinstance(statement, If | Loop) and statement.before is not None:
+            yield statement.before
 
 
 def _without_effect(statement: Statement) -> bool:
@@ -70,12 +89,12 @@ def _without_effect(statement: Statement) -> bool:
     return isinstance(statement, Loop) and _empty(statement.body) and _counts(statement)
 
 
-def _asked(body: Block) -> list[Variable]:
+def _asked(body: Block, kept: Container[Statement]) -> list[Variable]:
     """The locals that something asks for, other than what gives them a value."""
     found = list[Variable]()
     for statement in walk(body):
         for top in statement.expressions:
-            given = _given(statement, top)
+            given = _given(statement, top) if statement not in kept else None
             found += [
                 e.variable for e in every(top)
                 if isinstance(e, Name) and e.variable is not None and e.variable is not given
@@ -98,8 +117,6 @@ def _given(statement: Statement, top: Expr) -> Variable | None:
 
 
 def _idle(statement: Statement, asked: Counter[Variable]) -> bool:
-    if isinstance(statement, Block) and not statement.body:
-        return True
     if isinstance(statement, Declare):
         return all(not asked[v] and _plain(v) for v in statement.variables)
     if isinstance(statement, Evaluate):

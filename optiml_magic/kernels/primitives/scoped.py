@@ -25,6 +25,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.functions import bare, pure
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.type_names import names_between, names_in
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -54,11 +55,13 @@ def scoped(kernel: Kernel) -> Kernel:
     ahead: dict[Statement, list[Statement]] = {}
     if any(isinstance(s, Verbatim) for s in walk(body)):
         raise NotLegal("what a statement of it does is not read")
-    lent = _lent(body)
+    lent, named_here = _lent(body), names_in(kernel, body)
     for scope in (s for s in walk(body) if isinstance(s, Block)):
         for at, statement in enumerate(scope.body):
             if not isinstance(statement, Declare):
                 continue
+            if named_here and names_between(kernel, scope, at, len(scope.body)):
+                continue  # its type may be another one further below
             moved = set[Variable]()
             for variable in statement.variables:
                 if variable in lent or not _is_plain(kernel, variable, statement):

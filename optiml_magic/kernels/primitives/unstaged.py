@@ -21,13 +21,15 @@ from optiml_magic.kernels.primitives.axes import without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
 from optiml_magic.kernels.primitives.block_counts import rounded_up
 from optiml_magic.kernels.primitives.direct import in_full
-from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.effects import Effects, declared_in, names
 from optiml_magic.kernels.primitives.fetched import Fetched
+from optiml_magic.kernels.primitives.forestalled import leaves_within, may_trap
 from optiml_magic.kernels.primitives.grids import form_of, said_alike
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.pruned import pruned
 from optiml_magic.kernels.primitives.sizes import with_grid
 from optiml_magic.kernels.primitives.slimmed import SAYING
+from optiml_magic.kernels.primitives.type_names import names_between
 from optiml_magic.kernels.primitives.untiled import BARRIER, turning, untiled
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.spelling import Unspelled
@@ -40,6 +42,8 @@ from optiml_magic.kernels.tree import (
     Leave,
     Loop,
     Statement,
+    body_of,
+    expressions,
     walk,
 )
 from optiml_magic.source.expressions import Binary, Expression, Number
@@ -157,11 +161,24 @@ class _Unstaging:
         if not asked <= given | declared.keys():
             return None
         place = max((declared[v] for v in asked - given), default=0)
+        end = self.body.body.index(branch)
+        if names_between(self.kernel, self.body, place, end + 1) or not self._opens(branch.then):
+            return None
+        if may_trap(branch.test) and any(map(leaves_within, self.body.body[place:end])):
+            return None
         before = self.body.body[:place]
         plain = all(isinstance(s, Declare) for s in before)
         shared = {a.own for a in self.reading.accesses if a.space == "shared"}
         quiet = not any(self.effects.inside(s) & shared for s in before)
         return place if plain and quiet else None
+
+    def _opens(self, way: Statement) -> bool:
+        """Whether what a way declares may be declared in the body: no other is called so."""
+        own = {v for s in body_of(way) if isinstance(s, Declare) for v in s.variables}
+        called = {v.name for v in own}
+        named = [(e.name, e.variable) for e in expressions(self.body) if isinstance(e, Name)]
+        named += [(v.name, v) for v in (*self.kernel.function.parameters, *declared_in(self.body))]
+        return all(name not in called or variable in own for name, variable in named)
 
     def _launched(self) -> list[Condition]:
         """That no block lies beyond the last one of the launch."""

@@ -128,6 +128,39 @@ def test_a_test_that_all_threads_answer_alike(test: str, left: str) -> None:
     assert ends(before, after) == "same"
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "(threadIdx.x < 20 ? 1 : 2.5f) / 2 * 8",
+        "(tx < 99 ? -1 : 1u) / 2",
+        "(tx % 16u == tx ? 1 : 2.5f) / 2 * 8",
+        "(tx > 99 ? (tx > 99 ? 2.5f : 1) : 3) / 2 * 8",
+        "((tx < 99 ? -1 : 1u) > 0) * 3",
+        "(tx < 99 ? (short)-1 : 1u) / 2",
+        "(h > 2 ? (tx % 16u == tx ? 1 : 2.5f) : 3) / 2 * 8",
+    ],
+)
+def test_a_choice_keeps_the_type_of_both_its_ways(value: str) -> None:
+    body = (
+        "int tx = threadIdx.x, x = blockIdx.x * 16 + tx, y = blockIdx.y * 8 + threadIdx.y; "
+        f"if (x >= w || y >= h) return; if (threadIdx.x < 20) out[y * w + x] = {value};"
+    )
+    before = text_of(body).replace("cdiv(w, 12), cdiv(h, 6)", "cdiv(w, 16), cdiv(h, 8)")
+    after = written(foregone(kernel_of(before)))
+    assert " ? " in after
+    assert ends(before, after) == "same"
+
+
+def test_types_of_one_name_in_branches_that_are_decided() -> None:
+    cast = "if (threadIdx.x < 12) {{ using T = {}; x += (T)1.5f - (T)1; }} "
+    before = text_of(
+        "int x = blockIdx.x * 12 + threadIdx.x, y = blockIdx.y * 6 + threadIdx.y; "
+        + cast.format("float") + cast.format("int")
+        + "if (threadIdx.x < 12 && threadIdx.y < 6 && x < w && y < h) out[y * w + x] = 4;"
+    )  # fmt: skip
+    assert ends(before, written(slimmed(kernel_of(before)))) == "same"
+
+
 LATE = (
     "int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y; int s = 0; "
     "for (int j = 0; j < 3; ++j) if (x + j < w && y < h) s += a[y * w + x + j]; "
@@ -143,12 +176,16 @@ LATE = (
         LATE.replace("int s = 0;", "int s = 0; if (x == 3) return; const bool in = x < w && y < h;")
         .replace("if (x < w && y < h) {", "if (in) {"),
         LATE + " s = 4; for (int j = 0; j < 3; ++j) s += j;",
+        LATE.replace("if (x < w", "if (x / 2 < 9 && x < w"),
+        LATE.replace("int s = 0;", "int s = 0; if (h == 3) return;")
+        .replace("if (x < w", "if (x / (h - 3) < 99 && x < w"),
     ],
 )  # fmt: skip
 def test_a_guard_stands_before_the_loops(body: str) -> None:
     before = text_of(body).replace("cdiv(w, 12), cdiv(h, 6)", "cdiv(w, 16), cdiv(h, 8)")
     after = written(forestalled(kernel_of(before)))
     assert after.index("if (!") < after.index("for (")
+    assert "(h == 3) return;" not in after.partition("if (!")[2]
     assert ends(before, after) == "same"
 
 
@@ -168,6 +205,9 @@ def test_a_guard_stands_before_the_loops(body: str) -> None:
         ),
         LATE.replace("int s = 0;", 'int s = 0; if (x > 9000) printf("%d", x);'),
         LATE.replace("for (int j = 0; j < 3; ++j)", "int j = 0;"),
+        LATE.replace("for (", "for (int i = 0; i < 3; ++i) { if (h == 3) return; } for (").replace(
+            "if (x < w && y < h) {", "if (h == 4) return; if (x % (h - 3) == 0 && x < w && y < h) {"
+        ),
         LATE.replace("int s = 0;", "int s = 0, *p = &x;").replace(
             "if (x < w &&", "*p = 2; if (x < w &&"
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from optiml_magic.kernels.primitives.base import kernels
@@ -302,6 +304,30 @@ def test_what_nobody_asks_for_is_left_out() -> None:
     assert "int x = i + 0;" in body
     same(text, made, SHAPES, {"n": 40})
     refused(pruned(kernel(WHOLE)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "int v = 0;\nif (i < n) out[i] = a[i]; else v = a[0];",
+        "int v = 0;\nif (i >= n) v = 3; else out[i] = a[i];",
+        "int v = 0;\nif (i < n) out[i] = a[i]; else v++;",
+        "int v = 0;\nfor (int e = 0; e < 3; ++e) v = e;\nif (i < n) out[i] = a[i];",
+        "int v = 0;\nfor (int e = 0; e < 3; ++e) if (i < n) out[i] = a[i]; else v = e;",
+        "int v = 0;\nif (i >= n) v = 1; else if (t > 3) out[i] = a[i]; else v = 2;",
+        "int v = 0;\nif (i < n) if (t > 3) out[i] = a[i]; else v = 3; else v = 4;",
+        "int v = 0;\nif (i < n) { if (t > 3) out[i] = a[i]; else v = 3; } else v = 4;",
+        "int v = 0;\nif (i < n) { if (t > 3) out[i] = a[i]; else { if (t > 1) v = 3; } }",
+        "int v = 0, e = 0;\nfor (v = 0; e < 3; ++e) { if (i < n) out[i] += a[i]; }",
+        "int v = 0;\nif (i < n) out[i] = a[i]; else do v = 3; while (t < 0);",
+    ],
+)
+def test_a_way_without_braces_is_left_out_with_its_local(body: str) -> None:
+    text = LINE % ("32", body)
+    made = pruned(kernel(text))
+    if "(v =" not in body:
+        assert "v" not in re.findall(r"\w+", applied(made).program.text.partition("{")[2])
+    same(text, made, SHAPES, {"n": 40})
 
 
 def test_a_reference_stays_where_what_it_asks_for_moves() -> None:
