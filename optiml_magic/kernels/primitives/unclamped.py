@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.effects import Effects, is_counted
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.places import axis_of
 from optiml_magic.kernels.primitives.sizes import value
+from optiml_magic.kernels.primitives.type_names import names_in
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import BLOCKS, THREADS, VARYING, Symbols
@@ -27,7 +28,8 @@ from optiml_magic.kernels.tree import Loop, Variable, expressions
 from optiml_magic.kernels.types import named
 
 _ONE = Polynomial.constant(1)
-_WHOLE = (4, 8)
+_LONG = 8  # bytes
+_WHOLE = (4, _LONG)
 _SHORT = 64  # rounds of a window, beyond which its loop is no stencil's: ours
 
 
@@ -88,8 +90,14 @@ def _spelled(
         raise NotLegal(f"`{variable.name}` is not a signed number", loop.line)
     if variable in effects.changed(loop.body):
         raise NotLegal(f"`{variable.name}` moves within the round", loop.line)
-    if not _signed(kernel, loop):
-        raise NotLegal("an end of the loop is computed from an unsigned number", loop.line)
+    if names_in(kernel, loop):
+        raise NotLegal("types or macros are declared at the loop", loop.line)
+    if variable in effects.lent:
+        raise NotLegal(f"`{variable.name}` is reached by another name", loop.line)
+    if not _signed(kernel, loop, variable):
+        raise NotLegal(
+            "an end of the loop is computed from an unsigned or a long number", loop.line
+        )
     speller = speller_before(kernel, effects, loop)
     words, name, k = variable.type.base, variable.name, kernel.fresh("k")
     try:
@@ -102,12 +110,15 @@ def _spelled(
     body = f"if ({' && '.join(tests)}) {{\n{body}\n}}" if tests else body
     return (
         f"for ({words} {k} = 0; {k} < {said[count]}; ++{k}) {{\n"
-        f"const {words} {name} = {said[start]} + {k};\n{body}\n}}"
+        f"{words} {name} = {said[start]} + {k};\n{body}\n}}"
     )
 
 
-def _signed(kernel: Kernel, loop: Loop) -> bool:
-    """Whether what a loop's head is computed from is signed, so that it may lie below zero."""
+def _signed(kernel: Kernel, loop: Loop, counter: Variable) -> bool:
+    """Whether what a loop's head is computed from is signed, so that it may lie below zero.
+
+    It is of 32 bits as well: so it is computed anew, though a ``counter`` has 64.
+    """
     body, types = kernel.function.body, kernel.reading.types
     todo: list[Expr] = [*(loop.before.expressions if loop.before is not None else ())]
     todo += [loop.test] if loop.test is not None else []
@@ -115,9 +126,10 @@ def _signed(kernel: Kernel, loop: Loop) -> bool:
     while todo:
         for part in every(todo.pop()):
             kind = types.get(part)
-            if kind is not None and kind.kind == "int" and not kind.signed:
-                return False
             variable = part.variable if isinstance(part, Name) else None
+            whole = kind is not None and kind.kind == "int" and variable is not counter
+            if whole and kind is not None and (not kind.signed or kind.size == _LONG):
+                return False
             if variable is None or variable in seen:
                 continue
             seen.add(variable)

@@ -27,12 +27,15 @@ from optiml_magic.kernels.primitives.effects import Effects, declared_in, names
 from optiml_magic.kernels.primitives.pruned import pruned
 from optiml_magic.kernels.primitives.scoped import quiet
 from optiml_magic.kernels.primitives.stepwise import plain
+from optiml_magic.kernels.primitives.type_names import names_in
 from optiml_magic.kernels.primitives.zeros import is_zero
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.symbols import Compare, Condition, Every
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, If, Statement, body_of, walk
+from optiml_magic.kernels.types import INT
 
+_SMALL = (1, 2)  # bytes of what counts as an `int` in a sum
 _ZERO = "zero times what is not finite, and which of two zeros comes first"
 
 
@@ -46,7 +49,7 @@ def unparted(kernel: Kernel) -> Kernel:
         then, otherwise = _added(effects, branch.then), _added(effects, branch.other)
         if then is None or otherwise is None or not plain(branch.test, effects):
             continue
-        if not _quiet_ways(effects, branch):
+        if names_in(kernel, branch) or not _quiet_ways(effects, branch):
             continue
         for kept, other, way in (
             (otherwise, then, branch.other), (then, otherwise, branch.then),
@@ -139,6 +142,7 @@ def _covers(kernel: Kernel, branch: If, kept: _Added, other: _Added) -> bool:
         return False
     if choice is not None and (
         choice.then is not two.node or not _is_zero(choice.other)
+        or not _is_of_type(kernel, choice, two.node)
         or not is_zero(other.value, {choice}, {})
     ):  # fmt: skip
         return False
@@ -158,6 +162,16 @@ def _quiet_ways(effects: Effects, branch: If) -> bool:
         v.value is not None and plain(v.value, effects) and not v.type.reference and not v.array
         for s in declared for v in s.variables
     )  # fmt: skip
+
+
+def _is_of_type(kernel: Kernel, choice: Choice, load: Expr) -> bool:
+    """Whether an element counts as what a choice of it or zero does: as itself or as an `int`."""
+    types = kernel.reading.types
+    one, both = types.get(load), types.get(choice)
+    if one is None or both is None or both.kind == "unknown":
+        return False
+    small = one.integral and one.size in _SMALL and both == INT
+    return small or both == one
 
 
 def _is_zero(expr: Expr) -> bool:

@@ -63,6 +63,8 @@ def test_a_window_keeps_its_elements_in_their_order(body: str) -> None:
     "body",
     [
         "for (int q = x - 2; q <= x + 2; ++q) if (q >= 0 && q < w) s += a[y * w + q];",
+        "for (int q = x - 2; q <= x + 2; ++q) { decltype(q) z = q; z += 1; s += z; }",
+        "for (long long q = x - 2; q <= x + 2; ++q) s += q;",
         "int q; for (int p = y; p < y + r; ++p) { q = x; if (p >= h) continue; s += a[p * w + q]; }",
         (
             "for (unsigned q = x; q < x + 2; ++q) if (q < w) s += a[y * w + q];"
@@ -94,6 +96,14 @@ def test_a_window_that_goes_beyond_the_borders(body: str) -> None:
         "unsigned u = x; for (int q = u - 5; q < min(u - 2, w); ++q) s += a[y * w + q];",
         "unsigned u = 2; for (int q = max(x - u, 0u); q < min(x + 3, w); ++q) s += a[y * w + q];",
         "for (int q = 0; q < 5; ++q) s += a[y * w + q];",
+        "for (long long q = (long long)x * w; q < (long long)x * w + 4; ++q) s += q >> 20;",
+        "for (long long q = 1000000000LL * x; q < 1000000000LL * x + 4; ++q) s += q >> 20;",
+        "long long v = x; for (long long q = v * w - 2; q < v * w + 2; ++q) s += q >> 20;",
+        "long long b = (long long)x * w, q; for (q = b; q < b + 4; ++q) s += q >> 20;",
+        "long long b = (long long)x * w; for (long long q = b; q < b + 4; ++q) s += q >> 20;",
+        "long long b = (long long)x * w; for (int q = b / 9; q < b / 9 + 4; ++q) s += q;",
+        "for (int q = x; q < x + 2; ++q) { int& p = q; s += p; }",
+        "const int* p = &x; for (int q = x; q < x + 2; ++q) { s += *p; p = &q; }",
     ],
 )
 def test_other_loops_stay(body: str) -> None:

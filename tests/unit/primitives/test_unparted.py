@@ -133,6 +133,39 @@ def test_refused(old: str, new: str) -> None:
     assert "both ways" in refused(unparted(kernel_of(text_of(body))))
 
 
+@pytest.mark.parametrize(
+    ("element", "total", "factor", "zero", "same"),
+    [
+        ("int", "long long", "f[j] * ", "0u", False),
+        ("int", "float", "", "0u", False),
+        ("signed char", "long long", "f[j] * ", "0u", False),
+        ("int", "int", "0.1f * f[j] * ", "0.0", False),
+        ("short", "int", "0.1f * f[j] * ", "0.0", False),
+        ("unsigned char", "long long", "0.1f * f[j] * ", "0.0", False),
+        ("float", "float", "f[j] * ", "0.0", False),
+        ("unsigned char", "int", "f[j] * ", "0", True),
+        ("short", "int", "f[j] * ", "0", True),
+        ("unsigned", "long long", "f[j] * ", "0u", True),
+        ("int", "long long", "f[j] * ", "0", True),
+    ],
+)
+def test_zero_counts_as_an_element_does(
+    element: str, total: str, factor: str, zero: str, same: bool
+) -> None:
+    codes = {"int": "i4", "unsigned": "u4", "signed char": "i1", "unsigned char": "u1",
+             "short": "i2", "float": "f4", "long long": "i8"}  # fmt: skip
+    before = text_of(BODY.replace("f[j] * ", factor).replace("0.0f", zero))
+    before = before.replace("const float* a, float*", f"const {element}* a, {total}*")
+    before = before.replace("float s", f"{total} s").replace("float f[", "int f[")
+    made = unparted(kernel_of(before))
+    if not same:
+        assert "both ways" in refused(made)
+        return
+    arrays = {"a": Array(codes[element], ("n",)), "out": Array(codes[total], ("n",), "zeros")}
+    after = written(made)
+    assert end_of(before, after, arrays, {"n": 150, "m": 3}, {"n": 64, "m": 1}) == "same"
+
+
 def test_a_sum_in_the_product_is_no_zero() -> None:
     body = BODY.replace("f[j] * (x", "fmaf(f[j], (x").replace(": 0.0f)", ": 0.0f), s)")
     body = body.replace("f[j] * a[g]", "fmaf(f[j], a[g], s)")
