@@ -12,17 +12,18 @@ from itertools import pairwise
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, every
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import uses
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.factors import Factored, Factors, product
-from optiml_magic.kernels.primitives.grids import form_of, needed, room
+from optiml_magic.kernels.primitives.grids import form_of, needed, room, said_alike
 from optiml_magic.kernels.primitives.limits import with_limits
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.sizes import measured
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Block, If, Leave, Statement, walk
-from optiml_magic.source.directives import LaunchDirective
+from optiml_magic.source.directives import LaunchDirective, RequireDirective
 from optiml_magic.source.expressions import parse_expression
 
 _WARP, _NARROWEST = 32, 8
@@ -57,6 +58,8 @@ class Unravelling:
     ) -> None:
         self.old, self.effects, self.items = kernel, effects, items
         self.bounded = True  # whether the digits say how many items there are
+        self.measures = type(self) is Unravelling  # others have axes that the launch says
+        self.asked = ""  # what has to hold so that they do
         self.factored = Factored(kernel, effects, uses(kernel, "x").whole, across)
         self.chain, self.across = self.factored.chain, across
         self.ends = self._axes()  # where each axis ends in the chain, and what is left begins
@@ -113,18 +116,39 @@ class Unravelling:
         made = old.rewritten(
             replace(body, body=(first, *(replace(s, lead=None) for s in body.body))),
             launch=launch,
-            directives=with_limits(old, launch, lambda _: []),
+            directives=[*with_limits(old, launch, lambda _: []), *self._requires()],
         )
         return self._with_facts(made, launch, shape)
+
+    def _requires(self) -> list[RequireDirective]:
+        return [RequireDirective(parse_expression(self.asked))] if self.asked else []
 
     def _left(self) -> str:
         """How many values are left above the axes."""
         have, above = self._bound(), self.chain[self.ends[-1]]
         if have is None or not Counter(above) <= Counter(have):
+            end, count = len(self.chain) - 1, str(self.items.count)
+            size = self.factored.size(0, end)
+            self.asked = self._whole_rows(count, size)
+            if self.asked:
+                between = self.factored.size(self.ends[-1], end) if self.ends[-1] < end else "1"
+                return f"{count} / ({size})" + ("" if between == "1" else f" * ({between})")
             self.bounded = False  # the guard says how many there are, row or not
             return f"cdiv({self.items.count}, {self.factored.size(0, self.ends[-1])})"
         left = Counter(have) - Counter(above)
         return self.factored.words(tuple(sorted(left.elements())))
+
+    def _whole_rows(self, count: str, size: str) -> str:
+        """What the launch has to ask for where a number of items is one of whole rows.
+
+        It is a parameter of its own, ``total`` of ``c * h * w`` items, and empty where it is none.
+        """
+        single = count.isidentifier() and self.items.bound == Polynomial.symbol(count)
+        asked = f"{size} >= 1 && {count} % ({size}) == 0"
+        names = parse_expression(asked).names
+        if not single or not self.measures or not said_alike(self.old, names):
+            return ""
+        return asked if self._number(asked) else ""
 
     def _bound(self) -> Factors | None:
         """The sizes whose product is how many items there are, as their guard says."""
