@@ -48,7 +48,7 @@ def _stacked(kernel: Kernel) -> Kernel:
     places = {"y": Place("blockIdx.z", 1, "0", "blockIdx.z")}
     if len(grid) > 2:
         whole = f"({grid[2]}) * ({whole})"
-        line, plane = f"(blockIdx.z % ({words}))", f"(blockIdx.z / ({words}))"
+        line, plane = (f"((unsigned int)(blockIdx.z {op} ({words})))" for op in "%/")
         places = {"y": Place(line, 1, "0", line), "z": Place(plane, 1, "0", plane)}
     body = edited(kernel.function.body, placed(kernel, places))
     made = replace(launch, grid=(grid[0], parse_expression("1"), parse_expression(whole)))

@@ -58,6 +58,21 @@ def test_refused(old: str, new: str, reason: str) -> None:
     assert reason in refused(unravelled_planes(kernel_of(text)))
 
 
+@pytest.mark.parametrize("kind", ["int", "long long", "size_t", "unsigned", "short"])
+@pytest.mark.parametrize(
+    "asks",
+    [
+        "if (blockIdx.y - 1u < 5) v += 1;",
+        "long long d = blockIdx.y - 1u; v += d;",
+        "v += sizeof(blockIdx.y) + (float)(blockIdx.z - 1);",
+    ],
+)
+def test_blocks_stay_of_their_type(kind: str, asks: str) -> None:
+    text = PLANES.replace("int c,", f"{kind} c,").replace("    y[", f"    {asks}\n    y[")
+    after = written(unravelled_planes(kernel_of(text)))
+    assert end_of(text, after, ARRAYS, *SIZES) == "same"
+
+
 DECONV = """\
 #define STRIDE 2
 #pragma optiml launch deconv grid((2 * h * 2 * w + 63) / 64, f, n) block(64)
