@@ -6,6 +6,7 @@ module does not understand becomes a ``Verbatim`` leaf with what it mentions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -47,6 +48,7 @@ _NOTHING = frozenset(
         "struct_specifier", "empty_declaration",
     }
 )  # fmt: skip
+_HINT = re.compile(r"#\s*pragma\s+(?:GCC\s+)?(?:no)?unroll\b")
 _NAMES = frozenset({"identifier", "field_identifier", "type_identifier"})
 _KEYWORDS = ("struct ", "union ", "enum ", "typename ", "class ")
 _PARAMETERS = frozenset(
@@ -197,7 +199,8 @@ class Lifter(DeclarationLifter):
         if kind in _NOTHING:
             end = node.next_sibling  # the semicolon of a structure is no part of it
             last = end if end is not None and end.type == ";" else node
-            return Blank((node.start_byte, last.end_byte), self.line(node), lead=lead)
+            span, hints = (node.start_byte, last.end_byte), bool(_HINT.match(self.text(node)))
+            return Blank(span, self.line(node), lead=lead, hints=hints)
         if kind in ("ERROR", "preproc_if", "preproc_ifdef") or node.is_missing:
             why = "the grammar stops here" if kind == "ERROR" else "an undecided conditional"
             return self.verbatim(node, why, lead)

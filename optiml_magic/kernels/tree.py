@@ -172,7 +172,12 @@ class Leave(Statement):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blank(Statement):
-    """A lone semicolon, a pragma, a using or a static assertion: nothing that runs."""
+    """A lone semicolon, a pragma, a using or a static assertion: nothing that runs.
+
+    One that ``hints`` says no more than how to unroll the loop behind it.
+    """
+
+    hints: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -36,6 +36,7 @@ from optiml_magic.kernels.primitives.effects import (
     parted,
 )
 from optiml_magic.kernels.primitives.hoisted import conjuncts
+from optiml_magic.kernels.primitives.led import under_names
 from optiml_magic.kernels.primitives.mapped import joined_test
 from optiml_magic.kernels.tree import (
     Blank,
@@ -89,7 +90,7 @@ class _Around:
     def __init__(self, kernel: Kernel, outer: Loop) -> None:
         self.kernel, self.outer, self.effects = kernel, outer, Effects(kernel)
         self.parts: list[Declare | Expr] = []
-        if any(isinstance(s, Blank) and _says(kernel, s) for s in walk(outer.body)):
+        if any(isinstance(s, Blank) and says(kernel, s) for s in walk(outer.body)):
             raise NotLegal("more than statements stands in its rounds", outer.line)
         self.inner = self._find([*parted(outer.body)])
 
@@ -131,7 +132,19 @@ class _Around:
             raise NotLegal("what stands around the inner loop loads or changes", self.outer.line)
         if names(tops) & {*effects.changed(inner)}:
             raise NotLegal("it asks for what rounds change", self.outer.line)
+        self._check_other_names(tops)
         self._check_names(tops)
+
+    def _check_other_names(self, tops: Sequence[Expr]) -> None:
+        """Raise NotLegal where rounds may change what it asks for by another name."""
+        declared = [(d, v) for d in self.kernel.unit.declarations for v in d.variables]
+        module = {v.name for d, v in declared if not (v.type.const and not v.type.depth)
+                  and not {"__constant__", "constexpr"} & {*d.words.split()}}  # fmt: skip
+        # Of an array, a name is its address.
+        several = {v for v in under_names(self.kernel.function.body) if not v.array}
+        for e in (e for top in tops for e in every(top) if isinstance(e, Name)):
+            if e.variable in several or (e.variable is None and e.name in module):
+                raise NotLegal(f"rounds may change `{e.name}` by another name", self.outer.line)
 
     def _check_names(self, tops: Sequence[Expr]) -> None:
         """Raise NotLegal where a name would mean something else in the inner loop."""
@@ -169,10 +182,9 @@ class _Around:
         return Block(None, line, statements)
 
 
-def _says(kernel: Kernel, blank: Blank) -> bool:
+def says(kernel: Kernel, blank: Blank) -> bool:
     """Whether what is no statement is more than a comment or a hint."""
-    words = _COMMENT.sub("", kernel.show(blank)).strip(" ;\n")
-    return bool(words) and not words.startswith("#pragma unroll")
+    return not blank.hints and bool(_COMMENT.sub("", kernel.show(blank)).strip(" ;\n"))
 
 
 def _stops(loop: Loop) -> list[Expr]:

@@ -225,7 +225,7 @@ def hints_before(around: Statement, loop: Loop) -> tuple[Statement, ...]:
     """The directive to the compiler that belongs to a loop: it has to stay in front of it."""
     before: Statement | None = None
     for statement in around.statements:
-        if statement is loop and isinstance(before, Blank) and before.span is not None:
+        if statement is loop and isinstance(before, Blank) and before.hints:
             return (before,) if before.line == loop.line - 1 else ()
         before = statement
     return ()

@@ -60,7 +60,8 @@ def _bare(kernel: Kernel) -> Kernel:
         s.body.body[0]: None
         for s in loops_in(kernel.function.body)
         if isinstance(s.body, Block) and len(s.body.body) == 2  # with its loop
-        and isinstance(s.body.body[0], Blank) and isinstance(s.body.body[1], Loop)
+        and isinstance(s.body.body[0], Blank) and s.body.body[0].hints
+        and isinstance(s.body.body[1], Loop)
     }  # fmt: skip
     if not hints:
         raise NotLegal("nothing says how to unroll a loop in a loop")

@@ -107,9 +107,45 @@ CASES = [
      "s += a[p * w + x] * (T)2; }"), "more than statements"),
     (("for (int i = 0; i < 3; i++) { float t[2] = {1.0f, 2.0f}; for (int j = 0; j < 2; j++) "
      "s += a[y * w + x] * t[j]; }"), ""),
+    # What rounds change may have another name.
+    (("int t = 0; int& v = t; for (int i = 0; i < 3; i++) { int u = v; "
+     "for (int j = 0; j < 3; j++) { t += j + u; } } s = t;"), "by another name"),
+    (("int t = 0; int& v = t; for (int i = 0; i < 3; i++) { int u = t; "
+     "for (int j = 0; j < 3; j++) { v += j + u; } } s = t;"), "by another name"),
+    (("int t = 0; int* q = &t; for (int i = 0; i < 3; i++) { int u = t; "
+     "for (int j = 0; j < 3; j++) { *q += j + u; } } s = t;"), "by another name"),
+    (("int t = 0; auto f = [&] { t++; }; for (int i = 0; i < 3; i++) { int u = t; "
+     "for (int j = 0; j < 3; j++) { f(); s += u; } }"), ""),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("body", "reason"), CASES, ids=range(len(CASES)))
 def test_refused(body: str, reason: str) -> None:
     assert reason in refused(innermost(kernel_of(WINDOW.replace("BODY", body)), 0))
+
+
+@pytest.mark.parametrize(
+    ("word", "change", "reason"),
+    [
+        ("__device__ int gt = 2;", "gt += j + u;", "by another name"),
+        ("__device__ int gt = 2; __device__ void inc() { gt += 1; }", "inc();", "by another name"),
+        ("__constant__ int gt = 2;", "s += j + u;", ""),
+        ("constexpr int gt = 2;", "s += j + u;", ""),
+        ("const int gt = 2;", "s += j + u;", ""),
+    ],
+)
+def test_what_the_module_may_change_stays(word: str, change: str, reason: str) -> None:
+    body = (
+        f"for (int i = 0; i < 3; i++) {{ int u = gt; for (int j = 0; j < 3; j++) {{ {change} }} }}"
+    )
+    before = f"{word}\n{WINDOW.replace('BODY', body)}"
+    found = innermost(kernel_of(before), 0)
+    if reason:
+        assert reason in refused(found)
+    else:
+        assert end_of(before, written(found), ARRAYS, *SIZES) == "same"
+
+
+def test_a_constant_array_may_be_led_to() -> None:
+    moved("float t[2] = {1.0f, 2.0f}; for (int i = 0; i < 3; i++) { const float* r = &t[i / 2]; "
+          "for (int j = 0; j < 3; j++) { s += *r * j; } }")  # fmt: skip
