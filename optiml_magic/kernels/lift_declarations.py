@@ -153,20 +153,22 @@ class DeclarationLifter(ExpressionLifter):
         elif "static" in qualifiers or "__constant__" in qualifiers:
             storage = "static"
         variables = []
+        tested = node.child_by_field_name("value")  # of what a condition declares
         for declarator in node.children_by_field_name("declarator"):
             inner = declarator.child_by_field_name("declarator")
-            value = declarator.child_by_field_name("value")
+            value = tested or declarator.child_by_field_name("value")
             is_init = declarator.type == "init_declarator"
             shape = self._shape(inner if is_init else declarator)
             if shape.function or not shape.name:
                 return self.verbatim(node, "a declaration that is not understood", lead)
-            first, initial = self._initial(value) if is_init else (None, ())
+            first, initial = self._initial(value) if is_init or tested else (None, ())
             if _opening(value) == "{" and first is None and not initial:
                 first = _nothing(base, shape)
             kind = TypeName(base.base, base.depth + shape.depth, shape.reference, base.const,
                             base.volatile)  # fmt: skip
+            end = tested.end_byte if tested is not None else declarator.end_byte
             variable = Variable(
-                shape.name, kind, storage, self.line(declarator), span_of(declarator),
+                shape.name, kind, storage, self.line(declarator), (declarator.start_byte, end),
                 shape.extents, first, initial, shape.restrict, _opening(value),
             )  # fmt: skip
             self.scopes[-1][shape.name] = variable

@@ -21,6 +21,8 @@ from optiml_magic.kernels.expressions import (
     Expr,
     Index,
     Name,
+    Step,
+    Unary,
     builtin,
     every,
 )
@@ -28,21 +30,35 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
+from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.guarded import guarded
 from optiml_magic.kernels.primitives.limits import limits
 from optiml_magic.kernels.primitives.places import own_text_only
 from optiml_magic.kernels.primitives.shaped import fixed_numbers, number_of, planar
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.unjammed import unjammed
+from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Compare, Condition, Every, Some
-from optiml_magic.kernels.tree import Block, Declare, If, Leave, Loop, Statement, Variable, walk
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Leave,
+    Loop,
+    Statement,
+    Variable,
+    walk,
+)
 from optiml_magic.kernels.types import named
+from optiml_magic.source.expressions import Binary as SizeBinary
 from optiml_magic.source.expressions import Call as SizeCall
-from optiml_magic.source.expressions import Expression, parse_expression
+from optiml_magic.source.expressions import Expression, Number, parse_expression
+from optiml_magic.source.expressions import Name as SizeName
+from optiml_magic.source.expressions import Node as SizeNode
 
 _MOST = 65535  # blocks along y and z
 _WORD = 4  # bytes that hold the number of an item
+_LOSING = frozenset({"/", "%", ">>", "&", "|", "^", "~"})
 _TOLD = frozenset({"printf", "assert", "__assert_fail", "__trap"})
 
 
@@ -99,13 +115,49 @@ def _check_rounds(kernel: Kernel, effects: Effects, axis: Axis) -> None:
             raise NotLegal("what its rounds do is not followed", access.line)
         if access.mode == "store":
             moving = access.index.coefficient(axis.name)
-            if moving is None or not moving.terms:
+            apart = _apart(kernel, axis, access.index)
+            if moving is None or not apart or not _is_some(kernel, access, moving):
                 raise NotLegal("rounds store to one element", access.line)
-        else:
-            for store in stores:
-                own = access.array == store.array and access.index == store.index
-                if not own and effects.same(access.array, store.array):
-                    raise NotLegal("a round may load what another stores", access.line)
+        for store in stores:
+            own = access.array == store.array and access.index == store.index
+            if not own and effects.same(access.array, store.array):
+                raise NotLegal("a round may ask for what another stores", access.line)
+
+
+def _apart(kernel: Kernel, axis: Axis, form: Polynomial) -> bool:
+    """Whether rounds go to other elements each: nothing that moves in a round is in the form."""
+    moving = {a.name for a in kernel.reading.axes}
+    others = [Polynomial.symbol(name) for name in form.symbols - {axis.name}]
+    return not any(moving & kernel.reading.symbols.inside(other) for other in others)
+
+
+def _is_some(kernel: Kernel, access: Access, factor: Polynomial) -> bool:
+    """Whether a factor is not 0 where something is stored, or where there are blocks at all."""
+    one, symbols = Polynomial.constant(1), kernel.reading.symbols
+    ranges = Ranges(access.guard, symbols)
+    if len(factor.terms) != 1:
+        return bool(factor.terms) and ranges.nonnegative(factor - one)
+    return all(
+        ranges.nonnegative(Polynomial.symbol(name) - one)
+        or (said_alike(kernel, [name]) and any(_empty(s.tree, name) for s in kernel.launch.grid))
+        for name in factor.symbols
+    )
+
+
+def _empty(size: SizeNode, name: str) -> bool:
+    """Whether a number of blocks is 0 where a size is."""
+    match size:
+        case SizeName(name=own):
+            return own == name
+        case SizeBinary("*", left, right):
+            return _empty(left, name) or _empty(right, name)
+        case SizeBinary("/", SizeBinary("+", left, Number(more)), Number(by)) if 0 <= more < by:
+            return _empty(left, name)
+        case SizeBinary("/", SizeBinary("-", SizeBinary("+", left, more), Number(1)), by):
+            return more == by and _empty(left, name)
+        case SizeBinary("/", left, _) | SizeCall("cdiv", (left, _)):
+            return _empty(left, name)
+    return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +192,11 @@ class _Items:
 
     def _followed(self, access: Access) -> bool:
         tests = [p for c in access.guard for p in c.conjuncts()]
-        own = {*self.axis.test.conjuncts()}
+        for own in self.axis.test.conjuncts():  # once: what a round tests of its own is a test
+            if own in tests:
+                tests.remove(own)
         known = access.index is not None and self._whole(access.index)
-        return known and all(self._tested(p) for p in tests if p not in own)
+        return known and all(map(self._tested, tests))
 
     def _tested(self, condition: Condition) -> bool:
         match condition:
@@ -192,8 +246,10 @@ class _Items:
                         told.add(variable)
             if len(told) == before:
                 break
+        if any(isinstance(e, Assign | Step) for e in allowed):
+            return False
         if any(self._narrows(v) for v in told) or any(
-            isinstance(e, Call | Cast) and self._loses(e, told)
+            isinstance(e, Binary | Call | Cast | Unary) and self._loses(e, told)
             for s in statements for top in s.expressions for e in every(top)
         ):  # fmt: skip
             return False
@@ -230,13 +286,18 @@ class _Items:
                     found.add(kind.size if kind is not None else None)
         return found
 
-    def _loses(self, expr: Call | Cast, told: set[Variable]) -> bool:
-        """Whether a conversion, or a function, is given a part of the number and may lose it."""
+    def _loses(self, expr: Binary | Call | Cast | Unary, told: set[Variable]) -> bool:
+        """Whether a conversion, or a function, is given a part of the number and may lose it.
+
+        Of a quotient, or of bits, the reading may know that they are 0 as long as it is a part.
+        """
+        if isinstance(expr, Binary | Unary) and expr.op not in _LOSING:
+            return False
         if not any(self._asks(e, told) for e in every(expr) if e is not expr):
             return False
         kind = self.kernel.reading.types.get(expr)
         whole = kind is not None and kind.integral and not kind.depth and (kind.size or 0) >= _WORD
-        return isinstance(expr, Call) or not whole
+        return not isinstance(expr, Cast) or not whole
 
     def _forms(self, statements: list[Statement]) -> Iterator[Expr]:
         """What the reading has as forms: elements of what it follows, and tests of branches."""
@@ -244,11 +305,13 @@ class _Items:
             place = access.node.target if isinstance(access.node, Assign) else access.node
             if isinstance(place, Index) and isinstance(place.base, Name):
                 yield place
-        for statement in statements:
-            if isinstance(statement, If):
-                yield statement.test
-            for top in statement.expressions:
-                yield from (e.test for e in every(top) if isinstance(e, Choice))
+        reading = self.kernel.reading
+        own = {access.own for access in reading.accesses}
+        unlike = {g.test for g in reading.guards if not self._tested(g.condition)}
+        yield from {g.test for g in reading.guards} - unlike
+        for e in (e for s in statements for top in s.expressions for e in every(top)):
+            if isinstance(e, Choice) and not own.isdisjoint({*every(e.then), *every(e.other)}):
+                yield e.test
 
     def _asks(self, e: Expr, told: set[Variable]) -> bool:
         own = (self._thread, self._block, f"gridDim.{self.along}")
@@ -261,6 +324,7 @@ class _Items:
         variable = self.axis.variable
         assert variable is not None
         index = f"({self._block} * {self.width} + {self._thread})"
+        kind = variable.type.base
         swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
         for e in (e for s in walk(kernel.function.body) for t in s.expressions for e in every(t)):
             if builtin(e) == self._block:
@@ -268,7 +332,8 @@ class _Items:
             elif builtin(e) == self._thread:
                 swaps[e] = text("0u" if self.beside else index)
             elif isinstance(e, Name) and e.variable is variable:
-                swaps[e] = text(f"({variable.type.base}){index}" if self.beside else "0")
+                own = index if self.beside else "0"
+                swaps[e] = text(own if own == "0" and kind == "int" else f"({kind}){own}")
         swaps |= dict.fromkeys(hints_of(kernel, loop))
         body = edited(loop.body, swaps)
         inner = body.body if isinstance(body, Block) else (body,)

@@ -6,6 +6,8 @@ Threads that store nothing then do nothing, and loads need no tests that the gua
 
 from __future__ import annotations
 
+import re
+
 from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.expressions import (
     Assign,
@@ -23,7 +25,11 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.functions import bare, pure
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.innermost import says
+from optiml_magic.kernels.primitives.places import code
 from optiml_magic.kernels.tree import Blank, Block, Declare, If, Loop, Statement, Variable
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @primitive
@@ -48,6 +54,7 @@ def guarded(kernel: Kernel) -> Kernel:
             raise NotLegal("no loop stands before what it stores")
         before, own = [*before, *body[:-1]], branch.then
     moved = _asked(kernel, effects, branch.test, [*before, *body[:first]], body[first:-1])
+    _check_names(kernel, own.body[own.body.index(body[first]) : own.body.index(branch)], moved)
     told = [kernel.show(s) for s in moved]
     told.append(f"if (!({kernel.spelled(branch.test)})) return;")
     swaps: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(moved)
@@ -99,6 +106,18 @@ def _asked(
                 moved[found] = None
                 asking.append(variable.value)
     return [s for s in behind if s in moved]
+
+
+def _check_names(kernel: Kernel, behind: tuple[Statement, ...], moved: list[Statement]) -> None:
+    """Raise NotLegal where a name means something else in front of the first loop."""
+    if any(isinstance(s, Blank) and says(kernel, s) for s in behind):
+        raise NotLegal("more than statements stands behind its loop")
+    for at, statement in enumerate(behind):
+        own = {v.name for s in moved if s in behind[at + 1 :] and isinstance(s, Declare)
+               for v in s.variables}  # fmt: skip
+        words = code(kernel.unit, statement.span) if statement.span is not None else ""
+        if own & {*_WORD.findall(words)} or (own and statement.span is None):
+            raise NotLegal("a local that its test asks for has another's name", statement.line)
 
 
 def _does(e: Expr) -> bool:

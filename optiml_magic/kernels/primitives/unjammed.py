@@ -7,6 +7,7 @@ may then be done by as many threads (``uncoarsened``).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,18 +15,24 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
     Assign,
     Call,
+    Cast,
     Expr,
     Index,
     Lambda,
     Literal,
+    Member,
     Name,
     Step,
+    Unary,
     every,
 )
 from optiml_magic.kernels.functions import bare, pure
 from optiml_magic.kernels.primitives.axes import without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, declared_in, is_simple, loops_in
+from optiml_magic.kernels.primitives.innermost import says
+from optiml_magic.kernels.primitives.led import under_names
+from optiml_magic.kernels.primitives.places import code
 from optiml_magic.kernels.primitives.shaped import fixed_numbers, number_of
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.tree import (
@@ -44,6 +51,7 @@ from optiml_magic.kernels.tree import (
 from optiml_magic.kernels.types import named
 
 _MOST = 64  # results of a thread in registers: ours
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _Swaps = dict[Node, Node | tuple[Statement, ...] | None]
 
 
@@ -149,8 +157,14 @@ class _Results:
             raise NotLegal("how many results a thread has is not known", line)
         if self.last.loops != (self.last.statement,):
             raise NotLegal("its results are not stored by one loop", self.last.statement.line)
+        several = under_names(self.kernel.function.body)
+        asked = {v for part in self.parts for v in self.effects.mentions(part.statement)}
+        if self.variable in several or asked & several:
+            raise NotLegal("what results are made of may change by another name", line)
         for part in self.before:
             self._check_sums(part)
+            for loop in part.loops:
+                self._check_results_apart(loop)
         self._check_apart()
         if any(isinstance(s, Leave) and s.kind != "continue" for s in walk(self.last.statement)):
             raise NotLegal("the loop that stores its results is left", self.last.statement.line)
@@ -169,6 +183,19 @@ class _Results:
             if isinstance(e, Call) and (e.callee is not None or not pure(bare(e.function))):
                 raise NotLegal(f"`{e.function}` may do more than to compute", statement.line)
 
+    def _check_results_apart(self, loop: Loop) -> None:
+        """Raise NotLegal where a result changes more than itself for those that follow it."""
+        own = declared_in(loop.body) | {self.variable}
+        for e in self.effects.inside(loop.body):
+            place = e.target if isinstance(e, Assign | Step) else None
+            while isinstance(place, Index | Member | Unary | Cast):
+                place = place.base if isinstance(place, Index | Member) else place.operand
+            if place is not None and not (isinstance(place, Name) and place.variable in own):
+                raise NotLegal("something goes from result to result", loop.line)
+        kept = self.effects.kept(loop.body, (self.variable.name,))
+        if kept or self.effects.changed(loop.body):
+            raise NotLegal("something goes from result to result", loop.line)
+
     def _check_apart(self) -> None:
         """Raise NotLegal where what a result's end does is asked for by those that follow."""
         effects, end = self.effects, self.last.statement
@@ -183,15 +210,19 @@ class _Results:
     def _check_declares(self, statement: Statement) -> None:
         """Raise NotLegal where a statement between others does more than to declare."""
         plain = isinstance(statement, Declare | Blank)
+        if isinstance(statement, Blank) and says(self.kernel, statement):
+            plain = False
         for e in self.effects.inside(statement):
             impure = isinstance(e, Call) and (e.callee is not None or not pure(bare(e.function)))
             if isinstance(e, Assign | Step | Lambda) or impure:
                 plain = False
         own = statement.variables if isinstance(statement, Declare) else ()
-        hidden = {v.name: v for v in own}
-        for e in (e for part in self.before for e in self.effects.inside(part.statement)):
-            if isinstance(e, Name) and hidden.get(e.name, e.variable) is not e.variable:
+        for s in (part.statement for part in self.before):
+            if s.span is None or statement.span is None:
                 plain = False
+            elif s.span < statement.span:  # a local that follows it, and so is none of its names
+                said = {*_WORD.findall(code(self.kernel.unit, s.span))}
+                plain = plain and not said & {v.name for v in own}
         if not plain:
             raise NotLegal("something is done between its results", statement.line)
 
