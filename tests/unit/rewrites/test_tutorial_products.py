@@ -18,9 +18,9 @@ __global__ void k(GIVEN) {
     const int x = blockIdx.x * BS + (threadIdx.x / BS);
     const int y = blockIdx.y * BS + (threadIdx.x % BS);
     if (x < M && y < N) {
-        float tmp = 0.0;
-        for (int i = 0; i < K; ++i) tmp += A[x * K + i] * B[i * N + y];
-        C[x * N + y] = alpha * tmp + beta * C[x * N + y];
+        float sum = 0.0;
+        for (int i = 0; i < K; ++i) sum += A[x * K + i] * B[i * N + y];
+        C[x * N + y] = alpha * sum + beta * C[x * N + y];
     }
 }
 """.replace("GIVEN", _GIVEN)
@@ -28,24 +28,24 @@ _SHARED = """\
 #define BS 32
 #pragma optiml launch k grid(cdiv(M, 32), cdiv(N, 32)) block(32 * 32)
 __global__ void k(GIVEN) {
-    const uint cRow = blockIdx.x, cCol = blockIdx.y;
-    __shared__ float As[BS * BS], Bs[BS * BS];
-    const uint threadCol = threadIdx.x % BS, threadRow = threadIdx.x / BS;
-    A += cRow * BS * K;
-    B += cCol * BS;
-    C += cRow * BS * N + cCol * BS;
-    float tmp = 0.0;
+    const uint tile_row = blockIdx.x, tile_col = blockIdx.y;
+    __shared__ float left[BS * BS], right[BS * BS];
+    const uint own_col = threadIdx.x % BS, own_row = threadIdx.x / BS;
+    A += tile_row * BS * K;
+    B += tile_col * BS;
+    C += tile_row * BS * N + tile_col * BS;
+    float sum = 0.0;
     for (int bk = 0; bk < K; bk += BS) {
-        As[threadRow * BS + threadCol] = A[threadRow * K + threadCol];
-        Bs[threadRow * BS + threadCol] = B[threadRow * N + threadCol];
+        left[own_row * BS + own_col] = A[own_row * K + own_col];
+        right[own_row * BS + own_col] = B[own_row * N + own_col];
         __syncthreads();
         A += BS;
         B += BS * N;
         for (int dot = 0; dot < BS; ++dot)
-            tmp += As[threadRow * BS + dot] * Bs[dot * BS + threadCol];
+            sum += left[own_row * BS + dot] * right[dot * BS + own_col];
         __syncthreads();
     }
-    C[threadRow * N + threadCol] = alpha * tmp + beta * C[threadRow * N + threadCol];
+    C[own_row * N + own_col] = alpha * sum + beta * C[own_row * N + own_col];
 }
 """.replace("GIVEN", _GIVEN)
 _MOVES = """        A += BS;
@@ -88,8 +88,8 @@ def end(before: str, site: Site, *, whole: bool) -> str:
                 "y * BS + (threadIdx.x / BS)")),
         changed(_LINE, ("block(BS * BS)", "block(BS, BS)"), ("(threadIdx.x / BS)", "threadIdx.y"),
                 ("(threadIdx.x % BS)", "threadIdx.x")),
-        changed(_LINE, ("tmp += A[x * K + i] * B[i * N + y];", "{ tmp += *a * *b; ++a; b += N; }"),
-                ("float tmp", "const float *a = A + x * K, *b = B + y; float tmp")),
+        changed(_LINE, ("sum += A[x * K + i] * B[i * N + y];", "{ sum += *a * *b; ++a; b += N; }"),
+                ("float sum", "const float *a = A + x * K, *b = B + y; float sum")),
     ],
 )  # fmt: skip
 def test_products_without_tiles(before: str) -> None:
@@ -102,15 +102,15 @@ def test_products_without_tiles(before: str) -> None:
     "before",
     [
         _SHARED,
-        changed(_SHARED, ("#define BS 32\n", ""), ("const uint cRow",
-                "const uint BS = 32, cRow")),
+        changed(_SHARED, ("#define BS 32\n", ""), ("const uint tile_row",
+                "const uint BS = 32, tile_row")),
         changed(_SHARED, ("block(32 * 32)", "block(32, 32)"), ("threadIdx.x % BS", "threadIdx.x"),
                 ("threadIdx.x / BS", "threadIdx.y")),
         changed(_SHARED, (_MOVES, ""), (_LATE, f"        __syncthreads();\n{_MOVES}    }}")),
-        changed(_SHARED, ("A += cRow * BS * K;", "A = &A[cRow * BS * K];")),
-        changed(_SHARED, ("A += cRow * BS * K;", "const float* a = A + cRow * BS * K;"),
+        changed(_SHARED, ("A += tile_row * BS * K;", "A = &A[tile_row * BS * K];")),
+        changed(_SHARED, ("A += tile_row * BS * K;", "const float* a = A + tile_row * BS * K;"),
                 ("= A[", "= a["), ("A += BS;", "a += BS;")),
-        changed(_SHARED, ("alpha * tmp + beta * C[threadRow * N + threadCol]", "tmp")),
+        changed(_SHARED, ("alpha * sum + beta * C[own_row * N + own_col]", "sum")),
         changed(_SHARED, ("bk = 0; bk < K; bk += BS", "t = 0; t < K / BS; ++t")),
     ],
 )  # fmt: skip
@@ -123,14 +123,14 @@ def test_products_of_tiles_along_which_pointers_go(before: str) -> None:
 @pytest.mark.parametrize(
     "before",
     [
-        changed(_SHARED, ("A += BS;", "if (tmp < 1.0f) A += BS;")),
+        changed(_SHARED, ("A += BS;", "if (sum < 1.0f) A += BS;")),
         changed(_SHARED, ("A += BS;", "A += bk;")),
-        changed(_SHARED, ("A += BS;", "A += threadRow;")),
+        changed(_SHARED, ("A += BS;", "A += own_row;")),
         changed(_SHARED, ("        __syncthreads();\n        A", "        A")),
         changed(_SHARED, ("A += BS;", "A += BS; C += 1;")),
         changed(_SHARED, ("B += BS * N;\n", "B += BS * N;\n        if (bk == 32) break;\n")),
-        changed(_SHARED, ("const float* A", "float* A"), ("float tmp = 0.0;",
-                "float tmp = 0.0; A[threadIdx.x] = 1.0f;")),
+        changed(_SHARED, ("const float* A", "float* A"), ("float sum = 0.0;",
+                "float sum = 0.0; A[threadIdx.x] = 1.0f;")),
         changed(_SHARED, ("const float* A", "float* A"), (_LATE, "        A[0] = 2.0f;\n" + _LATE)),
     ],
 )  # fmt: skip
@@ -141,10 +141,10 @@ def test_tiles_that_are_not_followed_stay(before: str) -> None:
 @pytest.mark.parametrize(
     "before",
     [
-        changed(_SHARED, ("        As[", "        A += 0; As[")),
+        changed(_SHARED, ("        left[", "        A += 0; left[")),
         changed(_SHARED, ("A += BS;", "A += BS; A -= BS; A += BS;")),
-        changed(_SHARED, ("A += BS;", "A -= BS;"), ("A += cRow * BS * K;",
-                "A += cRow * BS * K + K - BS;")),
+        changed(_SHARED, ("A += BS;", "A -= BS;"), ("A += tile_row * BS * K;",
+                "A += tile_row * BS * K + K - BS;")),
     ],
 )  # fmt: skip
 def test_pointers_that_go_another_way_lead_to_the_same(before: str) -> None:
@@ -158,31 +158,31 @@ _RESULTS = """\
 #define TM 8
 #pragma optiml launch k grid(cdiv(N, BN), cdiv(M, BM)) block(BM * BN / TM)
 __global__ void k(GIVEN) {
-    const unsigned cRow = blockIdx.y, cCol = blockIdx.x;
-    const int threadCol = threadIdx.x % BN, threadRow = threadIdx.x / BN;
-    __shared__ float As[BM * BK], Bs[BK * BN];
-    A += cRow * BM * K;
-    B += cCol * BN;
-    C += cRow * BM * N + cCol * BN;
+    const unsigned tile_row = blockIdx.y, tile_col = blockIdx.x;
+    const int own_col = threadIdx.x % BN, own_row = threadIdx.x / BN;
+    __shared__ float left[BM * BK], right[BK * BN];
+    A += tile_row * BM * K;
+    B += tile_col * BN;
+    C += tile_row * BM * N + tile_col * BN;
     const unsigned innerColA = threadIdx.x % BK, innerRowA = threadIdx.x / BK;
     const unsigned innerColB = threadIdx.x % BN, innerRowB = threadIdx.x / BN;
     float acc[TM] = {0.0};
     for (unsigned bk = 0; bk < K; bk += BK) {
-        As[innerRowA * BK + innerColA] = A[innerRowA * K + innerColA];
-        Bs[innerRowB * BN + innerColB] = B[innerRowB * N + innerColB];
+        left[innerRowA * BK + innerColA] = A[innerRowA * K + innerColA];
+        right[innerRowB * BN + innerColB] = B[innerRowB * N + innerColB];
         __syncthreads();
         A += BK;
         B += BK * N;
         for (unsigned dot = 0; dot < BK; ++dot) {
-            float tmpB = Bs[dot * BN + threadCol];
+            float tmpB = right[dot * BN + own_col];
             for (unsigned i = 0; i < TM; ++i)
-                acc[i] += As[(threadRow * TM + i) * BK + dot] * tmpB;
+                acc[i] += left[(own_row * TM + i) * BK + dot] * tmpB;
         }
         __syncthreads();
     }
     for (unsigned i = 0; i < TM; ++i)
-        C[(threadRow * TM + i) * N + threadCol] =
-            alpha * acc[i] + beta * C[(threadRow * TM + i) * N + threadCol];
+        C[(own_row * TM + i) * N + own_col] =
+            alpha * acc[i] + beta * C[(own_row * TM + i) * N + own_col];
 }
 """.replace("GIVEN", _GIVEN)
 _COARSE = """\
@@ -190,18 +190,18 @@ _COARSE = """\
 #define F 4
 #pragma optiml launch k grid(N / (T * F), M / T) block(T, T)
 __global__ void k(GIVEN) {
-    __shared__ float As[T][T], Bs[T][T];
+    __shared__ float left[T][T], right[T][T];
     int tx = threadIdx.x, ty = threadIdx.y, row = blockIdx.y * T + ty;
     int start = blockIdx.x * T * F + tx;
     float acc[F];
     for (int c = 0; c < F; ++c) acc[c] = 0.0f;
     for (int ph = 0; ph < K / T; ++ph) {
-        As[ty][tx] = A[row * K + ph * T + tx];
+        left[ty][tx] = A[row * K + ph * T + tx];
         for (int c = 0; c < F; ++c) {
             int col = start + c * T;
-            Bs[ty][tx] = B[(ph * T + ty) * N + col];
+            right[ty][tx] = B[(ph * T + ty) * N + col];
             __syncthreads();
-            for (int k = 0; k < T; ++k) acc[c] += As[ty][k] * Bs[k][tx];
+            for (int k = 0; k < T; ++k) acc[c] += left[ty][k] * right[k][tx];
             __syncthreads();
         }
     }
@@ -212,7 +212,7 @@ __global__ void k(GIVEN) {
 }
 """.replace("GIVEN", _GIVEN)
 _ZEROS = "acc[TM]; for (unsigned i = 0; i < TM; ++i) acc[i] = 0;"
-_MOVED = "{ acc[c] += As[ty][k] * Bs[k][tx]; row += 0; }"
+_MOVED = "{ acc[c] += left[ty][k] * right[k][tx]; row += 0; }"
 _WITHIN = [
     ("N / (T * F), M / T", "cdiv(N, T * F), cdiv(M, T)"),
     ("ph < K / T", "ph < (K + T - 1) / T"),
@@ -227,7 +227,7 @@ _WITHIN = [
     ("before", "whole"),
     [
         (_RESULTS, True),
-        (changed(_RESULTS, ("threadRow * TM + i", "threadRow + i * (BM / TM)")), True),
+        (changed(_RESULTS, ("own_row * TM + i", "own_row + i * (BM / TM)")), True),
         (changed(_RESULTS, ("acc[TM] = {0.0};", _ZEROS), ("for (unsigned dot", "#pragma unroll\n        for (unsigned dot")), True),
         (_COARSE, True),
         (changed(_COARSE, *_WITHIN), False),
@@ -245,12 +245,12 @@ def test_products_of_threads_with_several_results(before: str, whole: bool) -> N
         changed(_COARSE, ("            __syncthreads();\n            for", "            for")),
         changed(_COARSE, ("            __syncthreads();\n            for",
                 "            if (row < M) __syncthreads();\n            for")),
-        changed(_COARSE, ("            int col = start + c * T;\n            Bs",
-                "            int col = start + c * T;\n            acc[c] += As[0][0];\n            Bs")),
-        changed(_COARSE, ("acc[c] += As", "acc[c ^ 1] += As")),
+        changed(_COARSE, ("            int col = start + c * T;\n            right",
+                "            int col = start + c * T;\n            acc[c] += left[0][0];\n            right")),
+        changed(_COARSE, ("acc[c] += left", "acc[c ^ 1] += left")),
         changed(_COARSE, ("acc[c] + beta", "acc[0] + beta")),
         changed(_COARSE, ("start + c * T", "start + c * T / 2")),
-        changed(_COARSE, ("acc[c] += As[ty][k] * Bs[k][tx];", _MOVED)),
+        changed(_COARSE, ("acc[c] += left[ty][k] * right[k][tx];", _MOVED)),
     ],
 )  # fmt: skip
 def test_results_that_are_not_followed_stay(before: str) -> None:
