@@ -12,6 +12,7 @@ from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.distributed import distributed
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.floored import floored
+from optiml_magic.kernels.primitives.joined import joined
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.plain import PLAIN
@@ -41,8 +42,8 @@ class ComputeOnce(KernelRule):
 
     name = "compute_once"
     before = (
-        *PLAIN, planar, in_full, direct, opened, unscaled, unravelled, floored, short_counted,
-        set_apart, distributed,
+        *PLAIN, planar, in_full, direct, opened, unscaled, joined, unravelled, floored,
+        short_counted, set_apart, distributed,
     )  # fmt: skip
     teaches = (
         "A loop depended on some of the indices of its thread alone, so that threads that differ "

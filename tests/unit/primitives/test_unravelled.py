@@ -180,3 +180,31 @@ def test_digits_that_are_too_few_share_an_axis() -> None:
 def test_what_is_refused(old: str, new: str, reason: str) -> None:
     text = PRODUCT.replace(old, new).replace("256)) block(20)", "20)) block(20)")
     assert refused(unravelled(kernel_of(text))).startswith(reason)
+
+
+TOTAL = """\
+#pragma optiml launch k grid(cdiv(total, 64)) block(64)
+__global__ void k(const float* a, float* out, int n, int c, int h, int w, int total) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= total) return;
+    int x = i % w, y = i / w % h, q = i / (w * h) % c, p = i / (w * h * c);
+    out[i] = a[((q * n + p) * h + y) * w + x];
+}
+"""
+
+
+@pytest.mark.parametrize(("total", "whole"), [(2 * 3 * 9 * 40, True), (2 * 3 * 9 * 40 - 5, False)])
+def test_a_number_of_items_is_one_of_whole_rows_where_it_may_be_asked(
+    total: int, whole: bool
+) -> None:
+    sizes = {"n": 2, "c": 3, "h": 9, "w": 40, "total": total}
+    facts = LaunchFacts("k", 1, (34, 1, 1), (64, 1, 1), {}, sizes)
+    made = applied(unravelled(replace(kernel_of(TOTAL), facts=facts)))
+    assert ("% (" in "".join(map(str, made.program.requires))) == whole
+    assert ("if (i >= total)" in made.program.text) != whole
+    if not whole:
+        same(TOTAL, made, {"a": ("m",), "out": ("total",)}, {**sizes, "m": 3000})
+        return
+    arrays = {"a": Array("f4", ("n", "c", "h", "w")), "out": Array("f4", ("total",), "zeros")}
+    small = {"n": 1, "c": 1, "h": 1, "w": 1, "total": 1}
+    assert end_of(TOTAL, written(made), arrays, sizes, small) == "same"
