@@ -6,6 +6,8 @@ gains nothing: it is the shape of loops whose rounds others than this thread may
 
 from __future__ import annotations
 
+from itertools import product
+
 from optiml_magic.kernels.editing import edited, lines
 from optiml_magic.kernels.expressions import Assign, Binary, Call, Expr, Literal, Name, Step, every
 from optiml_magic.kernels.polynomial import Polynomial
@@ -134,14 +136,26 @@ def _still(kernel: Kernel, form: Polynomial) -> bool:
 
 
 def _is_window(kernel: Kernel, axis: Axis, size: Polynomial) -> bool:
-    """Whether a thread in the middle makes few rounds of those up to a size, as far as is known."""
-    at = middle(kernel)
-    made, whole = rounds(kernel, axis, at), value(kernel, size, at)
-    if made is None or whole is None:
+    """Whether threads make few rounds of those up to a size, as far as is known.
+
+    They are asked at the corners of the launch and between: of a triangle some make them all.
+    """
+    whole, facts = value(kernel, size, middle(kernel)), kernel.facts
+    found = list[int]()
+    launched = {"blockIdx": facts.grid, "threadIdx": facts.block} if facts is not None else {}
+    for x, y in product(range(3), repeat=2):
+        at = {
+            f"{name}.{way}": (0, extents[n] // 2, extents[n] - 1)[where]
+            for name, extents in launched.items()
+            for n, (way, where) in enumerate(zip("xyz", (x, y, 1), strict=True))
+        }  # fmt: skip
+        made = rounds(kernel, axis, at)
+        found += [made] if made is not None else []
+    if not found or whole is None:
         return axis.start is not None and axis.stop is not None and (
             _still(kernel, axis.stop - axis.start)
         )  # fmt: skip
-    return made * _FEW < whole
+    return max(found) * _FEW < whole
 
 
 def _parts(expr: Expr, name: str) -> tuple[Expr, ...]:

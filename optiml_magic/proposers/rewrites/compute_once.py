@@ -12,8 +12,8 @@ from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.distributed import distributed
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.floored import floored
-from optiml_magic.kernels.primitives.joined import joined
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
+from optiml_magic.kernels.primitives.one_place import one_place
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.pruned import pruned
@@ -42,7 +42,7 @@ class ComputeOnce(KernelRule):
 
     name = "compute_once"
     before = (
-        *PLAIN, planar, in_full, direct, opened, unscaled, joined, unravelled, floored,
+        *PLAIN, planar, in_full, direct, opened, unscaled, one_place, unravelled, floored,
         short_counted, set_apart, distributed,
     )  # fmt: skip
     teaches = (

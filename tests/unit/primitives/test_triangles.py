@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
@@ -9,6 +11,7 @@ from optiml_magic.kernels.primitives.exchanged import as_blocks, folded
 from optiml_magic.kernels.primitives.inward import inward, joined
 from optiml_magic.kernels.primitives.rectangular import rectangular
 from optiml_magic.kernels.primitives.spread import spread_rounds
+from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 from tests.present import sampled
@@ -290,3 +293,18 @@ def test_what_a_row_attends_to_may_be_a_window_or_a_block() -> None:
     same(WINDOW, tiled(WINDOW), shapes, {"m": 37, "n": 20, "w": 9, "c": 3}, TILE)
     rows = {"a": ("c", "m", "d"), "out": ("c", "m", "m")}
     same(BLOCK_ROWS, tiled(BLOCK_ROWS), rows, {"m": 37, "d": 9, "c": 3}, TILE)
+
+
+@pytest.mark.parametrize(
+    ("loop", "stays"),
+    [
+        ("for (int j = max(0, i - 8); j <= i; j++)", True),
+        ("for (int j = i; j < min(i + 9, m); j++)", True),
+        ("for (int j = i / 2; j <= i; j++)", False),
+    ],
+)
+def test_windows_are_not_made_loops_over_everything(loop: str, stays: bool) -> None:
+    text = ROWS % f"float s = 0; {loop} s += a[j]; out[i] = s;"
+    facts = LaunchFacts("one", 1, (16, 1, 1), (64, 1, 1), {}, {"m": 1024, "d": 3})
+    found = rectangular(replace(kernel(text), facts=facts), 0)
+    assert ("few of all rounds" in refused(found)[0]) if stays else applied(found)

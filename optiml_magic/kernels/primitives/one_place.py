@@ -33,7 +33,7 @@ class _Digits:
 
 
 @primitive
-def joined(kernel: Kernel) -> Kernel:
+def one_place(kernel: Kernel) -> Kernel:
     """The kernel with its two lowest digits as one, of both sizes; there must be such."""
     own_text_only(kernel)
     finder = _Finder(kernel)
@@ -83,10 +83,10 @@ class _Finder:
             high = next((n for n, s in names.items() if s.op == "%" and above is not None
                          and s.arguments[0] == Polynomial.symbol(above)), None)  # fmt: skip
             if high is not None:
-                return self._places_alone(digits) and self._one_place(low, high, width)
+                return self._places_alone(digits) and self._place_of_both(low, high, width)
         return False
 
-    def _one_place(self, low: str, high: str, width: Polynomial) -> bool:
+    def _place_of_both(self, low: str, high: str, width: Polynomial) -> bool:
         """Whether each index has both as ``high * width + low``, and no test asks for either."""
         reading, found = self.kernel.reading, {low, high}
         for access in reading.accesses:

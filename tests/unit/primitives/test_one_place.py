@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optiml_magic.kernels.primitives.joined import joined
+from optiml_magic.kernels.primitives.one_place import one_place
 from tests.rewriting.writing import Array
 
 from .alike import end_of, kernel_of, refused, written
@@ -40,7 +40,7 @@ SUM = "for (int q = 0; q < c; q++) s += a[((b * c + q) * h + y) * w + x];"
     ],
 )
 def test_a_row_and_a_column_are_a_pixel(text: str) -> None:
-    after = written(joined(kernel_of(text)))
+    after = written(one_place(kernel_of(text)))
     assert "% (w * h)" in after
     large, small = {"n": 2, "c": 3, "h": 5, "w": 7}, {"n": 1, "c": 1, "h": 1, "w": 1}
     assert end_of(text, after, ARRAYS, large, small) == "same"
@@ -64,4 +64,4 @@ def test_a_row_and_a_column_are_a_pixel(text: str) -> None:
     ],
 )
 def test_others_stay(text: str) -> None:
-    assert refused(joined(kernel_of(text)))
+    assert refused(one_place(kernel_of(text)))
