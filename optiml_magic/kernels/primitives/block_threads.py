@@ -59,13 +59,9 @@ class BlockThreads:
         return axis.exact and not axis.scaled and known == whole
 
     def plain(self, form: Polynomial) -> Polynomial:
-        """A form in which the extents of a block are the numbers that they are."""
-        for axis, extent in zip(_AXES, self.extents, strict=True):
-            name = f"blockDim.{axis}"
-            while (by := form.coefficient(name)) is not None and by.terms:
-                form = form - by * (Polynomial.symbol(name) - Polynomial.constant(extent))
-        alone = zip(_AXES, self.extents, strict=True)
-        return form.without([f"threadIdx.{axis}" for axis, extent in alone if extent == 1])
+        """A form without the places of threads along axes that have one alone."""
+        extents = zip(_AXES, self.extents, strict=True)
+        return form.without([f"threadIdx.{axis}" for axis, extent in extents if extent == 1])
 
     def _tests(self, guard: Iterable[Condition]) -> list[Condition]:
         return [

@@ -188,7 +188,7 @@ class _Lines:
         for access in own:
             if access.index is None:
                 raise NotLegal(f"how `{variable.name}` is shared is not read", access.line)
-            form = self._plain(access.index)
+            form = access.index
             line = f"threadIdx.{self.across}"
             rest = form.without([line])
             known = Ranges(access.guard, reading.symbols)
@@ -210,7 +210,7 @@ class _Lines:
         both = [a for a in beyond if any(self.effects.same(a.array, n) for n in shared)]
         steps = set[Polynomial | None]()
         for access in beyond if loose else both:
-            form = self._plain(access.index) if access.index is not None else None
+            form = access.index
             line = f"threadIdx.{self.across}"
             by = form.coefficient(line) if form is not None else None
             steps.add(by)
@@ -222,14 +222,6 @@ class _Lines:
             own = not {line, f"blockIdx.{self.blocks}"} & symbols.inside(rest)
             if not own or not known.nonnegative(rest) or not known.nonnegative(last):
                 raise NotLegal(f"a line may ask for what another stores in `{access.array}`")
-
-    def _plain(self, form: Polynomial) -> Polynomial:
-        """A form in which the extents of a block are the numbers that they are."""
-        for axis, extent in zip(_AXES, self.old.block, strict=False):
-            name = f"blockDim.{axis}"
-            while (by := form.coefficient(name)) is not None and by.terms:
-                form = form - by * (Polynomial.symbol(name) - Polynomial.constant(extent or 1))
-        return form
 
     def _shared(self, name: Name) -> bool:
         return name.variable is not None and name.variable.storage in ("shared", "dynamic")
