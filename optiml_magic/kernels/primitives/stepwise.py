@@ -328,7 +328,7 @@ def _begun(effects: Effects, ahead: Sequence[Statement], counter: Variable) -> S
         match statement:
             case Declare(variables=variables) if counter in variables:
                 value, at = counter.value, variables.index(counter)
-                others = [v.value for v in variables[at + 1 :] if v.value is not None]
+                others = replace(statement, variables=variables[at + 1 :]).expressions
                 kept = counter.opening == "=" and "auto" not in statement.words.split()
                 steady = kept and not any(map(_stores, others))
                 beside = {*variables[at + 1 :]}

@@ -38,6 +38,8 @@ ARRAYS = {"a": Array("i4", ("n",)), "out": Array("i4", ("n",), "zeros")}
         "int j = 0; while (j < 5) { s += sizeof(j); j++; }",
         "int j = 0;\n#define STEP 2\nwhile (j < 9) { s += j; j += STEP; }\n#undef STEP\n",
         "int j = 0; while (j < 5) { s += j; j++; if (j == 3) d = 4; }",
+        "int j = 1, q[2]{j, j + 1}; while (j < 5) { s += q[j % 2]; j++; }",
+        "int j = 1, q[2] = {j, j + 1}; while (j < 5) { s += q[j % 2]; j++; }",
     ],
 )
 def test_they_stay_or_do_the_same(does: str) -> None:
