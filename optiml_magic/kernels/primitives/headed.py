@@ -101,16 +101,16 @@ def _declared(
         value = next(v for v in statement.variables if v is counter).value
         later = [*before[at + 1 :]]
         rest = statement.variables[statement.variables.index(counter) + 1 :]
-        asked = names(v.value for v in rest if v.value is not None)
+        beside = replace(statement, variables=rest).expressions
         if value is None or not plain(value, effects):
             return None
-        if any(_changes(v.value) for v in rest if v.value is not None):
+        if any(map(_changes, beside)):
             return None
         hidden = {v.name for s in later for v in declared_in(s)} | {v.name for v in rest}
         if hidden & {e.name for e in every(value) if isinstance(e, Name)}:
             return None
         moved = names([value]) | {counter}
-        if counter in asked or any(moved & set(effects.changed(s)) for s in later):
+        if counter in names(beside) or any(moved & set(effects.changed(s)) for s in later):
             return None
         if any(counter in effects.mentions(s) for s in later):
             return None

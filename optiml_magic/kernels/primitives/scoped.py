@@ -109,7 +109,7 @@ def _is_plain(kernel: Kernel, variable: Variable, statement: Declare) -> bool:
     bare = not variable.type.reference and not variable.type.volatile
     value = variable.value is None or quiet(variable.value)
     later = statement.variables[statement.variables.index(variable) + 1 :]
-    asked = names(v.value for v in later if v.value is not None)
+    asked = names(replace(statement, variables=later).expressions)
     return own and bare and value and variable not in asked and (
         kind.kind in _PLAIN or variable.type.depth > 0
     )  # fmt: skip

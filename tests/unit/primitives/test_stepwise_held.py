@@ -55,6 +55,7 @@ def test_they_stay_or_do_the_same(does: str) -> None:
         "int b = 0, i = blockIdx.x * 64 + threadIdx.x + b, e = b++; for (; i < n; i += 128) out[i] = b + e;",
         "int d = 64; int& r = d; int i = blockIdx.x * 64 + threadIdx.x + r - 64; d = 70; for (; i < n; i += 128) out[i] = 1;",
         "int d = 1; { int i = blockIdx.x * 64 + threadIdx.x + d - 1, d = 7; for (; i < n; i += 128) out[i] = d; }",
+        "int i = blockIdx.x * 64 + threadIdx.x, q[2] = {i, i + 1}; for (; i < n; i += 128) out[i] = q[i % 2];",
         "int i = blockIdx.x * 64 + threadIdx.x; decltype(i) z = 3; for (; i < n; i += 128) out[i] = z;",
         "int i = blockIdx.x * 64 + threadIdx.x; for (; i < n; i += 128) { int q = i; int i = 3; out[q] = i; }",
     ],
