@@ -197,7 +197,7 @@ class Lifter(DeclarationLifter):
         if kind == "compound_statement":
             return self.block(node, lead)
         if kind in _NOTHING:
-            end = node.next_sibling  # the semicolon of a structure is no part of it
+            end = node.next_sibling  # the semicolon of a structure is not part of it
             last = end if end is not None and end.type == ";" else node
             span, hints = (node.start_byte, last.end_byte), bool(_HINT.match(self.text(node)))
             return Blank(span, self.line(node), lead=lead, hints=hints)

@@ -2,7 +2,7 @@
 
 ``x = blockIdx.x * 32 + threadIdx.x / 32; y = blockIdx.y * 32 + threadIdx.x % 32`` of a block of one
 axis is a block of two, and the blocks of its grid go along the axes of their threads: what a
-thread is told by both is then its index in the launch, which other steps look for.
+thread has from both is then its index in the launch, which other steps look for.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def aligned(kernel: Kernel) -> Kernel:
     forms = _forms(plane)
     asked = {name for form in forms for name in plane.reading.symbols.inside(form)}
     if not {*_PLACES} <= asked:
-        raise NotLegal("its block is no tile of a plane")
+        raise NotLegal("its block is not a tile of a plane")
     return plane if _all_along(plane, forms, turned=False) else _straightened(plane)
 
 
@@ -43,7 +43,7 @@ def _straightened(kernel: Kernel) -> Kernel:
     if not _all_along(kernel, forms, turned=True):
         raise NotLegal("its blocks lie along no axis of their threads")
     if kernel.facts is not None and kernel.facts.grid[0] > _MOST:
-        raise NotLegal("a grid has not so many blocks along its other axis")
+        raise NotLegal("a grid cannot have so many blocks along its other axis")
     made = exchanged(kernel, "x", "y", BLOCKS)
     if isinstance(made, Refused):
         raise NotLegal(made.reason, made.line)

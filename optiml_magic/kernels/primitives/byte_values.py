@@ -110,7 +110,7 @@ class Finder:
         What stands around one of them is left to the threads, so that more of them are alike.
         """
         parts = expr.parts
-        if isinstance(expr, Assign):  # where it stores is no value
+        if isinstance(expr, Assign):  # where it stores is not a value
             parts = (*expr.target.parts, expr.value)
         inner = [found for part in parts for found in self.within(part)]
         source = self._source(expr) if len(inner) != 1 else None

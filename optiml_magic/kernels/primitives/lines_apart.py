@@ -163,7 +163,7 @@ class _Lines:
         for name in (e for e in expressions(body) if isinstance(e, Name) and self._shared(e)):
             variable = name.variable
             if variable is None or name not in named or len(named[name]) != len(variable.extents):
-                raise NotLegal("what its threads share is no plane of elements")
+                raise NotLegal("what its threads share is not a plane of elements")
             if len(named[name]) == 1:
                 self._check(named[name][0], variable)
                 self.flat.add(named[name][0])

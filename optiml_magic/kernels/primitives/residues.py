@@ -111,7 +111,7 @@ def _axes(kernel: Kernel, effects: Effects) -> Iterator[_Axis]:
         names = [p.name for p in kernel.function.parameters]
         words = expression(part, kernel.reading.symbols, names) if part is not None else None
         if whole is None or words is None:
-            raise NotLegal(f"how many there are along {axis} is no multiple of {by}")
+            raise NotLegal(f"how many there are along {axis} is not a multiple of {by}")
         tests = tuple(_tests(kernel, effects, axis, room(axis, width, whole)))
         yield _Axis(axis, by, width, words, kernel.fresh(f"place_{axis}"), tests)
 

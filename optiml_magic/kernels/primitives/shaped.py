@@ -216,7 +216,7 @@ def _as_before(kernel: Kernel, expr: Expr, part: Expr) -> Expr:
     """What stands for an expression, of the type that this has."""
     kind = kernel.reading.types.get(expr)
     if kind is None or not _is_whole(kind):
-        raise NotLegal("of which type a part of a thread's number is, is not known")
+        raise NotLegal("the type of a part of a thread's number is not known")
     return part if _alike(kind, UINT) else Cast(None, kind.name, part)
 
 

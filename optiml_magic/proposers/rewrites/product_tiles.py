@@ -91,7 +91,7 @@ def worth_tiles(product: Blocking) -> None:
     if filling is None:
         return
     if filling.others > MOST_BLOCKS:
-        raise NotLegal("its products are more than a grid has blocks along z")
+        raise NotLegal("it has more products than a grid has blocks along z")
     sizes = [filling.blocks(tile) * tile.rows * tile.columns for tile, _ in _SHAPES]
     if filling.outputs < _EMPTY * min(sizes):
         raise NotLegal("its products are too small for tiles")

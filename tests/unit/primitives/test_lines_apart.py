@@ -102,7 +102,7 @@ def test_a_row_may_be_changed_in_its_place() -> None:
         ("row = blockIdx.x * 4 + line", "row = blockIdx.x + line", "its lines are not those"),
         ("y[row] =", "y[row] = gridDim.x +", "counts the blocks"),
         ("y[row] =", "y[row] = *&part[line][0] + part[line - 1 + 1][0] +", "than is its own"),
-        ("part[line][lane] = v;", "float* p = part[line]; p[lane] = v;", "no plane of elements"),
+        ("part[line][lane] = v;", "float* p = part[line]; p[lane] = v;", "not a plane of elements"),
         ("part[line][lane] = v;", "part[line][lane] = v; x[row * n] = 3;", "what another stores"),
         ("x[row * n + c];", "y[m - 1 - row];", "what another stores"),
         ("block(32, 4)", "block(32, 4) shared(128)", "dynamic shared memory"),

@@ -85,9 +85,9 @@ def test_layers_are_products_of_tiles(text: str) -> None:
     [
         ("if (ty % 2 != 0 || tx % 2 != 0) continue;", "", "no remainder of an index"),
         ("% 2 != 0", "% c != 0", "no remainder of an index"),
-        ("2 * w", "v", "is no multiple of 2"),
-        ("2 * w", "(2 * w - 1)", "is no multiple of 2"),
-        ("if (ox >= 2 * w || oy >= 2 * h) return;", "", "is no multiple of 2"),
+        ("2 * w", "v", "is not a multiple of 2"),
+        ("2 * w", "(2 * w - 1)", "is not a multiple of 2"),
+        ("if (ox >= 2 * w || oy >= 2 * h) return;", "", "is not a multiple of 2"),
         ("float s = 0.0f;", "float s = gridDim.z;", "counts the blocks"),
         ("float s = 0.0f;", "__shared__ float t; t = 0.0f; __syncthreads(); float s = t;", "wait"),
         ("float s = 0.0f;", "float s = __shfl_sync(~0u, ox, 0);", "lanes exchange"),

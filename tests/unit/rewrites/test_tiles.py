@@ -249,7 +249,7 @@ __global__ void k(const float* A, const float* B, float* C, int n, int m) {
     ("count", "side", "reason"),
     [
         (300, 4, "its products are too small for tiles"),
-        (70_000, 16, "its products are more than a grid has blocks along z"),
+        (70_000, 16, "it has more products than a grid has blocks along z"),
         (300, 16, ""),
     ],
 )
