@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from optiml_magic.kernels.editing import lines
 from optiml_magic.kernels.expressions import (
     Cast,
     Name,
@@ -26,6 +27,7 @@ from optiml_magic.kernels.primitives.shares import (
     put,
 )
 from optiml_magic.kernels.tree import (
+    Statement,
     Variable,
 )
 from optiml_magic.kernels.types import CType
@@ -188,6 +190,13 @@ class Cells(Exchanges):
         self.mask = before
         self.combines = True
         return ()
+
+    def row(self, array: Variable) -> Statement:
+        """A row in shared memory as a local array of one thread."""
+        (extent,) = array.extents
+        base = array.type.base
+        bytes_ = f"({self.kernel.launch.shared}) / sizeof({base})"
+        return lines(f"{base} {array.name}[{bytes_ if extent is None else self.words(extent)}];")
 
     def _each(self, value: Value) -> Each:
         return Each(value.form, value.where, value.locals, value.loads)

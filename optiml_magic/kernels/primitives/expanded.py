@@ -155,7 +155,8 @@ def _stands_alone(kernel: Kernel, function: Function, statement: Statement, call
     ):
         return False
     declared = {v for s in inside if isinstance(s, Declare) for v in s.variables}
-    plain = all(v.storage == "local" and not v.type.reference for v in declared)
+    plain = all((v.storage == "local" or (v.storage == "shared" and _once(kernel, function)))
+                and not v.type.reference for v in declared)  # fmt: skip
     lent = lent_to(kernel, function, statement, call)
     given = all(p in lent or (not p.type.reference and p.type.depth < 2 and not p.extents)
                 for p in function.parameters)  # fmt: skip
@@ -168,6 +169,19 @@ def _stands_alone(kernel: Kernel, function: Function, statement: Statement, call
         return _only(statement) is call
     own = _locals(function)
     return all(_quiet(kernel, e, own, lent, (function,)) for e in expressions(function.body))
+
+
+def _once(kernel: Kernel, function: Function) -> bool:
+    """Whether a function is lent an array, and called in one place alone.
+
+    What its threads share may as well be the kernel's then.
+    """
+    lent = any(p.type.depth for p in function.parameters)
+    bodies = [f.body for f in kernel.unit.functions]
+    called = [e for b in bodies for e in expressions(b) if isinstance(e, Call)
+              and function.name in {f.name for f in
+                                    kernel.unit.called(e.function, len(e.arguments))}]  # fmt: skip
+    return lent and len(called) == 1
 
 
 def _base(target: Expr) -> Expr:

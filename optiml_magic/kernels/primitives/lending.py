@@ -1,4 +1,4 @@
-"""Local arrays that a function is lent: it asks for their elements, and nothing else does so."""
+"""Arrays of its own that a kernel lends to a function, which asks for their elements alone."""
 
 from __future__ import annotations
 
@@ -38,9 +38,13 @@ def lent_to(
 
 
 def _lends(kernel: Kernel, function: Function, parameter: Variable, argument: Expr) -> bool:
-    """Whether a parameter is a local array, of which the function indexes elements and no more."""
+    """Whether a parameter is an array of the kernel's own, of which the function indexes elements.
+
+    It does no more; the array is a local one, or the block shares it.
+    """
     array = argument.variable if isinstance(argument, Name) else None
-    if array is None or array.storage != "local" or len(array.extents) != 1:
+    own = array is not None and array.storage in ("local", "shared", "dynamic")
+    if array is None or not own or len(array.extents) != 1:
         return False
     leads = parameter.type.depth + len(parameter.extents) == 1 and not parameter.type.reference
     kinds = [named(one.type.base, kernel.unit.aliases) for one in (parameter, array)]

@@ -65,9 +65,11 @@ class Lockstep:
     """Values of expressions, under a mask of the threads that are there."""
 
     def __init__(
-        self, kernel: Kernel, kept: Iterable[Variable], *, apart: bool, worded: bool = False
-    ) -> None:
+        self, kernel: Kernel, kept: Iterable[Variable], *, apart: bool, worded: bool = False,
+        rows: Iterable[Variable] = (),
+    ) -> None:  # fmt: skip
         self.kernel = kernel
+        self.rows = frozenset(rows)  # shared arrays that are one thread's own, whatever they hold
         self.worded = worded  # whether the program has words of its own for its blocks
         self.apart = apart  # whether threads keep what they do, but for what they combine
         self.extents = [extent or 0 for extent in kernel.block]
@@ -97,6 +99,7 @@ class Lockstep:
         self.arrays = {a.node: a.array for a in kernel.reading.accesses}
         self.effects = Effects(kernel)
         self.axes = kernel.axes()
+        self.words = kernel.spelled
         self.kept = frozenset(kept)  # locals that the program has, whatever is known of them
         self.generic, self.casts = set[str](), dict[object, Each]()  # types not named in a function
         self.added: list[Statement] = []  # the atomic operations of whole blocks
@@ -237,11 +240,11 @@ class Lockstep:
                 told = self.constants.get(expr.name, _WARP)
                 return self._known(expr, np.full(self.count, told))
             return Same(expr, self.all, key=expr.name)
+        if variable in self.rows or (variable.storage == "parameter" and variable not in self.env):
+            return Same(expr, self.all)
         if variable.storage in ("shared", "dynamic") and variable.array:
             zero = np.zeros(self.count, np.int64)
             return Shared(expr, self.all, array=variable, kind=self.kind(variable), offset=zero)
-        if variable.storage == "parameter" and variable not in self.env:
-            return Same(expr, self.all)
         found = (self.cells if variable.storage == "shared" else self.env).get(variable)
         if found is None:
             raise NotLegal(f"what `{variable.name}` holds is not followed")
@@ -249,10 +252,6 @@ class Lockstep:
             found = chosen(found, np.zeros(self.count, np.int64), self.mask)
         self.check(found, variable.name)
         return found
-
-    def words(self, expr: Expr) -> str:
-        """The text of an expression."""
-        return self.kernel.spelled(expr)
 
     def check(self, found: Value, name: str) -> None:
         if not bool(found.where[self.mask].all()):

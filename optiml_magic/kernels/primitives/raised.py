@@ -12,11 +12,14 @@ from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Assign, Call, Choice, Expr, Name, every
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
+from optiml_magic.kernels.primitives.carved import carved
 from optiml_magic.kernels.primitives.collectives import collectives
 from optiml_magic.kernels.primitives.cutting import TOLD, cut
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.first_rounds import first_rounds
 from optiml_magic.kernels.primitives.lines_apart import lines_apart
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.places import bare
@@ -47,23 +50,28 @@ _FOUND: dict[tuple[str, ...], Kernel | Refused] = {}
 
 
 @primitive
-def raised(kernel: Kernel) -> Kernel:
-    """A kernel whose blocks work on an item each, as one of an item a thread."""
-    key = (kernel.program.text, str(kernel.launch), str(kernel.facts), kernel.chip)
+def raised(kernel: Kernel, *, rows: bool = False) -> Kernel:
+    """A kernel whose blocks work on an item each, as one of an item a thread.
+
+    Where ``rows`` may be left, one that the block's threads compute together in shared memory is
+    a local array as long as that, which whoever asks takes away.
+    """
+    key = (kernel.program.text, str(kernel.launch), str(kernel.facts), kernel.chip, str(rows))
     found = _FOUND.get(key)
     if found is None:
         if len(_FOUND) >= _MOST_FOUND:
             _FOUND.clear()
-        found = _FOUND[key] = _raised(kernel)
+        found = _FOUND[key] = _raised(kernel, rows=rows)
     if isinstance(found, Refused):
         raise NotLegal(found.reason, found.line)
     return replace(found, behind=kernel.behind)
 
 
 @primitive
-def _raised(kernel: Kernel) -> Kernel:
+def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
     kernel = where_legal(lines_apart, where_legal(collectives, kernel))
-    kernel = where_legal(warps_apart, kernel)
+    for step in (warps_apart, carved, first_rounds):
+        kernel = where_legal(step, kernel)
     if not any(a.space == "shared" for a in kernel.reading.accesses) and not any(
         name.startswith(("__shfl", "__reduce")) for name in kernel.reading.calls
     ):
@@ -76,13 +84,14 @@ def _raised(kernel: Kernel) -> Kernel:
             raise NotLegal(f"`{name}` is not followed")
     kernel = where_legal(in_register, kernel)
     apart = _adds_up(kernel)
+    left = _rows(kernel) if rows else frozenset()
     try:
-        body, equals = _followed(kernel, apart=apart)
+        body, equals = _followed(kernel, apart=apart, rows=left)
     except NotLegal:
         if not apart:
             raise
         apart = False  # such as the greatest of what each block has the least of
-        body, equals = _followed(kernel, apart=False)
+        body, equals = _followed(kernel, apart=False, rows=left)
     kernel = replace(kernel, arithmetic=(*kernel.arithmetic, *([_EQUALS] * equals)))
     found = _tidy(kernel, body)
     if apart:
@@ -163,12 +172,24 @@ def _with_facts(made: Kernel, facts: LaunchFacts | None, width: int) -> Kernel:
     return replace(made, facts=replace(facts, grid=grid, block=(width, 1, 1)))
 
 
-def _followed(kernel: Kernel, *, apart: bool) -> tuple[Block, bool]:
+def _rows(kernel: Kernel) -> frozenset[Variable]:
+    """The shared arrays that are stored to in rounds which the threads of a block share."""
+    starts = {a.name: a.start for a in kernel.axes().values() if a.start is not None}
+    shared = {n for n, start in starts.items() if start.coefficient("threadIdx.x") is not None
+              and start.coefficient("threadIdx.x") != Polynomial()}  # fmt: skip
+    stored = {a.array for a in kernel.reading.accesses
+              if a.space == "shared" and a.mode == "store" and shared & {*a.loops}}  # fmt: skip
+    declared = (s.variables[0] for s in walk(kernel.function.body)
+                if isinstance(s, Declare) and len(s.variables) == 1)  # fmt: skip
+    return frozenset(v for v in declared if v.name in stored and len(v.extents) == 1)
+
+
+def _followed(kernel: Kernel, *, apart: bool, rows: frozenset[Variable]) -> tuple[Block, bool]:
     """What is left for one thread, and whether it may keep another of equal extremes."""
     kept: set[Variable] = set()
     worded = False
     while True:
-        raising = Raising(kernel, kept, apart=apart, worded=worded)
+        raising = Raising(kernel, kept, apart=apart, worded=worded, rows=rows)
         try:
             body = raising.body()
         except Worded:

@@ -125,9 +125,10 @@ class Raising(Unshared):
     def _declare(self, statement: Declare) -> Made:
         left: list[Variable] = []
         for variable in statement.variables:
+            if variable in self.rows:
+                return (self.row(variable),)
             if variable.storage in ("shared", "dynamic"):
-                home = Blank(None, statement.line)
-                self.homes[variable] = home
+                home = self.homes[variable] = Blank(None, statement.line)
                 self.cells.pop(variable, None)
                 if not self.quiet:
                     return (home,) if len(statement.variables) == 1 else self._homes(statement)
@@ -152,8 +153,7 @@ class Raising(Unshared):
         return (replace(statement, span=None, words=words, variables=tuple(left)),)
 
     def _homes(self, statement: Declare) -> Made:
-        for variable in statement.variables:
-            self.homes[variable] = Blank(None, statement.line)
+        self.homes |= {v: Blank(None, statement.line) for v in statement.variables}
         return tuple(self.homes[v] for v in statement.variables)
 
     def _given(self, variable: Variable, value: Value) -> Expr | None:

@@ -52,15 +52,23 @@ def _plane(kernel: Kernel, width: int) -> Kernel:
     effects = Effects(kernel)
     items = mapped(kernel, effects)
     found, rows = uses(kernel, "y"), needed(kernel, "y", loads=True)
-    if len(kernel.launch.grid) != 2 or found.parts or found.strides or not found.whole:
+    if found.parts or found.strides or not found.whole:
         raise NotLegal("its launch has no rows")
+    planes = uses(kernel, "z")
+    if planes.parts or planes.strides or kernel.block[2] != 1:
+        raise NotLegal("a thread asks for more than its index along z")
+    whole = rows is None and kernel.block[1] == 1 and not items.tests
+    rows = kernel.launch.grid[1] if whole else rows
     if rows is None:
         raise NotLegal("how many rows there are its guards do not say")
     speller = LocalSpeller(kernel.reading.symbols, {}, moved=effects.moved)
     speller.kernel = kernel
     swaps: dict[Node, Node] = {**items.swaps, **ends(items)}
     swaps |= {e: text(as_wide(kernel, e, f"({_PLACE})")) for e in found.whole}
+    swaps |= {e: text("blockIdx.y") for e in planes.whole}
     tests = [kernel.spelled(t, swaps) for t in items.tests]
+    if whole:  # every block along y is a row
+        tests.append(f"({_PLACE}) < {rows}")
     name = items.name
     made = [
         f"for ({items.words} {name} = 0; {name} < {items.limit(speller)}; ++{name}) {{",
@@ -79,7 +87,7 @@ def _relaunched(
 ) -> Kernel:
     launch = replace(
         kernel.launch,
-        grid=(parse_expression(f"cdiv({rows}, {width})"),),
+        grid=(parse_expression(f"cdiv({rows}, {width})"), *kernel.launch.grid[2:]),
         block=(parse_expression(str(width)),),
     )
     made = kernel.rewritten(replace(kernel.function.body, body=body), launch=launch)

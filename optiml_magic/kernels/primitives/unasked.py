@@ -18,18 +18,19 @@ from optiml_magic.kernels.expressions import (
     Unread,
     every,
 )
+from optiml_magic.kernels.functions import bare, pure
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.tree import Declare, Evaluate, Statement, Variable, walk
 
 
 @primitive
-def unasked(kernel: Kernel) -> Kernel:
-    """The kernel without such structures; there must be one."""
+def unasked(kernel: Kernel, *, numbers: bool = False) -> Kernel:
+    """The kernel without such structures; there must be one, or one of any ``numbers``."""
     body = kernel.function.body
     gone: set[Statement] = set()
     while True:
         left = [s for s in walk(body) if s not in gone]
-        found = _declared(kernel, left, records=not gone)
+        found = _declared(kernel, left, records=not (gone or numbers))
         more = {s for variable in found for s in _only_set(left, variable)}
         if not more:
             break
@@ -80,7 +81,8 @@ def _sets(statement: Statement, variable: Variable) -> bool:
 def _quiet(value: Expr, variable: Variable) -> bool:
     """Whether a value neither asks for the local nor does anything."""
     return not any(
-        isinstance(e, Assign | Step | Call | Lambda | Unread)
+        isinstance(e, Assign | Step | Lambda | Unread)
+        or (isinstance(e, Call) and not pure(bare(e.function)))
         or (isinstance(e, Name) and e.variable is variable)
         for e in every(value)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 
@@ -11,26 +12,37 @@ from optiml_magic.chips import CHIPS
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.clipped import clipped
+from optiml_magic.kernels.primitives.copied import copied
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
+from optiml_magic.kernels.primitives.exponentials import EXPONENTIALS
+from optiml_magic.kernels.primitives.online import online
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.raised import raised
+from optiml_magic.kernels.primitives.row_held import row_held
+from optiml_magic.kernels.primitives.serial import by_rows
 from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.shared_rounds import shared_rounds
 from optiml_magic.kernels.primitives.sized import sized
-from optiml_magic.kernels.primitives.sizes import most_rounds, working
+from optiml_magic.kernels.primitives.sizes import most_rounds, with_grid, working
+from optiml_magic.kernels.primitives.unasked import unasked
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.untiled import untiled
 from optiml_magic.kernels.primitives.weighted import nests
 from optiml_magic.kernels.primitives.weighted_parts import COUNTS, keys_in_parts
 from optiml_magic.kernels.primitives.weighted_tiles import by_tiles
-from optiml_magic.kernels.tree import Loop
+from optiml_magic.kernels.tree import Declare, Loop, walk
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _MOST = 4  # points
 _ARITHMETIC = ("the order of additions", "the rounding of products")
+_WIDTH = 128  # rows of a block, before these are tiles
+_NESTS = 2  # of loops, where there may be passes: scores, and what is weighed by them
 _LONGEST = 256  # elements of a row that is held whole: ours
 #: Warps of a multiprocessor, from which more of them gain little, and how the rate grows below:
 #: measured on an H200 with 8,192 and 32,768 rows of 64 elements (benchmarks/gpu/attention.py).
@@ -65,6 +77,7 @@ class WeightedRows(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        kernel = _at_once(kernel)
         if not any(_takes_more(kernel, loop) for loop in nests(kernel)):
             return
         kernel = _counted(kernel)
@@ -79,11 +92,53 @@ class WeightedRows(KernelRule):
             return
         yield Site(
             "rows", "tiles of rows and of the keys that they weigh",
-            lambda: by_tiles(kernel), 0.97,
+            lambda: by_tiles(kernel), 0.975,
             Hypothesis(TIME, "lower", "tiles are loaded once for many rows", (2.0, 64.0)),
             tuple(islice(_points(kernel, made), _MOST)), _ARITHMETIC,
         )  # fmt: skip
         yield from _in_parts(kernel)
+
+
+def _at_once(kernel: Kernel) -> Kernel:
+    """The kernel whose passes over the same keys are one, of a thread, a block or each element."""
+    if not EXPONENTIALS & kernel.reading.calls or not loops_in(kernel.function.body):
+        return kernel
+    if kernel.reading.barriers:
+        return _of_a_block(kernel)
+    kernel = untiled(where_legal(unasked, kernel, numbers=True))
+    row = by_rows(kernel, _WIDTH) if nests(kernel) else Refused("")
+    if isinstance(row, Kernel):
+        row = shared_rounds(_short(with_grid(replace(row, facts=kernel.facts))), 0)
+    if isinstance(row, Kernel):
+        return where_legal(online, row)
+    made = online(where_legal(row_held, _short(kernel))) if len(nests(kernel)) >= _NESTS else row
+    return made if isinstance(made, Kernel) else kernel
+
+
+def _of_a_block(kernel: Kernel) -> Kernel:
+    """The same of a kernel whose blocks have a row each, and keep its scores in shared memory."""
+    alone = raised(kernel, rows=True)
+    if isinstance(alone, Refused):
+        return kernel
+    made = online(_short(where_legal(copied, alone.shaped(WeightedRows.before))))
+    if isinstance(made, Refused):
+        return kernel
+    rows = {v.name for s in walk(kernel.function.body) if isinstance(s, Declare)
+            for v in s.variables if v.storage in ("shared", "dynamic")}  # fmt: skip
+    left = {v.name for s in walk(made.function.body) if isinstance(s, Declare)
+            for v in s.variables if v.array}  # fmt: skip
+    return kernel if rows & left else made
+
+
+def _short(kernel: Kernel) -> Kernel:
+    """The kernel whose loops of few rounds have constant ones."""
+    short = {n for axis in kernel.axes().values()
+             if axis.stop is not None and kernel.reading.uniform(axis.stop)
+             and (most_rounds(kernel, axis) or _LONGEST + 1) <= _LONGEST
+             for n in kernel.reading.symbols.made_of(axis.stop)}  # fmt: skip
+    given = kernel.facts.scalars if kernel.facts is not None else {}
+    known = {n: int(given[n]) for n in sorted(short - kernel.program.values.keys()) if n in given}
+    return where_legal(sized, kernel, known) if known else kernel
 
 
 def _in_parts(kernel: Kernel) -> Iterator[Site]:
@@ -96,7 +151,7 @@ def _in_parts(kernel: Kernel) -> Iterator[Site]:
     if isinstance(made, Kernel):
         yield Site(
             "parts", "blocks share the keys of rows, by tiles of rows and keys",
-            partial(keys_in_parts, kernel, COUNTS[0]), 0.975 if rows is not None else 0.9,
+            partial(keys_in_parts, kernel, COUNTS[0]), 0.98 if rows is not None else 0.9,
             Hypothesis(TIME, "lower", "many tiles are loaded at once, each for many rows",
                        (2.0, 128.0)),
             tuple(islice(_points(kernel, made, COUNTS), _MOST)), _ARITHMETIC,
