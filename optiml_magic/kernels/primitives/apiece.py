@@ -140,6 +140,7 @@ class Apiece(Cells):
         value = self.words(each.form)
         if self.apart:
             self.pending.append(lines(f"{kind} {name} = {value};"))
+            self.added += self.pending[-1:]
             return
         if op in IDENTITIES:
             update = f"{name} {op}= {value};"

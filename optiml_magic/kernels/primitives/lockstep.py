@@ -102,7 +102,7 @@ class Lockstep:
         self.words = kernel.spelled
         self.kept = frozenset(kept)  # locals that the program has, whatever is known of them
         self.generic, self.casts = set[str](), dict[object, Each]()  # types not named in a function
-        self.added: list[Statement] = []  # the atomic operations of whole blocks
+        self.added: list[Statement] = []  # what all threads do, whoever did it for a block
         self.left: Mask | None = None  # the threads that are gone
         self.stores = False
         self.quiet = 0  # statements that leave nothing in the program

@@ -13,6 +13,7 @@ from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
     Call,
+    Cast,
     Expr,
     Literal,
     Name,
@@ -265,9 +266,10 @@ class Raising(Unshared):
             value = self._each(value)
         if self.apart and not self.quiet:
             name = Name(None, variable.name, variable)
+            value = replace(value, kind=self.kind(variable)) if isinstance(value, Each) else value
             self.env[variable] = replace(value, form=name)
             self.changed(variable)
-            return (statement,) if op != "=" else (put(name, value.form),)
+            return (put(name, value.form),) if op in ("=", "*=", "/=") else (statement,)
         if isinstance(value, Known) and variable not in self.kept:
             if isinstance(old, Same) and bool(old.where.any()) and not self.quiet:
                 raise Kept(variable)
@@ -315,8 +317,6 @@ class Raising(Unshared):
 
     @staticmethod
     def _cast(variable: Variable, form: Expr) -> Expr:
-        from optiml_magic.kernels.expressions import Cast
-
         return form if variable.type.depth else Cast(None, variable.type.base, form)
 
     def _over(self, old: Value | None, new: Value) -> Value:

@@ -18,6 +18,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.primitives.along import Along, tied
 from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.primitives.halving import flat
+from optiml_magic.kernels.primitives.roles import key_of
 from optiml_magic.kernels.primitives.shares import (
     Each,
     Kept,
@@ -35,6 +36,7 @@ from optiml_magic.kernels.primitives.shares import (
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
+    Declare,
     If,
     Leave,
     Statement,
@@ -43,6 +45,13 @@ from optiml_magic.kernels.tree import (
 )
 
 NORMAL = {"<": "min", ">": "max"}
+
+
+def _only_begins(statement: Statement) -> bool:
+    """Whether all that a statement does is to begin locals with constants."""
+    return isinstance(statement, Declare) and all(
+        v.value is None or bool(key_of(v.value)) for v in statement.variables
+    )
 
 
 class Ways(Along):
@@ -91,7 +100,13 @@ class Ways(Along):
             del self.tests[had:]
             return self._leaves(statement, holds, rest)
         made = self._asked(rest, then, other) if rest else self._inner(then)
-        if holds is not before and self.apart and made and not all(s in self.added for s in made):
+        if (
+            holds is not before
+            and self.apart
+            and not all(s in self.added or _only_begins(s) for s in made)
+        ):
+            if any(s in self.added for one in made for s in walk(one)):
+                raise NotLegal("a thread does more than to add up for all of them")
             made = (If(None, statement.line, self._test_of(had), Block(None, 0, made)),)
         del self.tests[had:]
         if holds is not before and other is not None:

@@ -182,6 +182,35 @@ def test_blocks_that_add_to_one_place_add_each_for_themselves() -> None:
         assert isinstance(found, Refused) or "for (int thread" in found.program.text
 
 
+@pytest.mark.parametrize(
+    "end",
+    [
+        "float all = 0; for (int j = 0; j < 64; j++) all += part[j]; atomicAdd(o, all);",
+        "float all = 0, w = 2.0f; for (int j = 0; j < 64; j++) all += part[j]; "
+        "if (n > 3) atomicAdd(o, all); o[1] = w;",
+        "float all = 0; for (int j = 0; j < 64; j++) all += part[j]; "
+        "o[1] = 3.0f; atomicAdd(o, all);",
+    ],
+)  # fmt: skip
+def test_what_one_thread_does_for_a_block_all_do_or_it_alone(end: str) -> None:
+    first, _, _ = TOTAL.partition("    %s\n")
+    text = f"{first}    if (t == 0) {{ {end} }}\n}}\n"
+    after = raised(kernel_of(text))
+    line = {"a": Array("f4", ("n",)), "o": Array("f4", ("2",), "zeros")}
+    same = end_of(text, written(after), line, {"n": 512}, {"n": 4}, rounds=True)
+    assert same == "same"
+
+
+def test_a_value_that_is_multiplied_by_itself_is_a_part_as_any_other() -> None:
+    square = "float v = i < n ? a[i] : 0.0f; v *= v; part[t] = v;"
+    text = (TOTAL % (TREE, "")).replace("part[t] = i < n ? a[i] : 0.0f;", square)
+    assert square in text
+    after = written(raised(kernel_of(text)))
+    assert "for (int thread" not in after
+    line = {"a": Array("f4", ("n",)), "o": Array("f4", ("1",), "zeros")}
+    assert end_of(text, after, line, {"n": 512}, {"n": 4}, rounds=True) == "same"
+
+
 def _refusal(text: str, old: str, new: str) -> str:
     assert old in text
     return refused(raised(kernel_of(text.replace(old, new))))
