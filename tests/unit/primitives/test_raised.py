@@ -182,16 +182,17 @@ def test_blocks_that_add_to_one_place_add_each_for_themselves() -> None:
         assert isinstance(found, Refused) or "for (int thread" in found.program.text
 
 
+ALL = "float all = 0; for (int j = 0; j < 64; j++) all += part[j];"
+
+
 @pytest.mark.parametrize(
     "end",
     [
-        "float all = 0; for (int j = 0; j < 64; j++) all += part[j]; atomicAdd(o, all);",
-        "float all = 0, w = 2.0f; for (int j = 0; j < 64; j++) all += part[j]; "
-        "if (n > 3) atomicAdd(o, all); o[1] = w;",
-        "float all = 0; for (int j = 0; j < 64; j++) all += part[j]; "
-        "o[1] = 3.0f; atomicAdd(o, all);",
+        f"{ALL} atomicAdd(o, all);",
+        f"float w = 2.0f; {ALL} if (n > 3) atomicAdd(o, all); o[1] = w;",
+        f"{ALL} o[1] = 3.0f; atomicAdd(o, all);",
     ],
-)  # fmt: skip
+)
 def test_what_one_thread_does_for_a_block_all_do_or_it_alone(end: str) -> None:
     first, _, _ = TOTAL.partition("    %s\n")
     text = f"{first}    if (t == 0) {{ {end} }}\n}}\n"
