@@ -45,9 +45,13 @@ class _Part:
 
 
 @primitive
-def carved(kernel: Kernel) -> Kernel:
-    """The kernel with an array for each part of its dynamic shared memory."""
-    return _Carving(kernel).kernel_()
+def carved(kernel: Kernel, *, rows: bool = False) -> Kernel:
+    """The kernel with an array for each part of its dynamic shared memory.
+
+    Where ``rows`` may be left, all that are as long as sizes say are declared so, which whoever
+    asks takes away.
+    """
+    return _Carving(kernel).kernel_(rows=rows)
 
 
 class _Carving:
@@ -66,7 +70,7 @@ class _Carving:
         if not self.parts:
             raise NotLegal("no pointers part its shared memory", self.home.line)
 
-    def kernel_(self) -> Kernel:
+    def kernel_(self, *, rows: bool) -> Kernel:
         self._check()
         parts = sorted(self.parts.values(), key=self._order)
         if self.whole not in self.parts and parts[0].base != Polynomial():
@@ -80,8 +84,8 @@ class _Carving:
             if extent is None:
                 raise NotLegal("a part has no whole elements", part.variable.line)
             words = f"{part.variable.type.base} {part.variable.name}"
-            if extent.value is not None:
-                made.append(lines(f"__shared__ {words}[{extent.value}];"))
+            if extent.value is not None or rows:
+                made.append(lines(f"__shared__ {words}[{extent}];"))
                 continue
             if shared is not None:
                 raise NotLegal("several parts are as long as sizes say", part.variable.line)

@@ -70,8 +70,8 @@ def raised(kernel: Kernel, *, rows: bool = False) -> Kernel:
 @primitive
 def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
     kernel = where_legal(lines_apart, where_legal(collectives, kernel))
-    for step in (warps_apart, carved, first_rounds):
-        kernel = where_legal(step, kernel)
+    kernel = where_legal(carved, where_legal(warps_apart, kernel), rows=rows)
+    kernel = where_legal(first_rounds, kernel)
     if not any(a.space == "shared" for a in kernel.reading.accesses) and not any(
         name.startswith(("__shfl", "__reduce")) for name in kernel.reading.calls
     ):
@@ -170,6 +170,18 @@ def _with_facts(made: Kernel, facts: LaunchFacts | None, width: int) -> Kernel:
         return made
     grid = (-(-facts.grid[0] // width), *facts.grid[1:])
     return replace(made, facts=replace(facts, grid=grid, block=(width, 1, 1)))
+
+
+def rows_left(kernel: Kernel, alone: Kernel, made: Kernel) -> bool:
+    """Whether ``made`` still has a row that ``alone`` has in the place of what a block shared."""
+    rows = _arrays(alone) - _arrays(kernel)
+    return bool(rows & _arrays(made))
+
+
+def _arrays(kernel: Kernel) -> frozenset[str]:
+    """The local arrays of a kernel."""
+    return frozenset(v.name for s in walk(kernel.function.body) if isinstance(s, Declare)
+                     for v in s.variables if v.array and v.storage == "local")  # fmt: skip
 
 
 def _rows(kernel: Kernel) -> frozenset[Variable]:

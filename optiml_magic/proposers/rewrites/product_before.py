@@ -10,6 +10,8 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.beforehand import beforehand, works
 from optiml_magic.kernels.primitives.chunks import front
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.raised import raised, rows_left
+from optiml_magic.kernels.primitives.recomputed import found_again
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.compute_once import (
     LARGEST,
@@ -38,6 +40,13 @@ class ProductBefore(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        block, alone = kernel, kernel
+        if kernel.reading.barriers:
+            raised_ = raised(kernel, rows=True)
+            if isinstance(raised_, Refused):
+                return
+            alone = raised_
+            kernel = found_again(alone.shaped(self.before))
         try:
             finder, found = works(kernel, apart=True)
         except NotLegal:
@@ -52,6 +61,9 @@ class ProductBefore(KernelRule):
                     continue
             made = beforehand(kernel, at, apart=True)
             if isinstance(made, Refused):
+                continue
+            made = found_again(made) if alone is not block else made
+            if rows_left(block, alone, made):
                 continue
             names = ", ".join(v.name for v in work.results)
             tiled = products(front(made))

@@ -21,7 +21,7 @@ from optiml_magic.kernels.primitives.exponentials import EXPONENTIALS
 from optiml_magic.kernels.primitives.online import online
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.plain import PLAIN
-from optiml_magic.kernels.primitives.raised import raised
+from optiml_magic.kernels.primitives.raised import raised, rows_left
 from optiml_magic.kernels.primitives.row_held import row_held
 from optiml_magic.kernels.primitives.serial import by_rows
 from optiml_magic.kernels.primitives.shaped import linear
@@ -34,7 +34,7 @@ from optiml_magic.kernels.primitives.untiled import untiled
 from optiml_magic.kernels.primitives.weighted import nests
 from optiml_magic.kernels.primitives.weighted_parts import COUNTS, keys_in_parts
 from optiml_magic.kernels.primitives.weighted_tiles import by_tiles
-from optiml_magic.kernels.tree import Declare, Loop, walk
+from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -121,13 +121,9 @@ def _of_a_block(kernel: Kernel) -> Kernel:
     if isinstance(alone, Refused):
         return kernel
     made = online(_short(where_legal(copied, alone.shaped(WeightedRows.before))))
-    if isinstance(made, Refused):
+    if isinstance(made, Refused) or rows_left(kernel, alone, made):
         return kernel
-    rows = {v.name for s in walk(kernel.function.body) if isinstance(s, Declare)
-            for v in s.variables if v.storage in ("shared", "dynamic")}  # fmt: skip
-    left = {v.name for s in walk(made.function.body) if isinstance(s, Declare)
-            for v in s.variables if v.array}  # fmt: skip
-    return kernel if rows & left else made
+    return made
 
 
 def _short(kernel: Kernel) -> Kernel:

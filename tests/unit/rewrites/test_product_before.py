@@ -105,3 +105,48 @@ def test_what_depends_on_the_rounds_before_stays(old: str, new: str) -> None:
 
 def test_few_rounds_are_made_where_they_are() -> None:
     assert not asked(NEAREST, {"n": 70, "k": 5, "d": 7})[1]
+
+
+FUSED = """\
+#pragma optiml launch k grid(h) block(64) shared((n + w) * sizeof(float))
+__global__ void k(const float* a, const float* W, float* o, int h, int n, int w) {
+    extern __shared__ float sm[];
+    __shared__ float part[64];
+    float* x = sm;
+    float* y = sm + n;
+    int t = threadIdx.x, row = blockIdx.x;
+    for (int i = t; i < n; i += 64) x[i] = a[row * n + i];
+    __syncthreads();
+    float sum = 0.0f;
+    for (int j = t; j < w; j += 64) {
+        float s = 0.0f;
+        for (int i = 0; i < n; i++) s += x[i] * W[j * n + i];
+        y[j] = s;
+        sum += s;
+    }
+    part[t] = sum;
+    __syncthreads();
+    for (int d = 32; d > 0; d /= 2) { if (t < d) part[t] += part[t + d]; __syncthreads(); }
+    for (int j = t; j < w; j += 64) o[row * w + j] = y[j] - part[0] / w;
+}
+"""
+
+
+def test_a_layer_that_a_block_makes_row_by_row_before_it_normalises_the_row() -> None:
+    arrays = {
+        "a": Array("f4", ("h", "n")), "W": Array("f4", ("w", "n")),
+        "o": Array("f4", ("h", "w"), "zeros"),
+    }  # fmt: skip
+    sizes, others = {"h": 40, "n": 33, "w": 70}, {"h": 3, "n": 17, "w": 5}
+    stand = Stand(Made("fused", FUSED, arrays, sizes, others, exact=False))
+    view = replace(view_of(stand.text), find_facts=lambda: stand.facts(stand.text))
+    found = [*ProductBefore().propose(parse_program(stand.text), view)]
+    ideas = [one for one in found if isinstance(one, Idea)]
+    assert ideas
+    text = ideas[-1].make()
+    assert isinstance(text, str)
+    kernel = text[text.index("void k(") :]
+    assert "_found[" in kernel
+    assert "y[" not in kernel
+    after = stand.applied(Offer("product_before", "", text, rounds=True), stand.text)
+    assert after.sound, f"{after.end}: {after.detail}"

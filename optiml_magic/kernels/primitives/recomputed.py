@@ -1,0 +1,242 @@
+"""P16, recomputed: a row that a thread keeps in a local array is computed where it is asked for.
+
+``for (i) y[i] = a[row * n + i] * s; ... for (i) var += (y[i] - mean) * (y[i] - mean);`` asks
+memory again, which has what the row was made of. So do a block's rows in shared memory, once the
+block is a thread (``raised``), and no row is left that would fit neither registers nor a kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Expr,
+    Index,
+    Lambda,
+    Name,
+    Step,
+    Unread,
+    every,
+)
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.computing import only_computes
+from optiml_magic.kernels.primitives.effects import Effects, by_ones, names, parted
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Evaluate,
+    Loop,
+    Statement,
+    Variable,
+    expressions,
+    walk,
+)
+from optiml_magic.kernels.types import named
+
+_Swaps = dict[Node, Node | tuple[Statement, ...] | None]
+
+
+def found_again(kernel: Kernel) -> Kernel:
+    """The kernel without all such rows."""
+    while isinstance(made := recomputed(kernel), Kernel):
+        kernel = made
+    return kernel
+
+
+@primitive
+def recomputed(kernel: Kernel) -> Kernel:
+    """The kernel without the rows that it can find again, of which there must be one."""
+    return _Rows(kernel).kernel_()
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """What the element of a row with this counter is, as long as nothing of it changes."""
+
+    counter: Variable
+    value: Expr
+    loads: frozenset[str]
+
+
+class _Rows:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel, self.effects = kernel, Effects(kernel)
+        self.effects.straightforward()
+        self.accesses = {a.node: a for a in kernel.reading.accesses}
+        body = kernel.function.body
+        declared = {v: s for s in walk(body) if isinstance(s, Declare) for v in s.variables}
+        stored = {a.array for a in kernel.reading.accesses
+                  if a.space == "local" and a.mode == "store"}  # fmt: skip
+        self.rows = {v: s for v, s in declared.items() if v.array and v.storage == "local"
+                     and len(v.extents) == 1 and not v.initial and v.name in stored}  # fmt: skip
+        self.held: dict[Variable, _Held] = {}
+
+    def kernel_(self) -> Kernel:
+        body = self.kernel.function.body
+        why = NotLegal("no thread keeps a row")
+        for array in self.rows:
+            try:
+                return self.kernel.rewritten(self._without(array))
+            except NotLegal as found:
+                why = NotLegal(found.reason, found.line or array.line)
+        raise why if body.body else NotLegal("the kernel is empty")
+
+    def _without(self, array: Variable) -> Block:
+        """The body without one row."""
+        body = self.kernel.function.body
+        block = next(b for b in walk(body) if isinstance(b, Block) and self.rows[array] in b.body)
+        held: _Held | None = None
+        swaps: _Swaps = {}
+        for statement in block.body:
+            mine = self._mine(statement, array)
+            if any(isinstance(self._place_in(e), Index) for e in mine):
+                held = self._stores(statement, array, held, swaps)
+                continue
+            if mine and held is None:
+                raise NotLegal(f"`{array.name}` is asked for before it has values", statement.line)
+            moved = held is not None and self._changes(statement, held)
+            if mine and moved:
+                raise NotLegal(f"what `{array.name}` is made of changes", statement.line)
+            for expr in mine:
+                assert held is not None
+                self._load(statement, array, expr, held, swaps)
+            held = None if moved else held
+        left = tuple(v for v in self.rows[array].variables if v is not array)
+        rest = replace(self.rows[array], variables=left, span=None) if left else None
+        swaps[self.rows[array]] = rest
+        return edited(body, swaps)
+
+    def _mine(self, statement: Statement, array: Variable) -> list[Expr]:
+        """How a statement asks for a row; raises NotLegal where it keeps an address of it."""
+        bases = {e.base: e for e in expressions(statement) if isinstance(e, Index)}
+        own = [e for e in expressions(statement)
+               if isinstance(e, Name) and e.variable is array]  # fmt: skip
+        if any(e not in bases for e in own):
+            raise NotLegal(f"an address in `{array.name}` is kept", statement.line)
+        given = {e.target: e for e in expressions(statement) if isinstance(e, Assign | Step)}
+        return [given.get(bases[e], bases[e]) for e in own]
+
+    @staticmethod
+    def _place_in(expr: Expr) -> Expr | None:
+        return expr.target if isinstance(expr, Assign | Step) else None
+
+    # -- a loop that gives the row its values
+
+    def _stores(
+        self, statement: Statement, array: Variable, held: _Held | None, swaps: _Swaps
+    ) -> _Held:
+        axis = self.kernel.axes().get(statement) if isinstance(statement, Loop) else None
+        if axis is None or axis.variable is None or not by_ones(axis, self.effects):
+            raise NotLegal(f"`{array.name}` gets values in no plain loop", statement.line)
+        assert isinstance(statement, Loop)
+        counter, known = axis.variable, dict[Variable, Expr]()
+        made: _Held | None = None
+        for step in parted(statement.body):
+            mine = self._mine(step, array)
+            match step:
+                case Evaluate(expression=Assign(target=Index(
+                    base=Name(variable=own), index=Name(variable=at)
+                ) as place) as given) if own is array and at is counter:  # fmt: skip
+                    if made is not None or sum(place is self._place_in(e) for e in mine) != 1:
+                        raise NotLegal(f"`{array.name}` gets several values", step.line)
+                    made = self._held(array, given, counter, known, held)
+                    swaps[step] = ()
+                    continue
+            if any(self._place_in(e) is not None for e in mine):
+                raise NotLegal(f"`{array.name}` gets values in no plain loop", step.line)
+            now = made or held
+            for expr in mine:
+                same = isinstance(expr, Index) and isinstance(expr.index, Name)
+                if now is None or not same or expr.index.variable is not counter:  # type: ignore[attr-defined]
+                    raise NotLegal(f"`{array.name}` is asked for as it changes", step.line)
+                self._load(step, array, expr, now, swaps)
+            for variable in {*self.effects.given(step)}:
+                known.pop(variable, None)
+            match step:
+                case Declare(variables=(variable,)) if variable.value is not None:
+                    if variable in self.effects.lasting and not variable.array:
+                        known[variable] = self._put(variable.value, known, array, held, counter)
+        if made is None:
+            raise NotLegal(f"`{array.name}` gets values in no plain loop", statement.line)
+        if self._changes(statement, made, but=counter):
+            raise NotLegal(f"what `{array.name}` is made of changes", statement.line)
+        if all(step in swaps for step in parted(statement.body)):
+            swaps[statement] = ()
+        return made
+
+    def _held(
+        self, array: Variable, given: Assign, counter: Variable, known: dict[Variable, Expr],
+        held: _Held | None,
+    ) -> _Held:  # fmt: skip
+        value = given.value
+        if given.op != "=":
+            value = Binary(None, given.op[:-1], given.target, given.value)
+        put = self._put(value, known, array, held, counter)
+        kind = named(array.type.base, self.kernel.unit.aliases)
+        if self.kernel.reading.types.get(value) != kind:
+            put = Cast(None, array.type.base, put)
+        inner = {v for s in walk(self.kernel.function.body) if isinstance(s, Loop)
+                 for d in walk(s.body) if isinstance(d, Declare) for v in d.variables}  # fmt: skip
+        if names([put]) & inner:
+            raise NotLegal(f"what `{array.name}` keeps takes more than an expression", array.line)
+        loads = frozenset(a.array for e in every(put) if (a := self.accesses.get(e)) is not None)
+        return _Held(counter, put, loads)
+
+    def _put(
+        self, expr: Expr, known: dict[Variable, Expr], array: Variable, held: _Held | None,
+        counter: Variable,
+    ) -> Expr:  # fmt: skip
+        """An expression with what locals and the row's own element were in their places."""
+        swaps: dict[Node, Node] = {}
+        for part in every(expr):
+            if isinstance(part, Assign | Step | Lambda | Unread):
+                raise NotLegal(f"what `{array.name}` keeps is not followed")
+            called = isinstance(part, Call) and part not in self.accesses
+            if called and not only_computes(self.kernel, part):  # type: ignore[arg-type]
+                raise NotLegal(f"what `{array.name}` keeps is not followed")
+            if isinstance(part, Name) and part.variable in known:
+                swaps[part] = known[part.variable]
+            match part:
+                case Index(base=Name(variable=own), index=at) if own is array:
+                    same = isinstance(at, Name) and at.variable is counter
+                    if held is None or not same:
+                        raise NotLegal(f"`{array.name}` is asked for as it changes")
+                    swaps[part] = _at(held, at)
+        return edited(expr, swaps)
+
+    # -- who asks for it
+
+    def _load(
+        self, statement: Statement, array: Variable, expr: Expr, held: _Held, swaps: _Swaps
+    ) -> None:
+        if not isinstance(expr, Index):
+            raise NotLegal(f"`{array.name}` gets values in no plain loop", statement.line)
+        own = {v.name for s in walk(statement) if isinstance(s, Declare) for v in s.variables}
+        hidden = own & {v.name for v in names([held.value])} - {held.counter.name}
+        if hidden:
+            raise NotLegal(f"a local hides another one, `{min(hidden)}`", statement.line)
+        swaps[expr] = _at(held, expr.index)
+
+    def _changes(self, statement: Statement, held: _Held, but: Variable | None = None) -> bool:
+        """Whether what a row is made of is other behind a statement, or in it."""
+        asked = names([held.value]) - {held.counter}
+        given = {*self.effects.given(statement)} - {but}
+        if asked & given:
+            return True
+        return any(
+            a.mode != "load" and a.space != "local"
+            and any(self.effects.same(a.array, one) for one in held.loads)
+            for a in self.effects.accesses(statement)
+        )  # fmt: skip
+
+
+def _at(held: _Held, index: Expr) -> Expr:
+    """The element of a row at a place."""
+    swaps: dict[Node, Node] = {e: index for e in every(held.value)
+                               if isinstance(e, Name) and e.variable is held.counter}  # fmt: skip
+    return edited(held.value, swaps)

@@ -1,0 +1,146 @@
+"""Rows that a thread keeps and can find again, computed where they are asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.base import Kernel, kernels
+from optiml_magic.kernels.primitives.raised import raised, rows_left
+from optiml_magic.kernels.primitives.recomputed import found_again, recomputed
+from optiml_magic.source.program import parse_program
+from tests.rewriting.writing import Array
+
+from .alike import end_of, kernel_of, refused, written
+
+TEXT = """\
+#pragma optiml launch k grid(cdiv(h, 32)) block(32)
+__global__ void k(const float* a, const float* b, float* o, float* p, int h, int n) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row >= h) return;
+    float y[64];
+    float sum = 0.0f, m = 2.0f;
+    FIRST
+    BETWEEN
+    THEN
+}
+"""
+PARTS = {
+    "FIRST": "for (int i = 0; i < n; i++) { y[i] = a[row * n + i] * m; sum += y[i]; }",
+    "BETWEEN": "float mean = sum / n;",
+    "THEN": "for (int i = 0; i < n; i++) o[row * n + i] = (y[i] - mean) * b[i];",
+}
+ARRAYS = {
+    "a": Array("f4", ("h", "n")), "b": Array("f4", ("n",)),
+    "o": Array("f4", ("h", "n"), "zeros"), "p": Array("f4", ("h", "n"), "zeros"),
+}  # fmt: skip
+SIZES, OTHERS = {"h": 40, "n": 23}, {"h": 3, "n": 1}
+
+
+def text_of(parts: dict[str, str]) -> str:
+    text = TEXT
+    for name, words in {**PARTS, **parts}.items():
+        text = text.replace(name, words)
+    return text
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"THEN": "for (int j = n - 1; j >= 0; --j) o[row * n + j] = y[j] - y[n - 1 - j] + mean;"},
+        {"BETWEEN": "float mean = sum; for (int i = 0; i < n; i++) y[i] = expf(y[i] - mean) + y[i];"},
+        {"BETWEEN": "float mean = sum; for (int i = 0; i < n; i++) { y[i] /= n; p[row * n + i] = y[i]; }"},
+        {"FIRST": "for (int i = 0; i < n; i++) { const float v = a[row * n + i], w = v * v; "
+                  "y[i] = w - v; sum += w; }"},
+        {"FIRST": "for (int i = 0; i < n; i++) y[i] = a[row * n + i] / 3.0;"},
+        {"FIRST": "for (int i = 0; i < n; i++) y[i] = 7 / (i + 2);"},
+        {"THEN": "for (int t = 0; t < 2; t++) for (int i = 0; i < n; i++) "
+                 "o[row * n + i] = y[(i + t) % n] * mean;"},
+    ],
+)  # fmt: skip
+def test_rows_are_found_again(parts: dict[str, str]) -> None:
+    before = text_of(parts)
+    after = written(recomputed(kernel_of(before)))
+    assert "y[" not in after
+    assert end_of(before, after, ARRAYS, SIZES, OTHERS, rounds=True) == "same"
+
+
+def test_what_is_rounded_on_the_way_is_rounded_where_it_is_asked_for() -> None:
+    text = text_of({"FIRST": "for (int i = 0; i < n; i++) y[i] = a[row * n + i] / 3.0;"})
+    assert "(float)" in written(recomputed(kernel_of(text)))
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ({"BETWEEN": "float mean = sum; m = 3.0f;"}, "before it has values"),
+        ({"FIRST": "for (int i = 0; i < n; i++) { y[i] = a[row * n + i] * m; m += 1.0f; }"},
+         "made of changes"),
+        ({"FIRST": "for (int i = 0; i < n; i++) y[i] = o[row * n + i];",
+          "BETWEEN": "float mean = 0.0f; o[row * n] = 4.0f;"}, "before it has values"),
+        ({"FIRST": "for (int i = 0; i < n; i++) { y[i] = o[row * n + i]; o[row * n] = 1.0f; }"},
+         "made of changes"),
+        ({"FIRST": "for (int i = 0; i < n; i++) { float s = 0.0f; for (int j = 0; j < n; j++) "
+                   "s += a[row * n + j] * b[i]; y[i] = s; }"}, "more than an expression"),
+        ({"FIRST": "for (int i = 0; i < n; i++) if (a[row * n + i] > 0) y[i] = a[row * n + i];"},
+         "no plain loop"),
+        ({"FIRST": "for (int i = 0; i < n; i++) { y[i] = a[row * n + i]; y[i] = sum; sum += m; }"},
+         "several values"),
+        ({"FIRST": "for (int i = 0; i < n; i++) y[i] = i ? y[i - 1] : m;"}, "as it changes"),
+        ({"FIRST": "for (int i = 0; i < n; i++) y[i] = m; float* q = y; q[0] = 5.0f;"},
+         "an address"),
+        ({"FIRST": "for (int i = 0; i < n; i += 2) { y[i] = m; y[i + 1] = m; }"}, "no plain loop"),
+        ({"FIRST": "y[0] = m; for (int i = 1; i < n; i++) y[i] = m;"}, "no plain loop"),
+        ({"THEN": "for (int i = 0; i < n; i++) { float m = b[i]; o[row * n + i] = y[i] * m; }",
+          }, "hides another one"),
+        ({"THEN": "for (int i = 0; i < n; i++) { o[row * n + i] = y[i] * mean; y[0] = 1.0f; }"},
+         "no plain loop"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(parts: dict[str, str], reason: str) -> None:
+    assert reason in refused(recomputed(kernel_of(text_of(parts))))
+
+
+def test_a_row_that_is_stored_to_as_what_it_was_made_of_changes_stays() -> None:
+    parts = {
+        "FIRST": "for (int i = 0; i < n; i++) y[i] = o[row * n + i];",
+        "THEN": "for (int i = 0; i < n; i++) o[row * n + i] = y[n - 1 - i] * mean;",
+    }
+    before = text_of(parts)
+    found = recomputed(kernel_of(before))
+    assert not isinstance(found, Kernel), found.program.text
+
+
+BLOCK = """\
+#pragma optiml launch k grid(h) block(64) shared((n + w) * sizeof(float))
+__global__ void k(const float* a, const float* W, float* o, int h, int n, int w) {
+    extern __shared__ float sm[];
+    __shared__ float part[64];
+    float* x = sm;
+    float* y = sm + n;
+    int t = threadIdx.x, row = blockIdx.x;
+    for (int i = t; i < n; i += 64) x[i] = a[row * n + i];
+    __syncthreads();
+    float sum = 0.0f;
+    for (int j = t; j < w; j += 64) {
+        float s = 0.0f;
+        for (int i = 0; i < n; i++) s += x[i] * W[j * n + i];
+        y[j] = s;
+        sum += s;
+    }
+    part[t] = sum;
+    __syncthreads();
+    for (int d = 32; d > 0; d /= 2) { if (t < d) part[t] += part[t + d]; __syncthreads(); }
+    for (int j = t; j < w; j += 64) o[row * w + j] = y[j] - part[0] / w;
+}
+"""
+
+
+def test_rows_that_a_block_keeps_in_shared_memory() -> None:
+    (block,) = kernels(parse_program(BLOCK), None)
+    alone = raised(block, rows=True)
+    assert isinstance(alone, Kernel)
+    made = found_again(alone)
+    assert "x[i]" not in made.program.text
+    assert rows_left(block, alone, made)  # what takes a loop to find stays
+    assert not isinstance(raised(block), Kernel)
