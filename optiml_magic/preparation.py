@@ -10,7 +10,7 @@ from optiml_magic import binding
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.compilers.pool import Request
-from optiml_magic.errors import SourceError, UsageError
+from optiml_magic.errors import RequirementError, SourceError, UsageError
 from optiml_magic.kernels.exits import early_returns
 from optiml_magic.kernels.unit import lift_program
 from optiml_magic.model.build import Build, CompileFailure, Diagnostic
@@ -154,12 +154,17 @@ class Preparation:
             return self._refused(bound)
         runnable = _runnable(bound)
         try:
-            given = [(i, runnable.plan(i)) for i in instances]
+            given, unfit_for = _planned(runnable, instances)
             learned, skipped = self._trials.plans(runnable)
             verified = [i for i, _ in (*given, *learned) if i.verified]
             sides, notes = self._trials.sides(runnable, verified)
+            if unfit_for is not None and not any(i.verified for i, _ in (*given, *sides)):
+                raise unfit_for
         except UsageError as unfit:
             return _invalid(unfit)
+        if unfit_for is not None:
+            at = "the sizes that programs are verified at: it was verified at others"
+            notes = (unfit_for.message.replace("these sizes", at), *notes)
         if skipped:
             notes = (f"its `require` leaves {skipped} other sets of inputs out", *notes)
         # How many sides there was time for must not make one program two.
@@ -186,6 +191,24 @@ def _advice(error: Diagnostic, dropped: Mapping[str, str]) -> str:
     if "not supported when compiling with NVRTC" in error.message:  # <cub/cub.cuh> says so
         return "include what it uses, as <cub/block/block_reduce.cuh>, or pass --compiler nvcc"
     return "fix this line" if error.line else "fix the text of the kernel"
+
+
+def _planned(
+    runnable: Compiled, instances: Sequence[Instance]
+) -> tuple[list[tuple[Instance, LaunchPlan]], RequirementError | None]:
+    """The launches on these inputs, and why some of those to verify on are left out.
+
+    A program may be for the sizes that the task is measured at: others with these are beside them.
+    """
+    found, left = list[tuple[Instance, LaunchPlan]](), None
+    for instance in instances:
+        try:
+            found.append((instance, runnable.plan(instance)))
+        except RequirementError as unfit:
+            if not instance.verified or all(i.verified for i in instances):
+                raise
+            left = unfit
+    return found, left
 
 
 def _invalid(unfit: UsageError) -> Verdict:

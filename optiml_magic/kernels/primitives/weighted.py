@@ -118,13 +118,16 @@ def nests(kernel: Kernel) -> list[Loop]:
     return [loop for loop in loops_in(kernel.function.body) if loops_in(loop.body)]
 
 
-def weighted(kernel: Kernel) -> Weighted:
-    """The parts of such a kernel. Raises NotLegal for any other."""
+def weighted(kernel: Kernel, *, own_keys: bool = False) -> Weighted:
+    """The parts of such a kernel, each row of which may have ``own_keys``.
+
+    Raises NotLegal for any other.
+    """
     effects = Effects(kernel)
     if kernel.block[1:] != (1, 1):
         raise NotLegal("its blocks have more than one row")
     items = mapped(kernel, effects)
-    return _Finder(kernel, effects, items).weighted()
+    return _Finder(kernel, effects, items, own_keys=own_keys).weighted()
 
 
 def _is_nest(kernel: Kernel, loop: Loop) -> bool:
@@ -135,8 +138,9 @@ def _is_nest(kernel: Kernel, loop: Loop) -> bool:
 
 
 class _Finder:
-    def __init__(self, kernel: Kernel, effects: Effects, items: Mapped) -> None:
+    def __init__(self, kernel: Kernel, effects: Effects, items: Mapped, *, own_keys: bool) -> None:
         self.kernel, self.effects, self.items = kernel, effects, items
+        self.own_keys = own_keys
         self.axes = kernel.axes()
         self.own = frozenset(v for s in items.inside if isinstance(s, Declare) for v in s.variables)
         self.array: Variable | None = None
@@ -144,7 +148,9 @@ class _Finder:
     @cached_property
     def given(self) -> Given:
         accesses = {a.node: a for a in self.kernel.reading.accesses if a.call is None}
-        return Given(self.kernel, self.effects, self.items, self.own, accesses, self.array)
+        return Given(
+            self.kernel, self.effects, self.items, self.own, accesses, self.array, self.own_keys
+        )
 
     def weighted(self) -> Weighted:
         for statement in self.items.inside:

@@ -16,7 +16,9 @@ from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.chunks import front
+from optiml_magic.kernels.primitives.divided import divide
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.lanes import Lanes
 from optiml_magic.kernels.primitives.naming import LocalSpeller, declared_type, type_of
 from optiml_magic.kernels.primitives.parameters import with_parameters
 from optiml_magic.kernels.primitives.weighted import Pass, Weighted, weighted
@@ -31,7 +33,13 @@ from optiml_magic.source.directives import LaunchDirective, ScratchDirective, Tu
 from optiml_magic.source.expressions import parse_expression
 
 COUNTS = (2, 4, 8, 16, 32)
+MANY = (*COUNTS, 64)  # for rows that share no keys
 _WHOLE = 64  # keys, of which parts have multiples: tiles of them are full
+_LEAST = {
+    "max": {"float": "-3.402823466e+38f", "double": "-1.7976931348623157e+308"},
+    "min": {"float": "3.402823466e+38f", "double": "1.7976931348623157e+308"},
+}
+_LEAST |= {">": _LEAST["max"], "<": _LEAST["min"]}
 _DTYPES = {"float": "f4", "double": "f8", "int": "i4"}
 
 
@@ -48,9 +56,25 @@ def keys_in_parts(kernel: Kernel, parts: int) -> Kernel:
     return made
 
 
+@primitive
+def rows_in_parts(kernel: Kernel, parts: int, lanes: Lanes) -> Kernel:
+    """The kernel whose rows have keys of their own: lanes hold a row for each part of its keys.
+
+    Behind it they are put together, by lanes as well.
+    """
+    kernel = kernel.settled()
+    whole = _Parts(kernel, weighted(kernel, own_keys=True), parts, own=True).kernel()
+    first = divide(front(whole), lanes)
+    if isinstance(first, Refused):
+        raise NotLegal(first.reason, first.line)
+    at = first.program.launches.index(first.launch) + 1
+    last = divide(replace(first, launch=first.program.launches[at], behind=whole.behind), lanes)
+    return last if isinstance(last, Kernel) else first
+
+
 class _Parts:
-    def __init__(self, kernel: Kernel, found: Weighted, parts: int) -> None:
-        self.old, self.found, self.most = kernel, found, parts
+    def __init__(self, kernel: Kernel, found: Weighted, parts: int, *, own: bool = False) -> None:
+        self.old, self.found, self.most, self.own_keys = kernel, found, parts, own
         self.effects = Effects(kernel)
         if len(found.passes) != 1 or found.array is None or found.type is None:
             raise NotLegal("it goes through its keys more than once")
@@ -79,7 +103,8 @@ class _Parts:
         scope, colons, bare = spelled.rpartition("::")
         first = self._fresh(f"{bare}_of_keys")
         directives = [
-            TuneDirective(self.parts, COUNTS, self.most), *self._scratches(),
+            TuneDirective(self.parts, MANY if self.own_keys else COUNTS, self.most),
+            *self._scratches(),
             self._launch(f"{scope}{colons}{first}"),
         ]  # fmt: skip
         body = self._edited({self.part.axis.node: tuple(self._joined())})
@@ -132,8 +157,12 @@ class _Parts:
 
     def _there(self, variable: Variable) -> str:
         """What a part left of a scalar, or of an element of the array."""
-        at = self.at
-        if variable is self.found.array:
+        at, whole = self.at, variable is self.found.array
+        if self.own_keys:  # lanes ask for what lies side by side
+            at = f"{self.row} * {self.parts} + {self.at}"
+            more = f"({at}) * {self.found.extent} + {self.element}"
+            return f"{self.scratch[variable]}[{more if whole else at}]"
+        if whole:
             at = f"({self.at} * {self.found.extent} + {self.element})"
         return f"{self.scratch[variable]}[{at} * {self.rows} + {self.row}]"
 
@@ -191,6 +220,11 @@ class _Parts:
     def _begun(self, variable: Variable) -> str:
         if variable is not self.known.extreme:
             return "0"
+        kind = type_of(self.old, variable)
+        if self.own_keys:  # of keys that infinity masks no power is a number
+            if self.known.op not in _LEAST or kind.name not in _LEAST[self.known.op]:
+                raise NotLegal("its extreme is no plain float")
+            return _LEAST[self.known.op][kind.name]
         return combine.beyond(type_of(self.old, variable), self.known.op)
 
     # -- what puts them together
@@ -207,7 +241,8 @@ class _Parts:
             own = self._fresh(own)
             kind_of = self.kinds[extreme]
             made.append(f"const {kind_of} {own} = {self._there(extreme)};")
-            made.append(f"if ({own} == {self._begun(extreme)}) continue;  // it had no keys")
+            if not self.own_keys:
+                made.append(f"if ({own} == {self._begun(extreme)}) continue;  // it had no keys")
             now = combine.extreme(type_of(self.old, extreme), known.op, extreme.name, own)
             made.append(f"const {kind_of} {self.now} = {now};")
             if known.factor is not None:

@@ -58,7 +58,10 @@ class Operand:
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """A kernel, what its threads do for an item, the locals of that, and the array that grows."""
+    """A kernel, what its threads do for an item, the locals of that, and the array that grows.
+
+    Keys may be each row's ``own``: what is loaded for a key may then depend on the row as well.
+    """
 
     kernel: Kernel
     effects: Effects
@@ -66,6 +69,7 @@ class Given:
     own: frozenset[Variable]
     accesses: Mapping[Expr, Access]
     array: Variable | None
+    own_keys: bool = False
 
 
 class Sides:
@@ -146,7 +150,7 @@ class Sides:
         if inside & {f"@{counter}", self.outer.name}:
             self._check_even(access, form, f"@{counter}")
             found.add(KEY)
-        if not found or inside & {"@x", *_OURS}:
+        if not found or (not self.given.own_keys and inside & {"@x", *_OURS}):
             found.add(ROW)
         return frozenset(found)
 

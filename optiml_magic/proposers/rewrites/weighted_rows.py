@@ -18,6 +18,7 @@ from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.exponentials import EXPONENTIALS
+from optiml_magic.kernels.primitives.lanes import Lanes
 from optiml_magic.kernels.primitives.online import online
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.plain import PLAIN
@@ -32,13 +33,22 @@ from optiml_magic.kernels.primitives.unasked import unasked
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.untiled import untiled
 from optiml_magic.kernels.primitives.weighted import nests
-from optiml_magic.kernels.primitives.weighted_parts import COUNTS, keys_in_parts
+from optiml_magic.kernels.primitives.weighted_parts import (
+    COUNTS,
+    MANY,
+    keys_in_parts,
+    rows_in_parts,
+)
 from optiml_magic.kernels.primitives.weighted_tiles import by_tiles
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.row_to_lanes import BLOCKS
+from optiml_magic.proposers.rewrites.row_to_lanes import COUNTS as COUNTS_OF_LANES
 
+_ENOUGH = 64  # warps of a multiprocessor, each of which waits for a key at a time: ours
+_LANES = 32
 _MOST = 4  # points
 _ARITHMETIC = ("the order of additions", "the rounding of products")
 _WIDTH = 128  # rows of a block, before these are tiles
@@ -88,7 +98,8 @@ class WeightedRows(KernelRule):
             kernel = where_legal(cut, kernel, {"y": 1})
         made = by_tiles(kernel)
         if isinstance(made, Refused):
-            yield made
+            apart = next(_apart(kernel), None)
+            yield apart if apart is not None else made
             return
         yield Site(
             "rows", "tiles of rows and of the keys that they weigh",
@@ -97,6 +108,30 @@ class WeightedRows(KernelRule):
             tuple(islice(_points(kernel, made), _MOST)), _ARITHMETIC,
         )  # fmt: skip
         yield from _in_parts(kernel)
+
+
+def _apart(kernel: Kernel) -> Iterator[Site]:
+    """Warps that have a part of the keys of a row each, where rows share no keys."""
+    rows, chip = working(kernel), CHIPS.get(kernel.chip)
+    wanted = MANY[-1]
+    if rows is not None and chip is not None:
+        wanted = _ENOUGH * chip.sms // max(rows, 1)
+    if wanted < MANY[0]:
+        return
+    parts = max(n for n in MANY if n <= wanted)
+    lanes = Lanes("warp", _LANES, 256, COUNTS_OF_LANES, BLOCKS)
+    made = rows_in_parts(kernel, parts, lanes)
+    if isinstance(made, Refused):
+        return
+    counts = [n for n in MANY if parts <= 4 * n <= 16 * parts]
+    points = [{"PARTS": n} for n in sorted(counts, key=lambda n: abs(n - parts))]
+    yield Site(
+        "apart", "warps share the keys of a row, lanes hold it together",
+        partial(rows_in_parts, kernel, parts, lanes), 0.97 if rows is not None else 0.9,
+        Hypothesis(TIME, "lower", "many keys are loaded at once, by lanes side by side",
+                   (2.0, 128.0)),
+        tuple(points[:_MOST]), _ARITHMETIC,
+    )  # fmt: skip
 
 
 def _at_once(kernel: Kernel) -> Kernel:

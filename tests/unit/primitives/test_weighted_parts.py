@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.base import Refused
-from optiml_magic.kernels.primitives.weighted_parts import keys_in_parts
+from optiml_magic.kernels.primitives.lanes import Lanes
+from optiml_magic.kernels.primitives.weighted_parts import keys_in_parts, rows_in_parts
 from tests.rewriting.writing import Array
 from tests.unit.primitives.alike import kernel_of, unchanged, written
 from tests.unit.primitives.test_weighted import ARRAYS, ATTENTION, OTHERS, SIZES
@@ -90,3 +91,38 @@ def test_what_follows_in_order_stays_whole(old: str, new: str, why: str) -> None
     found = keys_in_parts(kernel_of(text), 4)
     assert isinstance(found, Refused)
     assert why in found.reason
+
+
+_LANES = Lanes("warp", 4, 64, (2, 4), (64, 128))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        (_LOOP, "int j = 0; j <= i && j < m; j++"),
+        (_LOOP, "int j = i + 3; j < m; j++"),  # rows without keys
+        (_RECURRENCE, _BRANCHED),
+        (_RECURRENCE, _PLAIN),
+        ("float best", "if (j < 170) s = __int_as_float(0xff800000); float best"),
+        ("float best", "if (j % 200 > i) s = __int_as_float(0xff800000); float best"),
+        ("a[e] = 0.0f", "a[e] = 0.0f, top = 0.5f"),
+    ],
+)
+@pytest.mark.parametrize("sizes", [(SIZES, OTHERS), ({"n": 33, "m": 300}, {"n": 1, "m": 1})])
+def test_rows_with_keys_of_their_own_are_held_by_lanes_for_each_part(
+    old: str, new: str, sizes: tuple[dict[str, int], ...]
+) -> None:
+    text = ATTENTION.replace(old, new) if old else ATTENTION
+    if "top = 0.5f" in new:
+        text = ATTENTION.replace("top = -1e30f, sum = 0.0f", "top = 0.5f, sum = 0.25f")
+    text = text.replace("keys[j * 8 + d]", "keys[(i / 2 * m + j) * 8 + d]")
+    text = text.replace("v[j * 12 + e]", "v[(i / 2 * m + j) * 12 + e]")
+    arrays = {
+        **ARRAYS, "keys": Array("f4", ("n", "m", "8")), "v": Array("f4", ("n", "m", "12")),
+    }  # fmt: skip
+    assert isinstance(keys_in_parts(kernel_of(text), 4), Refused)
+    made = written(rows_in_parts(kernel_of(text), 4, _LANES))
+    assert "_of_keys" in made
+    assert "lane" in made
+    assert unchanged(text, made, arrays, *sizes, rounds=True) == "same"

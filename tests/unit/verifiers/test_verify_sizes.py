@@ -10,10 +10,13 @@ import pytest
 
 from optiml_magic.calling import Kernels
 from optiml_magic.errors import UsageError
+from optiml_magic.evaluation import Evaluator
+from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.task import Task
 from optiml_magic.model.verdict import Outcome
 from optiml_magic.optimize import evaluate_once
 from optiml_magic.problem import prepare
+from optiml_magic.session import session
 from optiml_magic.settings import resolve
 from optiml_magic.testing.kernels import known_task
 
@@ -85,3 +88,43 @@ def test_sizes_that_cannot_be_drawn_are_refused() -> None:
         prepare(replace(large(), inputs=fixed, verify_sizes={"m": 4}), seeds=1)
     with pytest.raises(UsageError, match="`rows` is not a size of the task"):
         prepare(replace(large(), verify_sizes={"rows": 4}), seeds=1)
+
+
+ROWS = """\
+#pragma optiml require w == 96
+#pragma optiml launch k grid(h) block(32)
+__global__ void k(const float* a, float* o, int h, int w) {
+    for (int i = threadIdx.x; i < 96; i += 32) o[blockIdx.x * 96 + i] = 2.0f * a[blockIdx.x * 96 + i];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "outcome"),
+    [
+        ("", "", Outcome.PASSED),
+        ("i < 96; i", "i < 95; i", Outcome.WRONG),
+        ("require w == 96", "require w == 96 && h == 4000", Outcome.INVALID),
+    ],
+)
+def test_a_program_for_the_sizes_measured_is_verified_beside_those_asked_for(
+    old: str, new: str, outcome: Outcome
+) -> None:
+    def inputs(rng: np.random.Generator, h: int, w: int) -> dict[str, object]:
+        return {"a": rng.standard_normal((h, w), np.float32), "h": h, "w": w}
+
+    whole = ROWS.replace("#pragma optiml require w == 96\n", "").replace("96", "w")
+    task = Task(
+        whole, reference=lambda a, h, w: {"o": 2 * a}, inputs=inputs, outputs={"o": "f4[h, w]"},
+        sizes={"h": 4000, "w": 96}, verify_sizes={"h": 3, "w": 5},
+    )  # fmt: skip
+    problem = prepare(task, seeds=1)
+    text = ROWS.replace(old, new) if old else ROWS
+    with session(resolve(SETTINGS), task=task) as members:
+        members.begin(problem)
+        evaluate = Evaluator(problem, members.tools)
+        evaluate([Candidate(0, None, Proposal(problem.program.text, "", "user"))])
+        (found,) = evaluate([Candidate(1, 0, Proposal(text, "", "user"))])
+    assert found.verdict.outcome is outcome, found.verdict
+    if outcome is Outcome.PASSED:
+        assert any("it was verified at others" in note for note in found.verdict.notes)
