@@ -21,10 +21,12 @@ from optiml_magic.kernels.primitives.cutting import TOLD, cut
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.first_rounds import first_rounds
 from optiml_magic.kernels.primitives.lines_apart import lines_apart
+from optiml_magic.kernels.primitives.one_round import one_round
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.places import bare
 from optiml_magic.kernels.primitives.raising import Raising
 from optiml_magic.kernels.primitives.roles import key_of
+from optiml_magic.kernels.primitives.scalars_held import scalars_held
 from optiml_magic.kernels.primitives.shares import Kept, Worded
 from optiml_magic.kernels.primitives.threaded import threaded
 from optiml_magic.kernels.primitives.unstrided import unstrided
@@ -71,7 +73,8 @@ def raised(kernel: Kernel, *, rows: bool = False) -> Kernel:
 def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
     kernel = where_legal(lines_apart, where_legal(collectives, kernel))
     kernel = where_legal(carved, where_legal(warps_apart, kernel), rows=rows)
-    kernel = where_legal(first_rounds, kernel)
+    for step in (first_rounds, *((scalars_held, one_round) if rows else ())):
+        kernel = where_legal(step, kernel)
     if not any(a.space == "shared" for a in kernel.reading.accesses) and not any(
         name.startswith(("__shfl", "__reduce")) for name in kernel.reading.calls
     ):
@@ -212,7 +215,7 @@ def _followed(kernel: Kernel, *, apart: bool, rows: frozenset[Variable]) -> tupl
                 raise NotLegal(f"`{more.variable.name}` is not followed") from None
             kept.add(more.variable)
             continue
-        if not raising.combines:
+        if not (raising.combines or rows):
             raise NotLegal("its threads combine nothing")
         if not raising.stores:
             raise NotLegal("its blocks store nothing that is followed")

@@ -148,7 +148,8 @@ class Sides:
         counter = self.outer.variable.name if self.outer.variable is not None else ""
         found = set[str]()
         if inside & {f"@{counter}", self.outer.name}:
-            self._check_even(access, form, f"@{counter}")
+            if not self.given.own_keys:
+                self._check_even(access, form, f"@{counter}")
             found.add(KEY)
         if not found or (not self.given.own_keys and inside & {"@x", *_OURS}):
             found.add(ROW)

@@ -30,6 +30,7 @@ from optiml_magic.kernels.primitives.shared_rounds import shared_rounds
 from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.primitives.sizes import most_rounds, with_grid, working
 from optiml_magic.kernels.primitives.unasked import unasked
+from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.untiled import untiled
 from optiml_magic.kernels.primitives.weighted import nests
@@ -155,7 +156,10 @@ def _of_a_block(kernel: Kernel) -> Kernel:
     alone = raised(kernel, rows=True)
     if isinstance(alone, Refused):
         return kernel
-    made = online(_short(where_legal(copied, alone.shaped(WeightedRows.before))))
+    row = where_legal(copied, alone.shaped(WeightedRows.before))
+    for at in range(len(loops_in(row.function.body))):
+        row = where_legal(unpeeled, row, at)
+    made = online(_short(row))
     if isinstance(made, Refused) or rows_left(kernel, alone, made):
         return kernel
     return made
