@@ -19,6 +19,7 @@ from optiml_magic.kernels.primitives.effects import Effects, declared_in, loops_
 from optiml_magic.kernels.primitives.naming import type_of
 from optiml_magic.kernels.primitives.online_terms import Factors, Terms, product
 from optiml_magic.kernels.primitives.passes import Passes, Sum, is_zero
+from optiml_magic.kernels.primitives.passes_values import given_in
 from optiml_magic.kernels.primitives.places import bare
 from optiml_magic.kernels.primitives.roles import key_of
 from optiml_magic.kernels.tree import (
@@ -91,7 +92,7 @@ class _Online:
             passes.own[at]: () for at in passes.passes
         }
         between = [s for s in passes.own[: passes.last] if s not in self.swaps]
-        self.late = {v for s in between for v in self.effects.given(s)}
+        self.late = {v for s in between for v in given_in(self.effects, s)}
         self.late |= {one.target for one in passes.sums}
         if passes.most is not None:
             self.late.add(passes.most)
