@@ -46,7 +46,7 @@ class Terms:
         late: Factors = ([], [])
         powers = 0
         inner = declared_in(self.passes.first)
-        for expr, under in _factors(self.kernel, one.value):
+        for expr, under in factors(self.kernel, one.value):
             asked = names([expr])
             if self.passes.most in asked:
                 self._raise(expr)
@@ -146,11 +146,11 @@ def loads(kernel: Kernel, expr: Expr) -> bool:
     return any(a.node in inside for a in kernel.reading.accesses)
 
 
-def _factors(kernel: Kernel, expr: Expr, *, under: bool = False) -> Iterator[tuple[Expr, bool]]:
+def factors(kernel: Kernel, expr: Expr, *, under: bool = False) -> Iterator[tuple[Expr, bool]]:
     """The factors of a product of floats, and whether each divides."""
     match expr:
         case Binary(op="*" | "/" as op, left=left, right=right) if floating(kernel, expr):
-            yield from _factors(kernel, left, under=under)
-            yield from _factors(kernel, right, under=under ^ (op == "/"))
+            yield from factors(kernel, left, under=under)
+            yield from factors(kernel, right, under=under ^ (op == "/"))
         case _:
             yield expr, under
