@@ -223,6 +223,12 @@ class _Online:
                 for v in statement.variables
             ):
                 raise NotLegal(f"`{target.name}` is declared with others", statement.line)
+            moved = (
+                {v.name for v in declared_in(statement)} if isinstance(statement, Declare) else {}
+            )
+            asked = {v for s in (*earlier, *passes.own) for v in self.effects.mentions(s)}
+            if any(v.name in moved for v in asked - declared_in(statement)):
+                raise NotLegal(f"`{target.name}` hides another local", statement.line)
             if statement not in self.begun:
                 self.swaps[statement] = ()
                 self.begun.append(statement)

@@ -366,6 +366,8 @@ class Passes:
         places = {one.target: one.at for one in self.sums}
         if self.most is not None:
             places[self.most] = self.found
+        if any(v.storage == "local" for v in (asked | places.keys()) & self.effects.addressed):
+            raise NotLegal("an address leads to what its passes go by", self.first.line)
         for at in self.passes:
             own, loop = declared_in(self.own[at]), self.own[at]
             mine = {v for v, place in places.items() if place == at}

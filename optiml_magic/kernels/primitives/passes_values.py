@@ -75,8 +75,9 @@ def floating(kernel: Kernel, expr: Expr) -> bool:
 
 def given_in(effects: Effects, statement: Statement) -> set[Variable]:
     """The locals that a statement declares or changes, arrays by their elements too."""
-    stored = {a.array for a in effects.accesses(statement)
-              if a.space == "local" and a.mode != "load"}  # fmt: skip
+    inside = effects.inside(statement)
+    stored = {a.array for a in effects.reading.accesses
+              if a.space == "local" and a.mode != "load" and a.own in inside}  # fmt: skip
     body = effects.kernel.function.body
     arrays = {v for v in declared_in(body) if v.name in stored}
     own = {v for s in walk(statement) if isinstance(s, Declare) for v in s.variables}
