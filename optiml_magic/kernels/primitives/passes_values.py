@@ -84,9 +84,15 @@ def given_in(effects: Effects, statement: Statement) -> set[Variable]:
     return {*effects.given(statement), *(arrays - own)}
 
 
-def is_greatest(kernel: Kernel, statement: Statement, most: Variable, value: Expr) -> bool:
-    """Whether a statement makes a local the greater of it and a value, and does nothing else."""
+def is_greatest(
+    kernel: Kernel, statement: Statement, most: Variable, value: Expr, *, least: bool = False
+) -> bool:
+    """Whether a statement makes a local the greater of it and a value, and does nothing else.
+
+    The lesser one where the ``least`` is sought.
+    """
     words = kernel.spelled(value)
+    over, under, name = ("<", ">", "min") if least else (">", "<", "max")
 
     def sides(one: Expr, other: Expr) -> bool:
         own = isinstance(one, Name) and one.variable is most
@@ -94,9 +100,9 @@ def is_greatest(kernel: Kernel, statement: Statement, most: Variable, value: Exp
 
     def greater(test: Expr) -> bool:
         match test:
-            case Binary(op=">", left=left, right=right):
+            case Binary(op=op, left=left, right=right) if op == over:
                 return sides(right, left)
-            case Binary(op="<", left=left, right=right):
+            case Binary(op=op, left=left, right=right) if op == under:
                 return sides(left, right)
         return False
 
@@ -109,10 +115,10 @@ def is_greatest(kernel: Kernel, statement: Statement, most: Variable, value: Exp
         case Evaluate(expression=Assign(op="=", target=Name(variable=target), value=given)):
             match given:
                 case Call(function=function, arguments=(one, other)):
-                    found = COMBINING.get(bare_name(function)) == "max"
+                    found = COMBINING.get(bare_name(function)) == name
                     return target is most and found and (sides(one, other) or sides(other, one))
-                case Choice(test=test, then=then, other=other):
-                    return target is most and greater(test) and sides(other, then)
+                case Choice(test=test, then=more, other=less):
+                    return target is most and greater(test) and sides(less, more)
     return False
 
 
