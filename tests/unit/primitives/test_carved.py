@@ -12,8 +12,8 @@ from .alike import end_of, kernel_of, refused, written
 TEXT = """\
 #pragma optiml launch k grid(b) block(32) shared((n + 32) * sizeof(float))
 __global__ void k(const float* x, float* out, int n, int b) {
-    extern __shared__ float all[];
-    float* row = all;
+    extern __shared__ float pool[];
+    float* row = pool;
     float* red = row + n;
     for (int i = threadIdx.x; i < n; i += 32) row[i] = x[blockIdx.x * 64 + i];
     __syncthreads();
@@ -39,13 +39,13 @@ def text_of(*changes: str) -> str:
     "changes",
     [
         (),
-        ("float* row = all;", "", "row", "all"),
+        ("float* row = pool;", "", "row", "pool"),
         ("row + n", "&row[n]"),
-        ("float* row = all;\n    " + RED, "float* red = all;\n    float* row = red + 32;"),
+        ("float* row = pool;\n    " + RED, "float* red = pool;\n    float* row = red + 32;"),
         (RED, "int* red = (int*)(row + n);"),
-        ("float all[]", "char all[]", "row = all", "row = (float*)all"),
-        ("float all[]", "char all[]", "row = all", "row = (float*)all",
-         "row + n", "(float*)(all + n * 4)"),
+        ("float pool[]", "char pool[]", "row = pool", "row = (float*)pool"),
+        ("float pool[]", "char pool[]", "row = pool", "row = (float*)pool",
+         "row + n", "(float*)(pool + n * 4)"),
         (RED, "double* red = (double*)(row + 2 * n);", "(n + 32)", "(2 * n + 64)"),
     ],
 )  # fmt: skip
@@ -64,7 +64,7 @@ def test_parts_are_arrays(changes: tuple[str, ...]) -> None:
         (("row + n;", "row;"), "not certain"),
         (("[n - 1 - i]", "[n - i]"), "may reach into another part"),
         (("red[31 - threadIdx.x]", "row[n + threadIdx.x]"), "may reach into another part"),
-        (("red[31 - threadIdx.x]", "all[n + threadIdx.x]"), "may reach into another part"),
+        (("red[31 - threadIdx.x]", "pool[n + threadIdx.x]"), "may reach into another part"),
         (("red[31 - threadIdx.x]", "red[-1]"), "may reach into another part"),
         (("float s =", "row += 0; float s ="), "leads elsewhere later"),
         (("float s =", "n = n - 1; float s ="), "not followed"),
@@ -73,13 +73,13 @@ def test_parts_are_arrays(changes: tuple[str, ...]) -> None:
         ((RED, "unsigned char* red = (unsigned char*)(row + n);"), "no plain elements"),
         ((RED, "double* red = (double*)(row + n);"), "not followed"),
         (("row + n;", "row + n / 2 * 2;"), "not followed"),
-        (("row = all", "row = all + 1"), "what lies before"),
+        (("row = pool", "row = pool + 1"), "what lies before"),
         (("row + n;", "row + 20000;", "(n + 32)", "(20000 + 32)"), "another part"),
         (("red[threadIdx.x] = s", "atomicAdd(&red[threadIdx.x], s)"), "not followed"),
         (("red[31 - threadIdx.x]", "f()", "__global__",
           "__device__ float f() { extern __shared__ float own[]; return own[0]; }\n__global__"),
          "a function has the same"),
-        (("float all[]", "float all[]; __shared__ float q[4]", "row = all", "row = q",
+        (("float pool[]", "float pool[]; __shared__ float q[4]", "row = pool", "row = q",
           "row + n", "row + 1"), "no pointers part"),
     ],
 )  # fmt: skip
