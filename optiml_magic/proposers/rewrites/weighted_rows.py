@@ -94,9 +94,14 @@ class WeightedRows(KernelRule):
             "rows", "tiles of rows and of the keys that they weigh",
             lambda: by_tiles(kernel), 0.975,
             Hypothesis(TIME, "lower", "tiles are loaded once for many rows", (2.0, 64.0)),
-            tuple(islice(_points(kernel, made), _MOST)), _ARITHMETIC,
+            tuple(islice(_points(kernel, made), _MOST)), _told(kernel),
         )  # fmt: skip
         yield from _in_parts(kernel)
+
+
+def _told(kernel: Kernel) -> tuple[str, ...]:
+    """What changes in arithmetic, also by what makes passes one."""
+    return tuple(dict.fromkeys((*_ARITHMETIC, *kernel.arithmetic)))
 
 
 def _at_once(kernel: Kernel) -> Kernel:
@@ -120,14 +125,18 @@ def _of_a_block(kernel: Kernel) -> Kernel:
     alone = raised(kernel, rows=True)
     if isinstance(alone, Refused):
         return kernel
-    made = online(_short(where_legal(copied, alone.shaped(WeightedRows.before))))
+    alone = _short(where_legal(copied, alone.shaped(WeightedRows.before)))
+    made = online(alone)
     if isinstance(made, Refused):
         return kernel
-    rows = {v.name for s in walk(kernel.function.body) if isinstance(s, Declare)
-            for v in s.variables if v.storage in ("shared", "dynamic")}  # fmt: skip
-    left = {v.name for s in walk(made.function.body) if isinstance(s, Declare)
-            for v in s.variables if v.array}  # fmt: skip
-    return kernel if rows & left else made
+    rows = _arrays(alone) - _arrays(kernel)
+    return kernel if rows & _arrays(made) else made
+
+
+def _arrays(kernel: Kernel) -> set[str]:
+    """The local arrays of a kernel, by name."""
+    return {v.name for s in walk(kernel.function.body) if isinstance(s, Declare)
+            for v in s.variables if v.array and v.storage == "local"}  # fmt: skip
 
 
 def _short(kernel: Kernel) -> Kernel:
@@ -154,7 +163,7 @@ def _in_parts(kernel: Kernel) -> Iterator[Site]:
             partial(keys_in_parts, kernel, COUNTS[0]), 0.98 if rows is not None else 0.9,
             Hypothesis(TIME, "lower", "many tiles are loaded at once, each for many rows",
                        (2.0, 128.0)),
-            tuple(islice(_points(kernel, made, COUNTS), _MOST)), _ARITHMETIC,
+            tuple(islice(_points(kernel, made, COUNTS), _MOST)), _told(kernel),
         )  # fmt: skip
 
 
