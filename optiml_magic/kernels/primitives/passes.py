@@ -129,7 +129,8 @@ class Passes:
         if axis is None or first is None or not axis.exact or not is_simple(axis, self.effects):
             return False
         leaves = any(isinstance(s, Leave) for s in walk(loop.body))
-        return axis.stop is not None and axis.stop == first.stop and not leaves
+        same = axis.stop is not None and axis.stop == first.stop
+        return same and not leaves and _counter(self.kernel, loop).type == self.counter.type
 
     def inner(self, loop: Loop) -> Loop | None:
         """The pass that a loop over the elements of a row makes for each of them."""

@@ -184,9 +184,13 @@ def test_what_is_no_pass_like_that_has_no_maximum_in_one(
         assert ends(before, after, -0.5) == "same"
 
 
-@pytest.mark.parametrize("other", ["j = 1; j < w; j++) l", "j = 0; j < w - 1; j++) l"])
+OTHERS = ["j = 1; j < w; j++) l", "j = 0; j < w - 1; j++) l", "unsigned j = 0; j < w; j++) l"]
+
+
+@pytest.mark.parametrize("other", OTHERS)
 def test_a_loop_over_other_keys_stays_as_it_is(other: str) -> None:
-    before = text_of(ANEW, "j = 0; j < w; j++) l", other)
+    old = "int j = 0; j < w; j++) l" if "unsigned" in other else "j = 0; j < w; j++) l"
+    before = text_of(ANEW, old, other)
     after = written(online(kernel_of(before)))
     assert other in after
     assert ends(before, after) == "same"
