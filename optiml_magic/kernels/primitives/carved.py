@@ -33,6 +33,7 @@ from optiml_magic.kernels.types import named
 from optiml_magic.source.expressions import parse_expression
 
 _ONE = Polynomial.constant(1)
+_STATIC = 48 << 10  # bytes of shared memory that a kernel may declare
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,10 @@ class _Carving:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel, self.effects = kernel, Effects(kernel)
         self.scalars = Scalars(self.effects.moved)
+        others = [f.body for f in kernel.unit.functions if f is not kernel.function]
+        if any(v.storage == "dynamic" for body in others for s in walk(body)
+               if isinstance(s, Declare) for v in s.variables):  # fmt: skip
+            raise NotLegal("a function has the same shared memory")
         top = [s for s in kernel.function.body.body if isinstance(s, Declare)]
         found = [(s, v) for s in top for v in s.variables if v.storage == "dynamic"]
         if len(found) != 1 or kernel.launch.shared is None:
@@ -75,7 +80,7 @@ class _Carving:
         parts = sorted(self.parts.values(), key=self._order)
         if self.whole not in self.parts and parts[0].base != Polynomial():
             raise NotLegal("what lies before its parts is not followed", self.home.line)
-        made, shared = list[Statement](), None
+        made, shared, static = list[Statement](), None, 0
         size = self._bytes()
         for part, behind in pairwise([*parts, None]):
             assert part is not None
@@ -84,8 +89,14 @@ class _Carving:
             if extent is None:
                 raise NotLegal("a part has no whole elements", part.variable.line)
             words = f"{part.variable.type.base} {part.variable.name}"
-            if extent.value is not None or rows:
+            if rows:
                 made.append(lines(f"__shared__ {words}[{extent}];"))
+                continue
+            if extent.value is not None:
+                static += extent.value * part.size
+                if extent.value < 1 or static > _STATIC:
+                    raise NotLegal("a part is none that may be declared", part.variable.line)
+                made.append(lines(f"__shared__ {words}[{extent.value}];"))
                 continue
             if shared is not None:
                 raise NotLegal("several parts are as long as sizes say", part.variable.line)

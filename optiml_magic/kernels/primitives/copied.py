@@ -34,6 +34,8 @@ def copied(kernel: Kernel) -> Kernel:
         moving = {*effects.changed(statement), *declared_in(statement)}
         top = _assigned(statement)
         asked = _without(copies, moving - ({top[0]} if top is not None else set()))
+        hidden = {v.name for v in declared_in(statement)}
+        asked = {v: c for v, c in asked.items() if c.name not in hidden}
         swaps: dict[Node, Node] = {
             e: Name(None, copy.name, copy) for e in _loads(statement)
             if e.variable is not None and (copy := asked.get(e.variable)) is not None
@@ -96,7 +98,9 @@ def _asked_for(body: Block) -> Block:
             top = _assigned(statement)
             if top is None or top[0].name in asked or top[0].array:
                 continue
-            alone = top[0].storage == "local" and not any(_does(e) for e in statement.expressions)
+            kind = top[0].type
+            plain = top[0].storage == "local" and not (kind.reference or kind.volatile)
+            alone = plain and not any(_does(e) for e in statement.expressions)
             if alone and (not isinstance(statement, Declare) or top[0].name not in given):
                 gone.append(statement)
         if not gone:

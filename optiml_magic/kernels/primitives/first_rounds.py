@@ -12,16 +12,27 @@ from dataclasses import replace
 from itertools import pairwise
 
 from optiml_magic.kernels.editing import Node, edited, text
-from optiml_magic.kernels.expressions import Binary, Choice, Expr, Name, every
+from optiml_magic.kernels.expressions import Assign, Binary, Choice, Expr, Name, every
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.effects import Effects, names, parted
 from optiml_magic.kernels.primitives.naming import type_of
+from optiml_magic.kernels.primitives.passes_values import is_greatest
 from optiml_magic.kernels.primitives.roles import key_of
 from optiml_magic.kernels.primitives.striding import bound
-from optiml_magic.kernels.tree import Blank, Block, Declare, Loop, Statement, Variable, walk
+from optiml_magic.kernels.reading import Reduction
+from optiml_magic.kernels.tree import (
+    Blank,
+    Block,
+    Declare,
+    Evaluate,
+    Loop,
+    Statement,
+    Variable,
+    walk,
+)
 
+_FIRST = "what an extreme is where a first element is NaN"
 _NOTHING = {"max": "-INFINITY", ">": "-INFINITY", "min": "INFINITY", "<": "INFINITY"}
 
 
@@ -37,7 +48,9 @@ def first_rounds(kernel: Kernel) -> Kernel:
                     swaps |= _begun(kernel, declared, variable, loop)
     if not swaps:
         raise NotLegal("no loop begins with the second element of each thread")
-    return kernel.rewritten(edited(kernel.function.body, swaps))
+    made = kernel.rewritten(edited(kernel.function.body, swaps))
+    extremes = any(one.op != "+" for one in kernel.reading.reductions)
+    return replace(made, arithmetic=(*made.arithmetic, *(_FIRST,) * extremes))
 
 
 def _begun(
@@ -70,14 +83,14 @@ def _begun(
              if r.place == variable.name and r.axes[:1] == (axis.name,)]  # fmt: skip
     if last is None or same(last) != same(end) or same(first) != same(again) or len(found) != 1:
         return {}
-    if {*effects.changed(loop)} != {variable} or found[0].carried or len(found[0].values) != 1:
+    if {*effects.changed(loop)} != {variable} or not _plain(kernel, loop, variable, found[0]):
         return {}
     moved: dict[Node, Node] = {e: first for e in every(found[0].values[0])
                                if isinstance(e, Name) and e.variable is counter}  # fmt: skip
     if same(found[0].values[0], moved) != same(then) or not _steady(effects, loop, end):
         return {}
     begin = _nothing(kernel, variable, found[0].op, other)
-    if begin is None or (found[0].op in "<>" and combine.test(found[0]) != found[0].op):
+    if begin is None:
         return {}
     nothing = (
         begin if begin is other else text(f"{same(end)} < {width} ? {same(other)} : {same(begin)}")
@@ -90,9 +103,24 @@ def _begun(
     }
 
 
+def _plain(kernel: Kernel, loop: Loop, variable: Variable, found: Reduction) -> bool:
+    """Whether all that a loop does is to combine one value a round, whatever that is."""
+    steps = [*parted(loop.body)]
+    strict = isinstance(loop.test, Binary) and loop.test.op == "<"
+    if len(steps) != 1 or len(found.values) != 1 or found.carried or not strict:
+        return False
+    (step,), (value,) = steps, found.values
+    if found.op != "+":
+        return is_greatest(kernel, step, variable, value, least=found.op in ("min", "<"))
+    match step:
+        case Evaluate(expression=Assign(op="+=" | "=", target=Name(variable=own), value=given)):
+            return own is variable and (given is value or isinstance(given, Binary))
+    return False
+
+
 def _nothing(kernel: Kernel, variable: Variable, op: str, other: Expr) -> Expr | None:
     """What adds nothing to what is combined, where that is known."""
-    if not type_of(kernel, variable).floating:
+    if type_of(kernel, variable).name not in ("float", "double"):
         return None
     if op == "+":
         return other if key_of(other) == "0" else None

@@ -13,13 +13,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Assign, Choice, Expr, Index, Name
+from optiml_magic.kernels.expressions import Assign, Expr, Index, Name
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, declared_in, loops_in, names, parted
 from optiml_magic.kernels.primitives.naming import type_of
+from optiml_magic.kernels.primitives.online_begun import (
+    INFINITE,
+    check_lost,
+    is_finite,
+    leaves,
+)
 from optiml_magic.kernels.primitives.online_terms import Factors, Terms, product
 from optiml_magic.kernels.primitives.passes import Passes, Sum, is_zero
-from optiml_magic.kernels.primitives.places import bare
+from optiml_magic.kernels.primitives.passes_values import given_in
 from optiml_magic.kernels.primitives.roles import key_of
 from optiml_magic.kernels.tree import (
     Block,
@@ -36,7 +42,6 @@ ROUNDING = ("the order of additions", "the rounding of products")
 _MAX = {"float": "fmaxf", "double": "fmax"}
 #: What no number is below: minus infinity less itself, from which a power would come, is no number.
 _LEAST = {"float": "-3.402823466e+38f", "double": "-1.7976931348623157e+308"}
-_INFINITE = frozenset({"-INFINITY", "-CUDART_INF_F", "-CUDART_INF", "-HUGE_VALF", "-HUGE_VAL"})
 _Swaps = dict[Node, Node | tuple[Statement, ...] | None]
 
 
@@ -91,12 +96,13 @@ class _Online:
             passes.own[at]: () for at in passes.passes
         }
         between = [s for s in passes.own[: passes.last] if s not in self.swaps]
-        self.late = {v for s in between for v in self.effects.given(s)}
+        self.late = {v for s in between for v in given_in(self.effects, s)}
         self.late |= {one.target for one in passes.sums}
         if passes.most is not None:
             self.late.add(passes.most)
         self.terms = Terms(passes, frozenset(self.late))
         self.kind = "float"
+        self.lates: dict[Variable, Factors] = {}
 
     def body(self) -> _Body:
         passes, swaps = self.passes, self.swaps
@@ -176,7 +182,7 @@ class _Online:
 
     def _nothing(self, value: Expr, target: Variable) -> str:
         if target is self.passes.most:
-            return "zero" if all(map(key_of, _leaves(value))) else ""
+            return "zero" if all(map(key_of, leaves(self.kernel, value))) else ""
         return "zero" if is_zero(value) else ""
 
     def _zeroes(self, loop: Loop, target: Variable) -> bool:
@@ -213,9 +219,16 @@ class _Online:
             raise NotLegal(f"`{target.name}` does not begin with nothing", target.line)
         for statement in (s for s in given if s in passes.own):
             if isinstance(statement, Declare) and not all(
-                v.value is None or all(map(key_of, _leaves(v.value))) for v in statement.variables
+                v.value is None or all(map(key_of, leaves(self.kernel, v.value)))
+                for v in statement.variables
             ):
                 raise NotLegal(f"`{target.name}` is declared with others", statement.line)
+            moved = (
+                {v.name for v in declared_in(statement)} if isinstance(statement, Declare) else {}
+            )
+            asked = {v for s in (*earlier, *passes.own) for v in self.effects.mentions(s)}
+            if any(v.name in moved for v in asked - declared_in(statement)):
+                raise NotLegal(f"`{target.name}` hides another local", statement.line)
             if statement not in self.begun:
                 self.swaps[statement] = ()
                 self.begun.append(statement)
@@ -232,13 +245,15 @@ class _Online:
         if begin is None:
             return
         least = text(_LEAST[self.kind])
-        swaps: dict[Node, Node] = {e: least for e in _leaves(begin) if key_of(e) in _INFINITE}
+        swaps: dict[Node, Node] = {}
+        for one in leaves(self.kernel, begin):
+            if key_of(one) in INFINITE:
+                swaps[one] = least
+            elif not is_finite(one, self.kind):
+                raise NotLegal(f"`{most.name}` may begin with an infinity", most.line)
         if not swaps:
             return
-        behind = [s for at, s in enumerate(self.passes.own)
-                  if at not in self.passes.passes and s not in self.swaps]  # fmt: skip
-        if any(most in self.effects.mentions(s) for s in behind):
-            raise NotLegal(f"`{most.name}` may be asked for as it began", most.line)
+        check_lost(self.passes, self.lates)
         self.begun.append(lines(f"{most.name} = {self.kernel.spelled(begin, swaps)};"))
 
     # -- what a round does
@@ -246,6 +261,7 @@ class _Online:
     def _steps(self) -> Iterator[str]:
         passes, most = self.passes, self.passes.most
         parts = [(one, *self.terms.parts(one)) for one in passes.sums]
+        self.lates = {one.target: late for one, _, late in parts}
         scale = power = ""
         if most is not None:
             assert passes.score is not None
@@ -311,13 +327,3 @@ class _Online:
         again = replace(loop, span=None, body=inner, head=None, foot=None)
         statement = self.passes.own[one.at]
         self.swaps[statement] = (*self.swaps[statement], again)
-
-
-def _leaves(expr: Expr) -> Iterator[Expr]:
-    """What a choice may be."""
-    match bare(expr):
-        case Choice(then=then, other=other):
-            yield from _leaves(then)
-            yield from _leaves(other)
-        case one:
-            yield one

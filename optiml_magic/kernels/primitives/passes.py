@@ -8,7 +8,6 @@ the greatest one, and of what the key itself has.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -26,7 +25,6 @@ from optiml_magic.kernels.expressions import (
     every,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
-from optiml_magic.kernels.primitives.combine import test
 from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.effects import (
     Effects,
@@ -36,12 +34,18 @@ from optiml_magic.kernels.primitives.effects import (
     names,
     parted,
 )
+from optiml_magic.kernels.primitives.passes_values import (
+    are_alike,
+    converted,
+    given_in,
+    is_greatest,
+)
 from optiml_magic.kernels.primitives.roles import key_of
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import (
+    Block,
     Declare,
     Evaluate,
-    If,
     Leave,
     Loop,
     Statement,
@@ -49,8 +53,6 @@ from optiml_magic.kernels.tree import (
     expressions,
     walk,
 )
-
-_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(eq=False)
@@ -119,6 +121,7 @@ class Passes:
         if len(self.passes) < 2 or not self.sums:
             raise NotLegal("no second loop goes through the same keys")
         self._check_arrays()
+        self._check_steady()
 
     def is_pass(self, loop: Loop) -> bool:
         """Whether a loop goes through the same keys as the first, one by one."""
@@ -126,7 +129,8 @@ class Passes:
         if axis is None or first is None or not axis.exact or not is_simple(axis, self.effects):
             return False
         leaves = any(isinstance(s, Leave) for s in walk(loop.body))
-        return axis.stop is not None and axis.stop == first.stop and not leaves
+        same = axis.stop is not None and axis.stop == first.stop
+        return same and not leaves and _counter(self.kernel, loop).type == self.counter.type
 
     def inner(self, loop: Loop) -> Loop | None:
         """The pass that a loop over the elements of a row makes for each of them."""
@@ -179,24 +183,15 @@ class Passes:
     def _again(self, loop: Loop, body: list[Statement]) -> list[Statement]:
         """What is left of a pass that begins as the first one does, which is not computed again."""
         many = len(self.prefix)
-        own = self._spelled(body[:many], _counter(self.kernel, loop))
-        if not many or own != self._spelled(self.prefix, self.counter):
+        if not many or not are_alike(
+            self.effects, body[:many], _counter(self.kernel, loop), self.prefix, self.counter
+        ):
             return body
         for mine, theirs in zip(body[:many], self.prefix, strict=True):
             if isinstance(mine, Declare) and isinstance(theirs, Declare):
                 for one, other in zip(mine.variables, theirs.variables, strict=True):
                     self._known[one] = Name(None, other.name, other)
         return body[many:]
-
-    def _spelled(self, statements: Sequence[Statement], counter: Variable) -> str:
-        """Statements as any names of their locals would spell them."""
-        given = {counter.name: "0"}
-        for statement in statements:
-            for part in walk(statement):
-                for variable in part.variables if isinstance(part, Declare) else ():
-                    given.setdefault(variable.name, str(len(given)))
-        words = " ".join("".join(self.kernel.show(s) for s in statements).split())
-        return _WORD.sub(lambda w: f"${given[w[0]]}" if w[0] in given else w[0], words)
 
     def _check_prefix(self, statement: Statement, loop: Loop) -> None:
         """Raise NotLegal where a step of the first pass leaves something behind its round."""
@@ -211,32 +206,39 @@ class Passes:
     def _step(self, at: int, axis: Axis, statement: Statement, elements: Loop | None) -> bool:
         """Follow a statement; False where it is one of what the first pass computes."""
         begins = axis.node is self.first
-        if self._is_extreme(axis, statement):
+        if self._is_extreme(axis, statement, elements):
             return True
         match statement:
             case Declare(variables=(variable,)) if not begins and variable.value is not None:
-                if variable.array or variable.type.reference:
-                    return False
-                self._known[variable] = self.put(variable.value)
+                self._know(variable, variable.value)
                 return True
             case Evaluate(expression=Assign(target=Name(variable=Variable() as v)) as given):
                 whole = _whole(given)
                 if v in declared_in(axis.node.body):
                     if begins:
                         return False
-                    self._known[v] = self.put(whole)
+                    self._know(v, whole, given.value)
                     return True
                 self._add(at, v, whole, elements)
                 return True
             case Evaluate(expression=Assign(target=Index() as place) as given) if (
                 array := self._element(place, axis)
             ) is not None:
-                self.kept[array] = self.put(_whole(given))
+                if elements is not None:
+                    raise NotLegal("a round asks for what another one keeps", statement.line)
+                whole = _whole(given)
+                self.kept[array] = converted(self.kernel, given.value, self.put(whole), array)
                 self._asked.append((self.kept[array], len(self.prefix)))
                 return True
             case Loop() if self.is_elements(statement) and not loops_in(statement.body):
                 return self._row(at, statement)
         return False
+
+    def _know(self, variable: Variable, value: Expr, own: Expr | None = None) -> None:
+        """Note what a local is given; ``own`` is what decides its type, where that is another."""
+        if variable.array or variable.type.reference or variable.type.depth:
+            raise NotLegal("what a round computes is not followed", variable.line)
+        self._known[variable] = converted(self.kernel, own or value, self.put(value), variable)
 
     def _row(self, at: int, loop: Loop) -> bool:
         """``for (d) acc[d] += p * v[k][d]``."""
@@ -249,7 +251,7 @@ class Passes:
         for step in steps:
             match step:
                 case Declare(variables=(variable,)) if variable.value is not None:
-                    self._known[variable] = self.put(variable.value)
+                    self._know(variable, variable.value)
                 case Evaluate(expression=Assign(target=Index(
                     base=Name(variable=Variable(storage="local", extents=(_,)) as array),
                     index=Name(variable=own),
@@ -277,16 +279,17 @@ class Passes:
         if target in names([value]):
             raise NotLegal(f"`{target.name}` is not summed up", target.line)
         self.sums.append(Sum(target, value, at, elements))
+        self._asked.append((value, len(self.prefix)))
 
     def _is(self, own: Expr, target: Variable, place: Expr | None) -> bool:
         if place is not None:
             return self.kernel.spelled(own) == self.kernel.spelled(place)
         return isinstance(own, Name) and own.variable is target
 
-    def _is_extreme(self, axis: Axis, statement: Statement) -> bool:
+    def _is_extreme(self, axis: Axis, statement: Statement, elements: Loop | None) -> bool:
         """Whether a statement is all that makes a local the greatest of the scores."""
         changed = self.effects.changed(statement)
-        if len(changed) != 1 or isinstance(statement, Loop | Declare):
+        if len(changed) != 1 or isinstance(statement, Loop | Declare | Block):
             return False
         (variable,) = changed
         for one in self.kernel.reading.reductions:
@@ -294,13 +297,15 @@ class Passes:
                 "max", ">"
             ):  # fmt: skip
                 continue
-            if len(one.values) != 1 or one.carried or self.most is not None:
+            if len(one.values) != 1 or one.carried or self.most is not None or elements:
                 raise NotLegal("more than one maximum is sought", statement.line)
-            if one.op == ">" and test(one) != ">":
-                raise NotLegal("which of equals it keeps is not certain", statement.line)
-            if not isinstance(statement, If | Evaluate):
-                return False
-            self.score, self.most = self.put(one.values[0]), variable
+            (value,) = one.values
+            if not is_greatest(self.kernel, statement, variable, value):
+                raise NotLegal("not all scores are compared with the greatest", statement.line)
+            self.score, self.most = (
+                converted(self.kernel, value, self.put(value), variable),
+                variable,
+            )
             self._asked.append((self.score, len(self.prefix)))
             return True
         return False
@@ -340,7 +345,9 @@ class Passes:
 
     def _check_arrays(self) -> None:
         """Raise NotLegal where an array is asked for elsewhere than in the passes."""
-        inside = {e for at in self.passes for e in self.effects.inside(self.own[at])}
+        loops = [(self.inner(loop) or loop) for at in self.passes
+                 if isinstance(loop := self.own[at], Loop)]  # fmt: skip
+        inside = {e for loop in loops for e in self.effects.inside(loop)}
         held = {one.value for one in self.sums}
         for expr in expressions(self.kernel.function.body):
             if isinstance(expr, Name) and expr.variable in self.kept and expr not in inside:
@@ -351,6 +358,29 @@ class Passes:
         for statement in self.prefix:
             if self.effects.mentions(statement) & {*self.kept}:
                 raise NotLegal("a round asks for what another one keeps", statement.line)
+
+    def _check_steady(self) -> None:
+        """Raise NotLegal where a pass changes what another one goes by, or asks too early."""
+        values = [one.value for one in self.sums]
+        asked = names([*values, *([self.score] if self.score is not None else [])])
+        asked |= {v for s in self.prefix for v in self.effects.mentions(s)}
+        places = {one.target: one.at for one in self.sums}
+        if self.most is not None:
+            places[self.most] = self.found
+        if any(v.storage == "local" for v in (asked | places.keys()) & self.effects.addressed):
+            raise NotLegal("an address leads to what its passes go by", self.first.line)
+        for at in self.passes:
+            own, loop = declared_in(self.own[at]), self.own[at]
+            mine = {v for v, place in places.items() if place == at}
+            if (given_in(self.effects, loop) - own - mine) & (asked | places.keys()):
+                raise NotLegal("a pass changes what another one asks for", loop.line)
+            if any(place > at for v, place in places.items() if v in self.effects.mentions(loop)):
+                raise NotLegal("a pass asks for what another one finds", loop.line)
+            for one in self.sums:
+                row = {_counter(self.kernel, one.elements)} if one.elements is not None else set()
+                inner = own - row - declared_in(self.first)
+                if one.at == at and names([one.value]) & inner:
+                    raise NotLegal(f"`{one.target.name}` differs by more than its key", loop.line)
 
 
 def _counter(kernel: Kernel, loop: Loop) -> Variable:

@@ -194,6 +194,7 @@ def _rows(kernel: Kernel) -> frozenset[Variable]:
               and start.coefficient("threadIdx.x") != Polynomial()}  # fmt: skip
     stored = {a.array for a in kernel.reading.accesses
               if a.space == "shared" and a.mode == "store" and shared & {*a.loops}}  # fmt: skip
+    stored -= {a.array for a in kernel.reading.accesses if a.mode == "atomic"}
     declared = (s.variables[0] for s in walk(kernel.function.body)
                 if isinstance(s, Declare) and len(s.variables) == 1)  # fmt: skip
     return frozenset(v for v in declared if v.name in stored and len(v.extents) == 1)

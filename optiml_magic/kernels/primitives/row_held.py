@@ -42,6 +42,8 @@ def _held(kernel: Kernel, effects: Effects, array: str, accesses: list[Access]) 
     others = {a.array for a in kernel.reading.accesses} - {array}
     if any(effects.same(array, other) for other in others):
         raise NotLegal(f"`{array}` may be another array as well")
+    if len({a.element for a in accesses}) != 1:
+        raise NotLegal(f"`{array}` has elements of several types")
     axes = {axis.name: axis for axis in kernel.axes().values()}
     places = [_place(kernel, effects, axes, access) for access in accesses]
     axis, base = places[0][0], places[0][1]
@@ -57,6 +59,12 @@ def _held(kernel: Kernel, effects: Effects, array: str, accesses: list[Access]) 
     place = places[accesses.index(store)][2]
     counter = axes[store.loops[-1]].variable
     if names([place]) - {counter} & {v for s in between for v in effects.given(s)}:
+        raise NotLegal(f"where its row of `{array}` is changes")
+    if any(
+        a.node in {*every(place)} and a.node is not place
+        for a in kernel.reading.accesses
+        if a.mode == "load"
+    ):
         raise NotLegal(f"where its row of `{array}` is changes")
     row = kernel.fresh(f"{array}_row")
     swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}

@@ -11,7 +11,7 @@ from optiml_magic.kernels.editing import Node, lines, text
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import uses
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.grids import needed
+from optiml_magic.kernels.primitives.grids import form_of, needed
 from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.places import as_wide
@@ -58,7 +58,7 @@ def _plane(kernel: Kernel, width: int) -> Kernel:
     if planes.parts or planes.strides or kernel.block[2] != 1:
         raise NotLegal("a thread asks for more than its index along z")
     whole = rows is None and kernel.block[1] == 1 and not items.tests
-    rows = kernel.launch.grid[1] if whole else rows
+    rows = _all_blocks(kernel) if whole else rows
     if rows is None:
         raise NotLegal("how many rows there are its guards do not say")
     speller = LocalSpeller(kernel.reading.symbols, {}, moved=effects.moved)
@@ -80,6 +80,13 @@ def _plane(kernel: Kernel, width: int) -> Kernel:
     outside = [kernel.show(s, swaps) for s in items.outside]
     body = (lines("\n".join([*outside, *made])),)
     return _relaunched(kernel, body, rows, width)
+
+
+def _all_blocks(kernel: Kernel) -> Expression | None:
+    """How many blocks there are along y, where the kernel is given the sizes that say so."""
+    found = form_of(kernel.launch.grid[1].tree)
+    given = {v.name for v in kernel.function.parameters if not v.type.depth}
+    return kernel.launch.grid[1] if found is not None and found.symbols <= given else None
 
 
 def _relaunched(

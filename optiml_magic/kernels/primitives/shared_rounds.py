@@ -24,6 +24,7 @@ from optiml_magic.kernels.primitives.effects import (
     parted,
 )
 from optiml_magic.kernels.primitives.naming import declared_type
+from optiml_magic.kernels.primitives.passes_values import given_in
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -65,14 +66,52 @@ class _Elements:
 
     def made(self) -> tuple[Statement, ...]:
         own = [*parted(self.loop.body)]
-        for statement in walk(self.loop.body):
-            if isinstance(statement, Leave) and statement.kind == "return":
-                raise NotLegal("an element ends the kernel", statement.line)
+        self._check()
         self._find(own)
         if not any(self._differs(s) and isinstance(s, Loop) and not self._is_own(s) for s in own):
             raise NotLegal("elements of a row share no rounds", self.loop.line)
         body = tuple(self._list(own, self._kept(own)))
+        self._check_names(own)
         return (*self._declared(), *body)
+
+    # -- what makes it legal
+
+    def _check(self) -> None:
+        """Raise NotLegal where it matters which element comes first, or how many there are."""
+        kernel, effects, loop = self.kernel, self.effects, self.loop
+        declared = declared_in(loop)
+        inner = {s for one in loops_in(loop.body) for s in walk(one)}
+        for statement in walk(loop.body):
+            if isinstance(statement, Leave) and (
+                statement.kind == "return" or statement not in inner
+            ):
+                raise NotLegal("an element ends before its rounds", statement.line)
+            if isinstance(statement, If) and statement.before is not None:
+                raise NotLegal("a branch declares a local", statement.line)
+        for variable in given_in(effects, loop) - declared:
+            raise NotLegal(f"`{variable.name}` goes from element to element", loop.line)
+        if declared & effects.addressed:
+            raise NotLegal("an address leads to what an element has", loop.line)
+        if self.counter.name in {v.name for v in declared - {self.counter}}:
+            raise NotLegal(f"a local hides another one, `{self.counter.name}`", loop.line)
+        inside = effects.inside(loop)
+        accesses = [a for a in kernel.reading.accesses if a.own in inside]
+        axis = kernel.axes()[loop].name
+        for store in (a for a in accesses if a.mode != "load"):
+            if store.space == "local":
+                raise NotLegal(f"an element keeps an array, `{store.array}`", store.line)
+            others = [a for a in accesses if a is not store and effects.same(a.array, store.array)]
+            if store.mode != "store" or others or store.loops[-1:] != (axis,):
+                raise NotLegal("elements store more than one value each", store.line)
+
+    def _check_names(self, own: Sequence[Statement]) -> None:
+        """Raise NotLegal where a local that all elements share would hide or meet another one."""
+        body = self.kernel.function.body
+        names_ = [v.name for s in walk(body) if isinstance(s, Declare) for v in s.variables]
+        names_ += [v.name for v in self.kernel.function.parameters]
+        for variable in (v for s in own if isinstance(s, Declare) for v in s.variables):
+            if variable not in self.differing and names_.count(variable.name) > 1:
+                raise NotLegal(f"a local hides another one, `{variable.name}`", variable.line)
 
     # -- what differs from element to element
 
@@ -107,7 +146,7 @@ class _Elements:
     def _is_own(self, statement: Statement) -> bool:
         """Whether how often a statement runs differs, so that each element does it by itself."""
         if not isinstance(statement, If | Loop):
-            return True
+            return not isinstance(statement, Block)
         heads = names(statement.expressions)
         if isinstance(statement, Loop) and statement.before is not None:
             heads |= self.effects.mentions(statement.before)
@@ -129,6 +168,9 @@ class _Elements:
 
     def _within(self, statement: Statement, kept: set[Variable]) -> Statement:
         """A loop or a branch that all elements make alike, with what differs in it."""
+        if isinstance(statement, Block):
+            own = [*parted(statement)]
+            return Block(None, statement.line, tuple(self._list(own, kept | self._kept(own))))
         inner: dict[Node, Node | tuple[Statement, ...] | None] = {}
         for body in statement.statements:
             if isinstance(statement, Loop) and body is statement.before:

@@ -6,6 +6,8 @@ loads no longer go through it.
 
 from __future__ import annotations
 
+import re
+
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import (
     Assign,
@@ -20,7 +22,18 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.functions import bare, pure
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.tree import Declare, Evaluate, Statement, Variable, walk
+from optiml_magic.kernels.tree import (
+    Declare,
+    Evaluate,
+    If,
+    Loop,
+    Statement,
+    Variable,
+    expressions,
+    walk,
+)
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 @primitive
@@ -28,10 +41,12 @@ def unasked(kernel: Kernel, *, numbers: bool = False) -> Kernel:
     """The kernel without such structures; there must be one, or one of any ``numbers``."""
     body = kernel.function.body
     gone: set[Statement] = set()
+    heads = {s.before for s in walk(body) if isinstance(s, Loop | If)}
     while True:
         left = [s for s in walk(body) if s not in gone]
         found = _declared(kernel, left, records=not (gone or numbers))
-        more = {s for variable in found for s in _only_set(left, variable)}
+        found = [v for v in found if not numbers or _is_read(kernel, v)]
+        more = {s for variable in found for s in _only_set(kernel, left, variable)} - heads
         if not more:
             break
         gone |= more
@@ -51,7 +66,17 @@ def _declared(kernel: Kernel, left: list[Statement], *, records: bool) -> list[V
     return [v for v in alone if kinds[v].kind == "record" or not records]
 
 
-def _only_set(left: list[Statement], variable: Variable) -> list[Statement]:
+def _is_read(kernel: Kernel, variable: Variable) -> bool:
+    """Whether all words that name a local are expressions: others are in pragmas and the like."""
+    body = kernel.function.body
+    words = re.findall(r"\w+", _COMMENT.sub(" ", kernel.show(body)))
+    declared = [v for s in walk(body) if isinstance(s, Declare) for v in s.variables]
+    known = sum(v.name == variable.name for v in declared)
+    known += sum(isinstance(e, Name) and e.name == variable.name for e in expressions(body))
+    return words.count(variable.name) == known
+
+
+def _only_set(kernel: Kernel, left: list[Statement], variable: Variable) -> list[Statement]:
     """The statements that declare a local and set its members; none where it is asked for."""
     found = []
     for statement in left:
@@ -60,29 +85,34 @@ def _only_set(left: list[Statement], variable: Variable) -> list[Statement]:
             for top in statement.expressions for e in every(top)
         ) and not (isinstance(statement, Declare) and variable in statement.variables):  # fmt: skip
             continue
-        if not _sets(statement, variable):
+        if not _sets(kernel, statement, variable):
             return []
         found.append(statement)
     return found
 
 
-def _sets(statement: Statement, variable: Variable) -> bool:
+def _sets(kernel: Kernel, statement: Statement, variable: Variable) -> bool:
     """Whether a statement does nothing but to give it, or a member of it, a value."""
     match statement:
         case Declare(variables=(Variable(value=value) as own,)) if own is variable:
-            return not own.initial and (value is None or _quiet(value, variable))
+            return not own.initial and (value is None or _quiet(kernel, value, variable))
         case Evaluate(expression=Assign(op="=", target=target, value=value)):
             match target:
                 case Name(variable=held) | Member(base=Name(variable=held), arrow=False):
-                    return held is variable and _quiet(value, variable)
+                    return held is variable and _quiet(kernel, value, variable)
     return False
 
 
-def _quiet(value: Expr, variable: Variable) -> bool:
+def _quiet(kernel: Kernel, value: Expr, variable: Variable) -> bool:
     """Whether a value neither asks for the local nor does anything."""
     return not any(
         isinstance(e, Assign | Step | Lambda | Unread)
-        or (isinstance(e, Call) and not pure(bare(e.function)))
+        or (
+            isinstance(e, Call)
+            and not (
+                pure(bare(e.function)) and not kernel.unit.called(e.function, len(e.arguments))
+            )
+        )
         or (isinstance(e, Name) and e.variable is variable)
         for e in every(value)
     )

@@ -106,7 +106,7 @@ class WeightedRows(KernelRule):
             "rows", "tiles of rows and of the keys that they weigh",
             lambda: by_tiles(kernel), 0.975,
             Hypothesis(TIME, "lower", "tiles are loaded once for many rows", (2.0, 64.0)),
-            tuple(islice(_points(kernel, made), _MOST)), _ARITHMETIC,
+            tuple(islice(_points(kernel, made), _MOST)), _told(kernel),
         )  # fmt: skip
         yield from _in_parts(kernel)
 
@@ -131,8 +131,13 @@ def _apart(kernel: Kernel) -> Iterator[Site]:
         partial(rows_in_parts, kernel, parts, lanes), 0.97 if rows is not None else 0.9,
         Hypothesis(TIME, "lower", "many keys are loaded at once, by lanes side by side",
                    (2.0, 128.0)),
-        tuple(points[:_MOST]), _ARITHMETIC,
+        tuple(points[:_MOST]), _told(kernel),
     )  # fmt: skip
+
+
+def _told(kernel: Kernel) -> tuple[str, ...]:
+    """What changes in arithmetic, also by what makes passes one."""
+    return tuple(dict.fromkeys((*_ARITHMETIC, *kernel.arithmetic)))
 
 
 def _at_once(kernel: Kernel) -> Kernel:
@@ -189,7 +194,7 @@ def _in_parts(kernel: Kernel) -> Iterator[Site]:
             partial(keys_in_parts, kernel, COUNTS[0]), 0.98 if rows is not None else 0.9,
             Hypothesis(TIME, "lower", "many tiles are loaded at once, each for many rows",
                        (2.0, 128.0)),
-            tuple(islice(_points(kernel, made, COUNTS), _MOST)), _ARITHMETIC,
+            tuple(islice(_points(kernel, made, COUNTS), _MOST)), _told(kernel),
         )  # fmt: skip
 
 

@@ -52,3 +52,49 @@ __global__ void k(Part* parts, int n) {
 }
 """
     assert refused(unasked(kernel_of(text)))
+
+
+NUMBERS = """\
+#pragma optiml launch k grid(1) block(64)
+__global__ void k(float* a, int n) {
+    int i = threadIdx.x;
+    %s
+    a[i] = 1.0f;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "float m = a[i]; m = expf(a[0]);",
+        "float m = 0.0f; if (n > 2) m = 1.0f; else a[3] = 2.0f;",
+        "float m; for (int j = 0; j < n; j++) m = j;",
+    ],
+)
+def test_numbers_go_where_they_may(steps: str) -> None:
+    text = NUMBERS % steps
+    assert " m " not in written(unasked(kernel_of(text), numbers=True))
+    assert "each structure" in refused(unasked(kernel_of(text)))
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "float m = atomicAdd(&a[0], 1.0f);",
+        "float m = 1.0f; m += 2.0f;",
+        "float m = 1.0f; float* p = &m; a[2] = *p;",
+        "float m = 1.0f; auto f = [&]() { return m; }; a[2] = f();",
+        "float m = 2.0f; decltype(m) b = 3.7f; a[2] = b;",
+        "const int m = 4;\n#pragma unroll m\n    for (int j = 0; j < n; j++) a[j] += 1.0f;",
+        "for (int m = 0; ; ) { a[2] = 3.0f; break; }",
+    ],
+)
+def test_numbers_that_stay(steps: str) -> None:
+    assert "each structure" in refused(unasked(kernel_of(NUMBERS % steps), numbers=True))
+
+
+def test_a_function_of_the_text_s_own_may_do_more() -> None:
+    own = "__device__ int abs(float* a, int i) { a[i] = 3.0f; return 1; }\n"
+    text = own + NUMBERS % "int m = abs(a, 3);"
+    assert "each structure" in refused(unasked(kernel_of(text), numbers=True))
