@@ -20,6 +20,7 @@ from optiml_magic.kernels.tree import (
     Statement,
     Variable,
     expressions,
+    walk,
 )
 
 
@@ -54,6 +55,31 @@ def copied(kernel: Kernel) -> Kernel:
     if not found:
         raise NotLegal("no local is a copy of another one")
     return kernel.rewritten(_asked_for(replace(body, body=tuple(made))))
+
+
+@primitive
+def copied_within(kernel: Kernel) -> Kernel:
+    """The kernel without locals of inner blocks that hold what one of outside holds all along."""
+    effects, body = Effects(kernel), kernel.function.body
+    swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
+    for block in (s for s in walk(body) if isinstance(s, Block) and s is not body):
+        for at, statement in enumerate(block.body):
+            rest = block.body[at + 1 :]
+            top = _assigned(statement) if isinstance(statement, Declare) else None
+            if top is None or top[1] is None or top[0] not in effects.lasting:
+                continue
+            one, other = top[0], top[1]
+            hidden = {v.name for s in rest for v in declared_in(s)}
+            moving = {v for s in rest for v in effects.changed(s)}
+            if not _alike(effects, one, other) or other in moving or other.name in hidden:
+                continue
+            named = [e for s in rest for e in expressions(s)
+                     if isinstance(e, Name) and e.variable is one]  # fmt: skip
+            swaps.update({e: Name(None, other.name, other) for e in named})
+            swaps[statement] = ()
+    if not swaps:
+        raise NotLegal("no local of an inner block is a copy of another one")
+    return kernel.rewritten(edited(body, swaps))
 
 
 def _without(copies: dict[Variable, Variable], moving: set[Variable]) -> dict[Variable, Variable]:

@@ -160,7 +160,8 @@ class _Online:
         steps = [s for s in parted(passes.first.body) if isinstance(s, Declare)]
         own = {passes.counter, *(v for s in steps for v in s.variables)}
         rows = {axes[o.elements].variable for o in passes.sums if o.elements is not None}
-        asked = {v for one in passes.sums for v in names([one.value])} | self.late
+        inner = {one.target for one in passes.sums if one.within is not None}
+        asked = {v for one in passes.sums for v in names([one.value])} | self.late - inner
         hidden = {v.name for v in asked - own - rows} & {v.name for v in own}
         hidden |= {v.name for v in asked - rows} & {v.name for v in rows if v is not None}
         if hidden:

@@ -8,6 +8,7 @@ is asked for of them has to be no number for that reason: 0 / 0.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 from optiml_magic.kernels.expressions import (
     Assign,
@@ -21,11 +22,12 @@ from optiml_magic.kernels.expressions import (
     every,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.effects import parted
 from optiml_magic.kernels.primitives.online_terms import Factors, factors
 from optiml_magic.kernels.primitives.passes import Passes
 from optiml_magic.kernels.primitives.passes_values import floating
 from optiml_magic.kernels.primitives.roles import key_of
-from optiml_magic.kernels.tree import Loop, Variable, expressions
+from optiml_magic.kernels.tree import Evaluate, Loop, Variable, expressions
 
 INFINITE = frozenset({"-INFINITY", "-CUDART_INF_F", "-CUDART_INF", "-HUGE_VALF", "-HUGE_VAL"})
 _MOST = {"float": 3.4028234e38, "double": 1.7976931e308}
@@ -71,6 +73,7 @@ def check_lost(passes: Passes, late: Mapping[Variable, Factors]) -> None:
     free = {v for v, (over, under) in late.items()
             if {*map(_named, under)} & sums or {*map(_named, over)} & inverse}  # fmt: skip
     known = {e for v in inverse if v.value is not None for e in every(v.value)}
+    known |= _divided_all(passes, sums, inverse)
     for expr in outside:
         match expr:
             case Assign(op="=", target=Name() as target):
@@ -89,6 +92,35 @@ def check_lost(passes: Passes, late: Mapping[Variable, Factors]) -> None:
     for expr in outside:
         if isinstance(expr, Name) and expr not in known and expr.variable in asked - {None}:
             raise NotLegal(f"`{expr.name}` may be asked for where no score counts")
+
+
+def _divided_all(
+    passes: Passes, sums: AbstractSet[Variable], inverse: AbstractSet[Variable]
+) -> set[Expr]:
+    """The names behind the passes that ask for a row which was divided, all of it, by a sum.
+
+    The first statement that names the row is such a loop, ``for (d) acc[d] /= sum;``.
+    """
+    kernel, found = passes.kernel, set[Expr]()
+    behind = passes.own[passes.last + 1 :]
+    rounds = {o.target: kernel.axes()[o.elements].trips for o in passes.sums if o.elements}
+    for row in (one for one in sums if one.array):
+        asking = [s for s in behind if row in passes.effects.mentions(s)]
+        loop = asking[0] if asking else None
+        if not isinstance(loop, Loop) or not passes.is_elements(loop):
+            continue
+        axis, steps = kernel.axes()[loop], [*parted(loop.body)]
+        match [s.expression for s in steps if isinstance(s, Evaluate)]:
+            case [Assign(op="/=" | "*=" as op, target=Index(
+                base=Name(variable=own), index=Name(variable=at)
+            ), value=Name(variable=by))] if own is row and at is axis.variable:  # fmt: skip
+                enough = len(steps) == 1 and (axis.trips or 0) >= (rounds.get(row) or 0)
+                if enough and by in (sums if op == "/=" else inverse):
+                    found |= {e for e in passes.effects.inside(loop)
+                              if _named(e) in sums | inverse}  # fmt: skip
+                    found |= {e for s in asking for e in passes.effects.inside(s)
+                              if isinstance(e, Name) and e.variable is row}  # fmt: skip
+    return found
 
 
 def _named(expr: Expr) -> Variable | None:

@@ -73,7 +73,8 @@ class _Rows:
         stored = {a.array for a in kernel.reading.accesses
                   if a.space == "local" and a.mode == "store"}  # fmt: skip
         self.rows = {v: s for v, s in declared.items() if v.array and v.storage == "local"
-                     and len(v.extents) == 1 and not v.initial and v.name in stored}  # fmt: skip
+                     and len(v.extents) == 1 and v.value is None and not v.initial
+                     and v.name in stored}  # fmt: skip
         self.held: dict[Variable, _Held] = {}
 
     def kernel_(self) -> Kernel:

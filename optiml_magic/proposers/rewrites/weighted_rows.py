@@ -11,8 +11,9 @@ from itertools import islice
 from optiml_magic.chips import CHIPS
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
+from optiml_magic.kernels.primitives.begun_below import begun_below
 from optiml_magic.kernels.primitives.clipped import clipped
-from optiml_magic.kernels.primitives.copied import copied
+from optiml_magic.kernels.primitives.copied import copied, copied_within
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
@@ -161,9 +162,11 @@ def _of_a_block(kernel: Kernel) -> Kernel:
     alone = raised(kernel, rows=True)
     if isinstance(alone, Refused):
         return kernel
-    row = where_legal(copied, alone.shaped(WeightedRows.before))
+    row = where_legal(copied_within, alone.shaped(WeightedRows.before))
+    row = where_legal(copied, row)
     for at in range(len(loops_in(row.function.body))):
         row = where_legal(unpeeled, row, at)
+    row = where_legal(begun_below, row)
     made = online(_short(row))
     if isinstance(made, Refused) or rows_left(kernel, alone, made):
         return kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optiml_magic.kernels.primitives.copied import copied
+from optiml_magic.kernels.primitives.copied import copied, copied_within
 from tests.rewriting.writing import Array
 
 from .alike import end_of, kernel_of, refused, written
@@ -64,3 +64,36 @@ def test_copies_give_their_place_away(steps: str) -> None:
 )
 def test_what_is_no_copy_stays(steps: str) -> None:
     assert "no local is a copy" in refused(copied(kernel_of(TEXT.replace("STEPS", steps))))
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "for (int j = 0; j < w; j++) { float a = m; out[i] += a * j; }",
+        "for (int j = 0; j < w; j++) { float a = m, b = a; out[i] += a * b; }",
+        "if (w > 2) { const float a = m; out[i] = a; } m = 3.0f; more[i] = m;",
+    ],
+)
+def test_copies_in_inner_blocks(steps: str) -> None:
+    before = TEXT.replace("STEPS", steps)
+    found = copied_within(kernel_of(before))
+    if "b = a" in steps:  # declared with another one
+        assert "no local of an inner" in refused(found)
+        return
+    assert " a = m" not in written(found)
+    assert ends(before, written(found)) == "same"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "for (int j = 0; j < w; j++) { float a = m; m += 1.0f; out[i] += a; }",
+        "for (int j = 0; j < w; j++) { float a = m; a += 1.0f; out[i] += a; }",
+        "for (int j = 0; j < w; j++) { float a = m; { float m = 2.0f; out[i] += a * m; } }",
+        "for (int j = 0; j < w; j++) { float a = m; float& r = m; r += 1.0f; out[i] += a; }",
+        "for (int j = 0; j < w; j++) { int a = m; out[i] += a; }",
+    ],
+)
+def test_copies_in_inner_blocks_that_stay(steps: str) -> None:
+    found = copied_within(kernel_of(TEXT.replace("STEPS", steps)))
+    assert "no local of an inner" in refused(found)

@@ -44,11 +44,15 @@ def text_of(parts: dict[str, str]) -> str:
     "last",
     [
         PARTS["LAST"],
-        ("int d = threadIdx.x; float v = 0.0f; for (int i = 0; i < n; i++) v += x[i] * d; "
-         "o[row * 64 + d] = v;"),
+        (
+            "int d = threadIdx.x; float v = 0.0f; for (int i = 0; i < n; i++) v += x[i] * d; "
+            "o[row * 64 + d] = v;"
+        ),
         "if (t < n) { float v = 0.0f; for (int i = 0; i < n; i++) v += x[i] * t; o[row * 64 + t] = v; }",
-        ("if (threadIdx.x < 80) { float v = 0.0f; for (int i = 0; i < n; i++) v += x[i] * t; "
-         "o[row * 64 + t] = v; }"),
+        (
+            "if (threadIdx.x < 80) { float v = 0.0f; for (int i = 0; i < n; i++) v += x[i] * t; "
+            "o[row * 64 + t] = v; }"
+        ),
         "if (t < 70 - n) for (int i = 0; i < n; i++) o[row * 64 + t] += x[i] * t;",
     ],
 )
@@ -86,8 +90,10 @@ def test_a_guard_of_another_type_is_no_bound() -> None:
     "alone",
     [
         PARTS["ALONE"],
-        ("if (threadIdx.x == 0) { sum = 2.0f; most = 1.0f; for (int i = 0; i < n; i++) "
-         "{ sum += x[i]; most *= sum; } }"),
+        (
+            "if (threadIdx.x == 0) { sum = 2.0f; most = 1.0f; for (int i = 0; i < n; i++) "
+            "{ sum += x[i]; most *= sum; } }"
+        ),
         "if (t == 5) { most = 3.0f; sum = 0.0f; for (int i = 0; i < n; i++) sum += x[i] * most; }",
     ],
 )

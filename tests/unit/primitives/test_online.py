@@ -68,6 +68,12 @@ SUMS = """\
 }
 """
 SCORE = "x[i * w + j]"
+#: Weights are divided at the end, in their array.
+DIVIDED = KEPT.replace("float p = s[j] / l;", "float p = s[j];").replace(
+    "    for (int d = 0; d < D; d++) out[i * D + d] = acc[d];",
+    "    for (int d = 0; d < D; d++) acc[d] /= l;\n"
+    "    for (int d = 0; d < D; d++) out[i * D + d] = acc[d] * 2.0f;",
+)
 
 
 def text_of(body: str, *changes: str) -> str:
@@ -194,3 +200,26 @@ def test_a_loop_over_other_keys_stays_as_it_is(other: str) -> None:
     after = written(online(kernel_of(before)))
     assert other in after
     assert ends(before, after) == "same"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fits"),
+    [
+        ("", "", True),
+        ("acc[d] /= l;", "acc[d] *= 1.0f / l;", False),  # not seen to be one
+        ("d < D; d++) acc[d] /= l;", "d < 3; d++) acc[d] /= l;", False),
+        ("acc[d] /= l;", "acc[d] /= c;", False),
+        ("BETWEEN", "", True),
+        ("    for (int d = 0; d < D; d++) acc[d] /= l;",
+         "    more[i] = acc[0];\n    for (int d = 0; d < D; d++) acc[d] /= l;", False),
+    ],
+)  # fmt: skip
+def test_a_row_that_is_divided_where_it_is(old: str, new: str, fits: bool) -> None:
+    text = text_of(DIVIDED.replace(old, new) if old else DIVIDED)
+    found = online(kernel_of(text))
+    assert isinstance(found, Kernel) == fits, found
+    if isinstance(found, Kernel):
+        arrays = {"x": Array("f4", ("n", "w")), "v": Array("f4", ("w", "4")),
+                  "out": Array("f4", ("n", "4"), "zeros"), "more": Array("f4", ("n",), "zeros")}  # fmt: skip
+        sizes, others = {"n": 37, "w": 11}, {"n": 2, "w": 1}
+        assert end_of(text, written(found), arrays, sizes, others, rounds=True, c=0.5) == "same"

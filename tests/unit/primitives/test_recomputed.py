@@ -101,6 +101,11 @@ def test_what_is_refused(parts: dict[str, str], reason: str) -> None:
     assert reason in refused(recomputed(kernel_of(text_of(parts))))
 
 
+def test_a_row_that_has_values_before_stays() -> None:
+    text = text_of({}).replace("float y[64];", "float y[64] = {1.0f};")
+    assert "no thread keeps a row" in refused(recomputed(kernel_of(text)))
+
+
 def test_a_row_that_is_stored_to_as_what_it_was_made_of_changes_stays() -> None:
     parts = {
         "FIRST": "for (int i = 0; i < n; i++) y[i] = o[row * n + i];",
