@@ -18,7 +18,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
 from optiml_magic.kernels.primitives.effects import Effects, declared_in, is_counted, loops_in
 from optiml_magic.kernels.primitives.flow import ends
-from optiml_magic.kernels.primitives.moved_once import moved_once, named_by_lambdas
+from optiml_magic.kernels.primitives.moved_once import goes_along, moved_once, named_by_lambdas
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.ranges import Ranges
@@ -40,7 +40,7 @@ def counted(kernel: Kernel, at: int) -> Kernel:
 
 @primitive
 def all_counted(kernel: Kernel, at: Sequence[int]) -> Kernel:
-    """The loops with these numbers, each as it is where it counts in its head already."""
+    """The loops with these numbers, each as it is where its counter alone moves, in its head."""
     for number in at:
         loop = loops_in(kernel.function.body)[number]
         axis = kernel.axes().get(loop)
@@ -48,6 +48,8 @@ def all_counted(kernel: Kernel, at: Sequence[int]) -> Kernel:
             raise NotLegal("a loop is not read", loop.line)
         if not is_counted(axis, Effects(kernel)):
             kernel = _counted(kernel, number)
+        elif goes_along(kernel, axis):
+            kernel = where_legal(counted, kernel, number)
     return kernel
 
 
@@ -198,9 +200,8 @@ class _Counting:
         made += self._after(rounds)
         if isinstance(loop.before, Declare):
             made = [Block(None, loop.line, tuple(made))] if self._clash(loop.before) else made
-        whole: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(hints)
-        whole[loop] = tuple(made)
-        return self.old.rewritten(edited(self.old.function.body, whole))
+        gone: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(hints)
+        return self.old.rewritten(edited(self.old.function.body, {**gone, loop: tuple(made)}))
 
     def _clash(self, before: Declare) -> bool:
         """Whether a counter of the head would meet another of its name outside of the loop."""
@@ -331,9 +332,8 @@ class _Counting:
 
     def _started(self, variable: Variable) -> str:
         before = self.loop.before
-        first = variable.value if isinstance(before, Declare) else None
-        if isinstance(before, Declare) and variable not in before.variables:
-            first = None
+        own = isinstance(before, Declare) and variable in before.variables
+        first = variable.value if own else None
         match before:
             case Evaluate(expression=Assign(op="=", target=Name(variable=given), value=value)):
                 first = value if given is variable else None

@@ -25,6 +25,7 @@ from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects, declared_in, loops_in
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.naming import shadowed
+from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -57,6 +58,17 @@ def moved_once(kernel: Kernel, at: int) -> Kernel:
     body = edited(loop.body, swaps)
     made = edited(kernel.function.body, {loop.body: Block(None, body.line, (*body.body, *behind))})
     return kernel.rewritten(made)
+
+
+def goes_along(kernel: Kernel, axis: Axis) -> bool:
+    """Whether a loop moves a pointer, or an index, besides its counter: ``p += width;``."""
+    combined = {r.place for r in kernel.reading.reductions if axis.name in r.axes}
+    return any(
+        change.always and not change.within and change.op in ("+", "-")
+        for variable, found in Effects(kernel).changed(axis.node.body).items()
+        for change in found
+        if variable.name not in combined and _whole(kernel, variable)
+    )
 
 
 def _several(kernel: Kernel, loop: Loop) -> list[Variable]:

@@ -18,6 +18,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, prim
 from optiml_magic.kernels.primitives.carved import carved
 from optiml_magic.kernels.primitives.collectives import collectives
 from optiml_magic.kernels.primitives.cutting import TOLD, cut
+from optiml_magic.kernels.primitives.dealt_in_turn import dealt_in_turn
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.first_rounds import first_rounds
 from optiml_magic.kernels.primitives.lines_apart import lines_apart
@@ -87,6 +88,7 @@ def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
             raise NotLegal(f"`{name}` is not followed")
     kernel = where_legal(in_register, kernel)
     apart = _adds_up(kernel)
+    kernel = kernel if apart else where_legal(dealt_in_turn, kernel)
     left = _rows(kernel) if rows else frozenset()
     try:
         body, equals = _followed(kernel, apart=apart, rows=left)
@@ -94,6 +96,7 @@ def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
         if not apart:
             raise
         apart = False  # such as the greatest of what each block has the least of
+        kernel = where_legal(dealt_in_turn, kernel)
         body, equals = _followed(kernel, apart=False, rows=left)
     kernel = replace(kernel, arithmetic=(*kernel.arithmetic, *([_EQUALS] * equals)))
     found = _tidy(kernel, body)

@@ -9,6 +9,7 @@ from optiml_magic.kernels.expressions import Assign, Call, Name, Step, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.claims import claimed
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.selections import selected
 from optiml_magic.kernels.primitives.updates import Updated, commuting, updated
@@ -143,7 +144,7 @@ def check_updates(kernel: Kernel, effects: Effects, loop: Loop, within: Loop | N
     found = [access for access in effects.accesses(loop) if access.mode == "atomic"]
     commute = {u.access for own in updated(kernel, within) if isinstance(own, Updated)
                for u in own.updates} if found else set()  # fmt: skip
-    commute |= commuting(kernel, within)
+    commute |= commuting(kernel, within) | (claimed(kernel) if found else frozenset())
     for access in found:
         if access not in commute:
             raise NotLegal("atomic operations of its rounds do not only add up", access.line)

@@ -277,7 +277,7 @@ def _stepped(kernel: Kernel, one: Sieve) -> Block:
     if one.part is not None:
         swaps[one.part] = text("false" if one.leaves else "true")
     inside = one.loop.body.body if isinstance(one.loop.body, Block) else (one.loop.body,)
-    body = [kernel.show(s, swaps) for s in inside]
+    body = [kernel.show(s, swaps).rstrip() for s in inside]
     if stop is None or stop % by:
         body = [f"if ({name} < {count}) {{", *body, "}"]
     hints = hints_of(kernel, one.loop)

@@ -92,6 +92,32 @@ def mean_rounds(kernel: Kernel, axis: Axis) -> int | None:
     return max(1, min(walked) // count) if walked else None
 
 
+def alike_rounds(kernel: Kernel, axis: Axis) -> int | None:
+    """As many as ``rounds``; where memory says it alike to all threads, as many as there may be.
+
+    These are the elements for each thread of an array that the rounds walk through, and no more
+    than the greatest number in the arrays that say it.
+    """
+    known, facts, symbols = rounds(kernel, axis), kernel.facts, kernel.reading.symbols
+    if known is not None or facts is None or axis.start is None or axis.stop is None:
+        return known
+    table = [symbols[name] for form in (axis.start, axis.stop) for name in symbols.inside(form)]
+    if any(s.kind not in ("load", "scalar", "operation") for s in table):
+        return None
+    saying = [facts.arrays.get(s.array) for s in table if s.kind == "load"]
+    most = [a.greatest if a is not None else None for a in saying]
+    walked = [
+        facts.arrays[access.array].nbytes // (access.element.size or 1)
+        for access in kernel.reading.accesses
+        if axis.name in access.loops and access.array in facts.arrays and access.index is not None
+        and axis.name in symbols.inside(access.index)
+    ]  # fmt: skip
+    if not walked or not saying:
+        return None
+    each = max(walked) // (working(kernel) or 1)
+    return max(1, min((each, *(int(n) for n in most if n is not None))))
+
+
 def threads(kernel: Kernel) -> int | None:
     """The threads of the launch, in all."""
     facts = kernel.facts

@@ -76,7 +76,9 @@ def column(kernel: Kernel, found: Window, at: int) -> Column:
         kernel.reading.symbols,
     )
     axis = kernel.axes().get(loop)
-    if axis is None or not axis.exact or not is_simple(axis, effects) or axis.stop is None:
+    if axis is not None and not axis.exact:
+        raise NotLegal(f"the loop has another way out: {axis.reason}", loop.line)
+    if axis is None or not is_simple(axis, effects) or axis.stop is None:
         raise NotLegal("the loop does not count from 0 by 1", loop.line)
     if any(symbols[name].kind != "scalar" for name in symbols.made_of(axis.stop)):
         raise NotLegal("each row may have another number of rounds", loop.line)

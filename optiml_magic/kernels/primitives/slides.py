@@ -53,7 +53,9 @@ def window(kernel: Kernel, at: int) -> Window:
     """The loop with this number as one that slides. Raises NotLegal where it does not."""
     loop, effects = loops_in(kernel.function.body)[at], Effects(kernel)
     axis = kernel.axes().get(loop)
-    if axis is None or not axis.exact or not is_simple(axis, effects) or axis.stop is None:
+    if axis is not None and not axis.exact:
+        raise NotLegal(f"the loop has another way out: {axis.reason}", loop.line)
+    if axis is None or not is_simple(axis, effects) or axis.stop is None:
         raise NotLegal("the loop does not count from 0 by 1", loop.line)
     items, symbols = mapped(kernel, effects), kernel.reading.symbols
     if any(symbols[name].kind != "scalar" for name in symbols.made_of(axis.stop)):

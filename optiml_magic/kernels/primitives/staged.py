@@ -226,7 +226,7 @@ def hints_before(around: Statement, loop: Loop) -> tuple[Statement, ...]:
     before: Statement | None = None
     for statement in around.statements:
         if statement is loop and isinstance(before, Blank) and before.hints:
-            return (before,) if before.line == loop.line - 1 else ()
+            return (before,)
         before = statement
     return ()
 

@@ -30,6 +30,7 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.tabulate_weights import short_counted
 
 _FEW = 8  # rounds that each thread may as well make for itself: ours
+_MANY = 64  # the same, of what is alike for all threads, so that one makes them: ours
 _ALIKE = 8  # threads, or rounds around, that compute one thing, below which each may: ours
 LARGEST = 2**28  # results that are kept, a gigabyte of floats: ours
 _LOOPS, _FUNCTIONS = 0.97, 0.75  # the chances where loops, or functions alone, are saved: ours
@@ -133,7 +134,8 @@ def _is_worth(kernel: Kernel, finder: Finder, work: Common) -> bool:
     kept = math.prod(size or 0 for size in sizes) * len(work.results)
     fewer = math.prod(size or 0 for size in alike)
     long = any(map(finder.is_long, work.statements))
-    long = long or rounds_of(kernel, finder, work.statements) >= _FEW
+    least = _FEW if work.kept else _MANY
+    long = long or rounds_of(kernel, finder, work.statements) >= least
     return long and fewer >= _ALIKE and kept <= LARGEST
 
 
@@ -161,5 +163,5 @@ def rounds_of(kernel: Kernel, finder: Finder, statements: Sequence[Statement]) -
             first = loops[0]
             own = most_rounds(kernel, axes[first]) if first in axes else None
             inner = rounds_of(kernel, finder, [first.body]) if len(loops) > 1 else 1
-            most = max(most, (own or _FEW) * inner)
+            most = max(most, (_FEW if own is None else own) * inner)
     return most

@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives.added_up import added_up
 from optiml_magic.kernels.primitives.aligned import aligned
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
 from optiml_magic.kernels.primitives.boxed import boxed
+from optiml_magic.kernels.primitives.copied_parameters import copied_parameters
 from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
 from optiml_magic.kernels.primitives.grid_words import grid_in_words
 from optiml_magic.kernels.primitives.headed import headed
@@ -60,8 +61,8 @@ class Site:
 
 
 _SHAPES = (
-    block_sized, unshadowed, left_early, stepwise, scoped, single, headed, lined, one_axis,
-    grid_in_words, onward, thread_an_item, threaded, added_up, aligned, rowed, boxed,
+    block_sized, unshadowed, copied_parameters, left_early, stepwise, scoped, single, headed, lined,
+    one_axis, grid_in_words, onward, thread_an_item, threaded, added_up, aligned, rowed, boxed,
 )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.primitives.rows import across, along, finer, others_load, rows
+from optiml_magic.kernels.primitives.rows_added import rows_added
 from optiml_magic.kernels.primitives.scans import Scans, scanned
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
@@ -56,8 +57,8 @@ class RowToLanes(KernelRule):
 
     name = "row_to_lanes"
     before = (
-        *PLAIN, unbroken, asked_within, once_a_row, linear, planar, in_full, direct, branched,
-        unclamped, in_register, carried, grouped, unnested,
+        rows_added, *PLAIN, unbroken, asked_within, once_a_row, linear, planar, in_full, direct,
+        branched, unclamped, in_register, carried, grouped, unnested,
     )  # fmt: skip
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
@@ -75,8 +76,7 @@ class RowToLanes(KernelRule):
             raise
         if not found:
             return
-        within = {inner for axis in found for inner in loops_in(axis.node.body)}
-        yield from _by_itself(kernel, within, 0.8)
+        yield from _by_itself(kernel, {i for a in found for i in loops_in(a.node.body)}, 0.8)
         lengths = [mean_rounds(kernel, axis) for axis in found]
         length = max((n for n in lengths if n is not None), default=0)
         kernel = _unguarded(kernel, found)

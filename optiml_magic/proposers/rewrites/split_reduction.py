@@ -20,7 +20,7 @@ from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rectangular import rectangular
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.sizes import rounds, working
+from optiml_magic.kernels.primitives.sizes import alike_rounds, rounds, working
 from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.taking import dealing
 from optiml_magic.kernels.primitives.unbroken import unbroken
@@ -134,7 +134,7 @@ def _long(kernel: Kernel) -> tuple[int, Axis, int | None] | None:
         axis = axes.get(loop)
         if axis is None:
             return None
-        length = rounds(kernel, axis)
+        length = alike_rounds(kernel, axis)
         if loop in inside or (length is not None and length < _FEW):
             inside |= set(loops_in(loop.body))
             continue

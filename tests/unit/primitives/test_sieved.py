@@ -158,3 +158,24 @@ def test_divisors_and_rounds_that_are_given_become_numbers() -> None:
     )
     assert "if (by == 2 && m == 9)" in offer.text
     assert stand.applied(offer, text).end == "same"
+
+
+@pytest.mark.parametrize("between", ["", "\n", "// each of them\n", "/* wide */ "])
+def test_how_a_loop_is_unrolled_stays_in_front_of_it(between: str) -> None:
+    body = f"""#pragma unroll
+    for (int q = 0; q < 3; ++q) {{
+        int t = i - q;
+        if (t < 0 || t % 2) continue;
+        #pragma unroll
+        {between}for (int k = 0; k < 3; ++k) {{
+            int u = i - k;
+            if (u < 0 || u % 2) continue;
+            s += t * u;
+        }}
+    }}"""
+    after = written(result(body))
+    behind = [line.strip() for line in after.splitlines()]
+    pragmas = [n for n, line in enumerate(behind) if line.startswith("#pragma unroll")]
+    assert len(pragmas) == 2
+    assert all("for (" in behind[n + 1] for n in pragmas), after
+    assert end_of(TEXT % body, after, ARRAYS, {"n": 61, "m": 3}, {"n": 1, "m": 1}) == "same"

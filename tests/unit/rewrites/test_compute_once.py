@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from optiml_magic.kernels.primitives.base import kernels
+from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.proposers.rewrites.compute_once import ComputeOnce
 from optiml_magic.source.program import parse_program
 from tests.ideas import asked
@@ -177,3 +181,21 @@ __global__ void k(const int* a, const float* x, float* out, int w, int h, int n)
     assert (
         end_of(text, made, arrays, {"w": 33, "h": 5, "n": 20}, {"w": 1, "h": 1, "n": 1}) == "same"
     )
+
+
+def test_a_handful_of_rounds_that_all_threads_have_alike_stays():
+    text = """\
+#pragma optiml launch k grid(cdiv(w, 256)) block(256)
+__global__ void k(const int* shape, const float* x, float* out, int w, int rank) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= w) return;
+    int stride = 1;
+    for (int l = rank - 1; l > 0; --l) stride *= shape[l];
+    out[i] = x[i] * stride;
+}
+"""
+    (kernel,) = kernels(parse_program(text), None)
+    for rank, sites in ((1, 0), (9, 0), (65, 1)):
+        facts = LaunchFacts("k", 1, (40, 1, 1), (256, 1, 1), {}, {"w": 10240, "rank": rank})
+        shaped = ComputeOnce().shaped(replace(kernel, facts=facts))
+        assert len([*ComputeOnce().sites(shaped)]) == sites, rank

@@ -7,10 +7,12 @@ from dataclasses import replace
 import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
-from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.model.facts import ArrayFacts, LaunchFacts
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.source.program import parse_program
+from tests.rewriting.writing import Array
+from tests.unit.primitives.alike import end_of, written
 from tests.unit.primitives.running import same
 
 COLUMNS = """\
@@ -69,6 +71,36 @@ def test_extremes_are_the_same_in_any_order() -> None:
 @pytest.mark.parametrize(("rows", "cols"), [(100_000, 1 << 20), (100, 4096)])
 def test_many_threads_and_few_rounds_are_left_alone(rows: int, cols: int) -> None:
     assert not found(at(COLUMNS, rows, cols))
+
+
+@pytest.mark.parametrize(
+    ("end", "greatest", "sites"),
+    [("ends[0]", 5000, 1), ("ends[rows - 1] / 2", 5000, 1), ("ends[0]", 100, 0),
+     ("ends[0] + ends[1]", None, 1)],
+)  # fmt: skip
+def test_memory_may_say_how_many_rounds_all_threads_make(
+    end: str, greatest: int | None, sites: int
+) -> None:
+    text = COLUMNS.replace("r < rows", f"r < {end}")
+    kernel = at(text, 5000, 4096)
+    arrays = {
+        "a": ArrayFacts("a", "input", "f4", (5000, 4096), 5000 * 4096 * 4, 256),
+        "ends": ArrayFacts("ends", "input", "i4", (2,), 8, 256, 1, greatest),
+    }
+    assert kernel.facts is not None
+    made = found(replace(kernel, facts=replace(kernel.facts, arrays=arrays)))
+    assert [isinstance(site, Site) for site in made] == [True] * sites
+
+
+@pytest.mark.parametrize("end", ["ends[0]", "ends[1] - ends[0]"])
+def test_parts_of_rounds_that_memory_says(end: str) -> None:
+    before = COLUMNS.replace("r < rows", f"r < {end}")
+    (site,) = found(replace(at(before, 5000, 4096), facts=None))
+    assert isinstance(site, Site)
+    arrays = {"a": Array("f4", ("rows", "cols")), "ends": Array("i4", ("3",), "starts rows"),
+              "out": Array("f4", ("cols",))}  # fmt: skip
+    sizes, small = {"rows": 301, "cols": 70}, {"rows": 1, "cols": 1}
+    assert end_of(before, written(site.apply()), arrays, sizes, small, rounds=True) == "same"
 
 
 def test_rows_are_not_split_since_lanes_share_them_better() -> None:
@@ -222,6 +254,8 @@ def test_the_second_long_loop_of_a_kernel_is_split_next() -> None:
     ("old", "new", "reason", "line"),
     [
         ("r < rows", "r < ends[c]", "each thread may make another number of rounds", 6),
+        ("r < rows", "r < ends[blockIdx.x]", "each thread may make another number of rounds", 6),
+        ("r < rows", "r < ends[ends[c]]", "each thread may make another number of rounds", 6),
         ("out[c] =", "__syncthreads(); out[c] =", "its threads wait for each other", 7),
         ("block(256)", "block(256) shared(64)", "it has dynamic shared memory", 0),
     ],

@@ -1,0 +1,88 @@
+"""What moves beside the counter of a loop, such as a pointer, is an index of the round."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.chunks import chunk
+from optiml_magic.kernels.primitives.counted import all_counted
+from optiml_magic.kernels.primitives.parts import Sharing, split
+from tests.rewriting.writing import Array
+
+from .alike import end_of, kernel_of, refused, written
+
+TEXT = """\
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* in, int* at, float* out, int n, int m, int w) {
+    int i = blockIdx.x * 64 + threadIdx.x;
+    if (i >= n) return;
+    const float* p = in + i;
+    int off = i, away = 0;
+    float best = in[i], sum = 0.0f;
+    int arg = 0;
+    LOOP
+    out[i] = best + sum;
+    at[i] = arg + away;
+}
+"""
+ARRAYS = {
+    "in": Array("f4", ("m + 1", "n")),
+    "at": Array("i4", ("n",)),
+    "out": Array("f4", ("n",)),
+}
+SIZES, SMALL = {"n": 71, "m": 133, "w": 3}, {"n": 3, "m": 1, "w": 1}
+BEST = "for (int d = 1; d < m; d++) { p += n; if (*p > best) { best = *p; arg = d; } }"
+INDEX = "for (int d = 1; d < m; d++) { if (in[off] > best) { best = in[off]; arg = d; } off += n; }"
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        BEST,
+        INDEX,
+        INDEX + " away = off;",
+        BEST.replace("d = 1", "d = 0"),
+        "for (int d = 1; d < m; d++) { if (*p > best) { best = *p; arg = d; } p += n; }",
+        "p += m * n; for (int d = 0; d < m; d++) { p -= n; if (*p > best) { best = *p; arg = d; } }",
+    ],
+)
+def test_parts_in_their_order(loop: str) -> None:
+    before = TEXT.replace("LOOP", loop)
+    plain = all_counted(kernel_of(before), (0,))
+    after = chunk(kernel_of(written(plain)), 0, 4, (1, 4))
+    assert end_of(before, written(after), ARRAYS, SIZES, SMALL) == "same"
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for (int d = 0; d < m; d++) { sum += *p; p += n; }",
+        "for (int d = 0; d < m; d += 2) { off += n; sum += in[off]; }",
+        "for (int d = m; d > 0; d--) { off += n; sum += in[off]; } away = off;",
+        "for (int d = 0; d < m / 2; d++) { sum += *p; p += n; sum += *p; p += n; }",
+    ],
+)
+def test_parts_in_any_order(loop: str) -> None:
+    before = TEXT.replace("LOOP", loop)
+    plain = all_counted(kernel_of(before), (0,))
+    after = split(kernel_of(written(plain)), 0, Sharing(2, 2, (1, 2), (1, 2)))
+    assert end_of(before, written(after), ARRAYS, SIZES, SMALL, rounds=True) == "same"
+
+
+@pytest.mark.parametrize(
+    ("loop", "reason"),
+    [
+        (BEST.replace("p += n;", "if (*p > 0) p += n;"), "`p` goes from round"),
+        (BEST.replace("p += n;", "p += arg;"), "`arg` is asked for"),
+        (BEST.replace("p += n;", "if (d == w) continue; p += n;"), "`p` goes from round"),
+        (INDEX.replace("off += n;", "off += w; w++;"), "goes from round"),
+        (INDEX.replace("off += n;", "off *= 2;"), "goes from round"),
+        (INDEX.replace("off += n;", "for (int j = 0; j < w; j++) off += n;"), "goes from round"),
+        (INDEX.replace("off += n;", "if (d > w) off = i; off += n;"), "goes from round"),
+        (INDEX.replace("off += n;", "off += d;"), "goes from round"),
+    ],
+)
+def test_not_where_it_moves_otherwise(loop: str, reason: str) -> None:
+    plain = all_counted(kernel_of(TEXT.replace("LOOP", loop)), (0,))
+    found = plain if not hasattr(plain, "program") else chunk(kernel_of(written(plain)), 0, 4, (4,))
+    assert reason in refused(found)
