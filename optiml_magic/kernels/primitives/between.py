@@ -116,6 +116,17 @@ class Between:
         kind, found = self.kind(expr), self.of(expr)
         return found is not None and (kind.signed or self.positive(found.low))
 
+    def natural(self, expr: Expr) -> bool:
+        """Whether an expression is never negative, as is then asked of the sizes."""
+        found = self.of(expr)
+        return found is not None and self.positive(found.low)
+
+    def comparable(self, one: Expr, other: Expr) -> bool:
+        """Whether a comparison of two whole numbers is that of the numbers that are meant."""
+        common = arithmetic(self.kind(one), self.kind(other))
+        asked = self.exact if common.signed else self.natural
+        return common.integral and asked(one) and asked(other)
+
     def small(self, array: Expr) -> bool:
         """Whether an array has no elements beyond those that an int counts, as is then asked.
 
@@ -211,7 +222,7 @@ class Between:
                     found = either(sides[0], sides[1])
             case Call(function="min" | "max" as name, arguments=(left, right)):
                 own = self.kernel.unit.called(name, 2)
-                if not own and self.exact(left) and self.exact(right):
+                if not own and self.comparable(left, right):
                     sides = self.of(left), self.of(right)
                     if sides[0] is not None and sides[1] is not None:
                         found = either(sides[0], sides[1])
@@ -230,7 +241,7 @@ class Between:
         )
         if found is None or test.op not in _FLIPPED or not alike:
             return found
-        if not all(map(self.exact, sides)):
+        if not self.comparable(*sides):
             return found
         return Range(NONE, found.high)
 
@@ -308,8 +319,7 @@ class Between:
             return None
         _, step, op, bound = found
         common = arithmetic(kind, self.kind(bound))
-        signed = common.signed and self.kind(bound).signed
-        if not common.integral or not (signed or self.exact(bound)):
+        if not common.integral or not (self.exact if common.signed else self.natural)(bound):
             return None
         start, end = self._converted(variable.value, kind), self.of(bound)
         by = same_as(ONE) if step.span is None else self.of(step) if self.exact(step) else None

@@ -29,10 +29,11 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.between import Between
 from optiml_magic.kernels.primitives.range_forms import plain
 from optiml_magic.kernels.tree import Declare, Statement, Variable, walk
-from optiml_magic.kernels.types import BOOL, INT, UINT, CType, arithmetic, named, promoted
+from optiml_magic.kernels.types import BOOL, FLOAT, INT, UINT, CType, arithmetic, named, promoted
 
 _PURE = (Name, Literal, Member, Binary, Unary, Cast, Choice)
 _EQUAL = ("==", "!=")
+_BEFORE = ("unsigned int", "size_t")  # of 32 and of 64 bits
 
 
 def is_wide(kind: CType) -> bool:
@@ -82,7 +83,8 @@ class Ints:
                 own = named(variable.type.base, self.kernel.unit.aliases)
                 own = replace(own, depth=own.depth + variable.type.depth)
                 auto = variable.type.base == "auto"
-                self._given(variable.value, kind, self._old(variable.value) if auto else own)
+                own = self._old(variable.value) if auto else own
+                made = self._given(variable.value, made, kind, own)
             if made is not variable.value:
                 variable = replace(variable, value=made, initial=())
             variables.append(variable)
@@ -124,7 +126,9 @@ class Ints:
             case Cast(operand=operand):
                 return self._cast(expr, told)
             case Index(base=base, index=index):
-                array, _ = self.made(base, told)
+                array, held = self.made(base, told)
+                if self._changed(base, held):
+                    raise NotLegal("a size is used for more than to count", self.line)
                 place, kind = self.made(index, told)
                 narrow = (self._old(index).size or 0) <= (INT.size or 0)
                 narrow = narrow and self._changed(index, kind) and not self._natural(index, told)
@@ -160,7 +164,7 @@ class Ints:
         """The new type of an expression, which has to hold all that it may be."""
         if not self._changed(expr, kind):
             return kind
-        if (kind.size, kind.signed) != (INT.size, True):
+        if not self._old(expr).integral or (kind.size, kind.signed) != (INT.size, True):
             raise NotLegal("what is made of its sizes is not known to be one", self.line)
         if not self.between.fits(self.between.of(expr)):
             raise NotLegal("an int is not known to hold all places", self.line)
@@ -184,14 +188,15 @@ class Ints:
                     sides[at] = Literal(None, str(operand.value), operand.value), INT
                 elif kind == UINT and self.between.fits(self.between.of(operand)):
                     sides[at] = Cast(None, "int", made), INT
-        (one, first), (other, second) = sides
         if any(touched):
-            kinds = first, second
+            most = max((self._old(o).size or 0) * self._old(o).integral for o in operands)
             for at, operand in enumerate(operands):
-                self._operand(operand, kinds[at], kinds[1 - at], touched[at])
-                self._gains(operand, max(self._old(o).size or 0 for o in operands))
-            return (one, other), arithmetic(first, second)
-        return (one, other), arithmetic(self._old(operands[0]), self._old(operands[1]))
+                if touched[at]:
+                    sides[at] = self._operand(operand, sides[at], sides[1 - at][1])
+                self._gains(operand, most)
+        (one, first), (other, second) = sides
+        olds = self._old(operands[0]), self._old(operands[1])
+        return (one, other), arithmetic(first, second) if any(touched) else arithmetic(*olds)
 
     def _gains(self, operand: Expr, size: int) -> None:
         """Raise NotLegal where an operand without a sign may wrap around, then gains bits."""
@@ -200,16 +205,16 @@ class Ints:
         if gains and not self.between.exact(operand):
             raise NotLegal("a place may be negative that had no sign", self.line)
 
-    def _operand(self, operand: Expr, kind: CType, beside: CType, touched: bool) -> None:
-        """Raise NotLegal where a converted operand is another number beside the other one."""
-        if beside.depth or kind.depth:
-            if touched:
-                self._moves(operand, kind)
-        elif beside.floating:
-            if touched and not self.between.exact(operand):
-                raise NotLegal("what becomes a float may be negative", self.line)
-        elif not beside.integral or beside.lanes != 1:
-            raise NotLegal("a size is used for more than to count", self.line)
+    def _operand(
+        self, operand: Expr, side: tuple[Expr, CType], beside: CType
+    ) -> tuple[Expr, CType]:
+        """A converted operand beside the other one; raises NotLegal where it is another number."""
+        made, kind = side
+        if not beside.depth and (not beside.integral or beside.lanes != 1):
+            return self._given(operand, made, kind, beside), kind
+        if beside.depth:
+            self._moves(operand, kind)
+        return side
 
     def _moves(self, place: Expr, kind: CType) -> None:
         """Raise NotLegal where a place that wrapped around in 32 bits was another one."""
@@ -244,7 +249,7 @@ class Ints:
             return made
         below = [not self._natural(one, told) for one in operands]
         if all(below):
-            below = [not find.exact(one) for one in operands]
+            below = [not find.natural(one) for one in operands]
         if not any(below):
             return made
         if all(below):
@@ -260,7 +265,7 @@ class Ints:
     def _natural(self, expr: Expr, told: frozenset[Variable]) -> bool:
         """Whether a number is certainly not negative, or what its sizes say alone."""
         inner, find = expr, self.between
-        while isinstance(inner, Cast) and (self._old(inner).size or 0) >= (INT.size or 0):
+        while isinstance(inner, Cast) and self._keeps(inner):
             inner = inner.operand
         if isinstance(inner, Name) and inner.variable in told:
             return True
@@ -269,6 +274,14 @@ class Ints:
             return found is not None
         return found.low == found.high and find.positive(found.low)
 
+    def _keeps(self, cast: Cast) -> bool:
+        """Whether a conversion keeps whole numbers that are not negative."""
+        old, new, bits = self._old(cast.operand), self._old(cast), INT.size or 0
+        fits = (new.size or 0) >= max(old.size or 0, bits) or self.between.fits(
+            self.between.of(cast.operand)
+        )
+        return old.integral and new.integral and (new.size or 0) >= bits and fits
+
     def _cast(self, expr: Cast, told: frozenset[Variable]) -> tuple[Expr, CType]:
         inner, kind = self.made(expr.operand, told)
         old, before = self._old(expr), self._old(expr.operand)
@@ -276,23 +289,28 @@ class Ints:
         if is_wide(old) and before.integral and self.between.fits(self.between.of(expr)):
             return (inner if kind == INT else Cast(None, "int", inner)), INT
         if touched:
-            self._given(expr.operand, kind, old)
+            inner = self._given(expr.operand, inner, kind, old)
             if old.integral and (old.size, old.signed) == (INT.size, True):
                 return inner, old
         return _with(expr, (inner,)), old
 
-    def _given(self, expr: Expr, kind: CType, into: CType) -> None:
-        """Raise NotLegal where a value is another one in the type that it is converted to."""
+    def _given(self, expr: Expr, made: Expr, kind: CType, into: CType) -> Expr:
+        """A value that is converted to another type: what may be negative is as it was before.
+
+        Raises NotLegal where it would be another value in that type.
+        """
         if not self._changed(expr, kind):
-            return
+            return made
+        old = self._old(expr)
         if into.integral and into.lanes == 1:
-            wider = (into.size or 0) > (self._old(expr).size or 0)
+            wider = (into.size or 0) > (old.size or 0)
             if wider and not self.between.exact(expr):
                 raise NotLegal("a place may be negative that had no sign", self.line)
-        elif not into.floating:
+        elif not into.floating or (into.size or 0) < (FLOAT.size or 0):
             raise NotLegal("a size is used for more than to count", self.line)
-        elif not self.between.exact(expr):
-            raise NotLegal("what becomes a float may be negative", self.line)
+        elif not old.signed and not self._natural(expr, frozenset()):
+            return Cast(None, _BEFORE[(old.size or 0) > (INT.size or 0)], made)
+        return made
 
     def _assigned(self, expr: Assign, told: frozenset[Variable]) -> Expr:
         target, value = expr.target, expr.value
@@ -310,7 +328,7 @@ class Ints:
             if into.depth:
                 self._moves(value, kind)
             else:
-                self._given(value, kind, into)
+                made = self._given(value, made, kind, into)
         return _with(expr, (place, made))
 
     def _counts(self, expr: Expr, target: Expr) -> None:
@@ -327,20 +345,24 @@ class Ints:
         called = self.kernel.unit.called(expr.function, len(arguments))
         if any(touched):
             extreme = expr.function in ("min", "max") and not called and len(expr.parts) == 2
-            if extreme and old.integral and all(map(self.between.exact, arguments)):
+            if extreme and old.integral and self.between.comparable(*arguments):
                 sides, kind = self._common((arguments[0], arguments[1]), told)
                 if kind == INT and all(self.between.fits(self.between.of(a)) for a in arguments):
                     return _with(expr, sides), self._known(expr, INT)
             if len(called) != 1 or called[0].template or len(expr.parts) != len(arguments):
                 raise NotLegal(f"what `{expr.function}` does may depend on a type", self.line)
-            for argument, (_, kind), parameter in zip(
-                arguments, parts, called[0].parameters, strict=False
+            for at, (argument, parameter) in enumerate(
+                zip(arguments, called[0].parameters, strict=False)
             ):
+                made, kind = parts[at]
                 own = named(parameter.type.base, self.kernel.unit.aliases)
                 own = replace(own, depth=own.depth + parameter.type.depth)
                 if self._changed(argument, kind) and parameter.type.reference:
                     raise NotLegal(f"`{expr.function}` takes a reference to a size", self.line)
-                self._given(argument, kind, own)
+                made = self._given(argument, made, kind, own)
+                if self._changed(argument, kind) and is_wide(own):  # of the same name others may be
+                    made = Cast(None, parameter.type.base, made)
+                parts[at] = made, kind
         return _with(expr, tuple(part for part, _ in parts)), old
 
 

@@ -164,7 +164,21 @@ def test_an_unsigned_place_beside_sizes() -> None:
 def test_functions_that_take_a_size() -> None:
     helper = "__device__ float at(const float* a, size_t p, size_t n) { return p < n ? a[p] : 0; }"
     text = text_of(PLACE + "out[i] = at(a, i - w, n);", helper=helper)
-    assert "at(a, i - w, n)" in same(text, "size_t")
+    assert "at(a, (size_t)(i - w), (size_t)n)" in same(text, "size_t")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "out[i] = i - w;",
+        "out[i] = (float)(i - w);",
+        "float v = 1; v += i - w; out[i] = v;",
+        "out[i] = 2.0f * (i - w) + (i > w ? i - w : 5.0f);",
+        "size_t low = i > w ? i - w : 0, high = min(i + w, n); out[i] = a[i] / (high - low);",
+    ],
+)
+def test_what_becomes_a_float_has_no_sign(body: str) -> None:
+    assert "(size_t)(" in same(text_of(PLACE + body), "size_t")
 
 
 def test_a_sum_that_stays_wide() -> None:
@@ -190,14 +204,17 @@ def test_a_macro() -> None:
         ("out[i] = (i - w) / 2;", "not known to hold"),
         ("out[i] = (i - w) % 5;", "not known to hold"),
         ("out[i] = c[i] < n ? 1 : 2;", "another number the next time"),
-        ("out[i] = i - w;", "may be negative"),
-        ("out[i] = (float)(i - w);", "may be negative"),
-        ("float v = 1; v += i - w; out[i] = v;", "may be negative"),
         ("out[i] = i - w < i - 2 * w;", "may wrap around"),
         ("out[i] = max(i - w, i) > n;", "may depend on a type"),
         ("size_t p = (unsigned)i - (unsigned)w; out[i] = p < n;", "may be negative"),
         ("long long p = threadIdx.x - 40u; out[i] = p < (long long)n;", ""),
         ("out[i] = a[(threadIdx.x - 0u + (unsigned)i - (unsigned)w) % n];", ""),
+        ("long long p = a[i] * 4e9f; if (p >= 0 && (int)p < n) out[i] = 1;", ""),
+        ("float f = a[i] - 1e10f * w; if (f >= 0 && (int)f < n) out[i] = 1;", ""),
+        # A number below zero beside one without a sign is far beyond.
+        ("out[i] = i - w <= 5 - (int)i;", "may wrap around"),
+        ("for (int j = 0; j < n - 2 * i; ++j) out[i] += 1;", ""),
+        ("int q = 3 - (int)i; out[i] = a[(q > w ? q - w : 0) % n];", ""),
         # An int does not hold it.
         ("size_t big = i * 4000000000ull; out[i] = big / 4000000000ull > w;", ""),
         ("out[i] = n * n * n * n * n > w;", "not known"),
