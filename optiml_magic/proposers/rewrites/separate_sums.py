@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.enclosed import enclosed
 from optiml_magic.kernels.primitives.factored import factored
 from optiml_magic.kernels.primitives.floored import floored
 from optiml_magic.kernels.primitives.hoisted import hoisted
+from optiml_magic.kernels.primitives.in_ints import in_ints
 from optiml_magic.kernels.primitives.named_rows import named_rows
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.pinned import pins
@@ -51,8 +52,8 @@ class SeparateSums(KernelRule):
 
     name = "separate_sums"
     before = (
-        *PLAIN, planar, in_full, direct, opened, unravelled, floored, clamped, enclosed, hoisted,
-        named_rows,
+        in_ints, *PLAIN, planar, in_full, direct, opened, unravelled, floored, clamped, enclosed,
+        hoisted, named_rows,
     )  # fmt: skip
     teaches = (
         "Each output summed up a window of rows by columns, with weights that are a product of one "

@@ -19,6 +19,7 @@ from optiml_magic.kernels.primitives.enclosed import enclosed_by_memory
 from optiml_magic.kernels.primitives.floored import floored
 from optiml_magic.kernels.primitives.grids import needed_form
 from optiml_magic.kernels.primitives.hoisted import hoisted
+from optiml_magic.kernels.primitives.in_ints import in_ints
 from optiml_magic.kernels.primitives.items import WIDEST, numbers
 from optiml_magic.kernels.primitives.jammed import (
     THREADS,
@@ -71,7 +72,7 @@ class ShareLoads(KernelRule):
     """A thread computes several neighbours of a stencil, or several filters of one image."""
 
     name = "share_loads"
-    before = (*PLAIN, in_full, by_numbers, unravelled, floored, unclamped, in_register,
+    before = (in_ints, *PLAIN, in_full, by_numbers, unravelled, floored, unclamped, in_register,
               enclosed_by_memory)  # fmt: skip
     teaches = (
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "

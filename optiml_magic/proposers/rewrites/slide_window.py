@@ -14,6 +14,7 @@ from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
+from optiml_magic.kernels.primitives.in_ints import in_ints
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.shaped import linear, planar
@@ -39,7 +40,7 @@ class SlideWindow(KernelRule):
 
     name = "slide_window"
     before = (
-        *PLAIN, linear, planar, in_full, direct, branched, unravelled,
+        in_ints, *PLAIN, linear, planar, in_full, direct, branched, unravelled,
         partial(unclamped, most=_LONGEST), in_register,
     )  # fmt: skip
     teaches = (
