@@ -236,9 +236,13 @@ class Passes:
 
     def _know(self, variable: Variable, value: Expr, own: Expr | None = None) -> None:
         """Note what a local is given; ``own`` is what decides its type, where that is another."""
-        if variable.array or variable.type.reference or variable.type.depth:
+        steady = not variable.type.depth or variable in self.effects.lasting
+        if variable.array or variable.type.reference or not steady:
             raise NotLegal("what a round computes is not followed", variable.line)
-        self._known[variable] = converted(self.kernel, own or value, self.put(value), variable)
+        put = self.put(value)
+        if not variable.type.depth:
+            put = converted(self.kernel, own or value, put, variable)
+        self._known[variable] = put
 
     def _row(self, at: int, loop: Loop) -> bool:
         """``for (d) acc[d] += p * v[k][d]``."""
@@ -293,19 +297,16 @@ class Passes:
             return False
         (variable,) = changed
         for one in self.kernel.reading.reductions:
-            if one.place != variable.name or one.axes[:1] != (axis.name,) or one.op not in (
-                "max", ">"
-            ):  # fmt: skip
+            ours = one.place == variable.name and one.axes[:1] == (axis.name,)
+            if not ours or one.op not in ("max", ">"):
                 continue
             if len(one.values) != 1 or one.carried or self.most is not None or elements:
                 raise NotLegal("more than one maximum is sought", statement.line)
             (value,) = one.values
             if not is_greatest(self.kernel, statement, variable, value):
                 raise NotLegal("not all scores are compared with the greatest", statement.line)
-            self.score, self.most = (
-                converted(self.kernel, value, self.put(value), variable),
-                variable,
-            )
+            self.most = variable
+            self.score = converted(self.kernel, value, self.put(value), variable)
             self._asked.append((self.score, len(self.prefix)))
             return True
         return False

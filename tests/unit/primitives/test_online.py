@@ -223,3 +223,27 @@ def test_a_row_that_is_divided_where_it_is(old: str, new: str, fits: bool) -> No
                   "out": Array("f4", ("n", "4"), "zeros"), "more": Array("f4", ("n",), "zeros")}  # fmt: skip
         sizes, others = {"n": 37, "w": 11}, {"n": 2, "w": 1}
         assert end_of(text, written(found), arrays, sizes, others, rounds=True, c=0.5) == "same"
+
+
+@pytest.mark.parametrize(
+    ("row", "fits"),
+    [
+        ("const float* r = v + j * D; ", True),
+        ("const float* r = v + j * D; ++r; --r; ", False),
+        ("const float* r = v; r += j * D; ", False),
+        ("const float* r = v + (int)(l * 0.0f) + j * D; ", False),  # which is known behind a pass
+    ],
+)
+def test_a_key_has_its_row_by_a_pointer(row: str, fits: bool) -> None:
+    body = ANEW.replace(
+        "acc += expf(x[i * w + j] - m) * v[j * D + d];",
+        f"{{ {row}acc += expf(x[i * w + j] - m) * r[d]; }}",
+    )
+    text = text_of(body)
+    found = online(kernel_of(text))
+    assert isinstance(found, Kernel) == fits, found
+    if isinstance(found, Kernel):
+        arrays = {"x": Array("f4", ("n", "w")), "v": Array("f4", ("w", "4")),
+                  "out": Array("f4", ("n", "4"), "zeros"), "more": Array("f4", ("n",), "zeros")}  # fmt: skip
+        sizes, others = {"n": 37, "w": 11}, {"n": 2, "w": 1}
+        assert end_of(text, written(found), arrays, sizes, others, rounds=True, c=0.5) == "same"
