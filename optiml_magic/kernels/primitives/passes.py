@@ -246,8 +246,7 @@ class Passes:
 
     def _row(self, at: int, loop: Loop) -> bool:
         """``for (d) acc[d] += p * v[k][d]``."""
-        counter = _counter(self.kernel, loop)
-        steps = [*parted(loop.body)]
+        counter, steps = _counter(self.kernel, loop), [*parted(loop.body)]
         targets = [s.expression.target for s in steps
                    if isinstance(s, Evaluate) and isinstance(s.expression, Assign)]  # fmt: skip
         if not targets or not isinstance(targets[-1], Index):

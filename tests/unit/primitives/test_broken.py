@@ -57,6 +57,7 @@ BODIES = {
     "with what ends it": f"{LOOP} {{ s += a[i * w + j]; if (b[j] > 2.0f) break; }}",
     "where it ends": f"{LOOP} {{ float v = a[i * w + j]; if (v > 2.0f) {{ at = j; break; }} s += v; }}",
     "what it ends with": f"float last = -1; {LOOP} {{ float v = a[i * w + j]; if (v > 1.5f) {{ last = v * 2; break; }} s += v; }} s += last;",
+    "counting ends it": f"int n = 0; {LOOP} {{ if (++n > 3) break; s += b[j]; }}",
     "a flag": f"bool met = false; {LOOP} {{ if (c[i * w + j] == d) {{ met = true; break; }} s += b[j]; }} s += met ? 9 : 1;",
     "by two ways": f"{LOOP} {{ float v = a[i * w + j]; if (v > 2.0f) break; if (v < -2.0f) {{ at = j; break; }} s += v; }}",
     "by two ways with values": f"{LOOP} {{ float v = a[i * w + j]; if (v > 1.5f) {{ at = j; break; }} float u = v * b[j];"
@@ -116,7 +117,6 @@ def test_rounds_behind_the_first_that_ends_it_are_none(name: str, lanes: Lanes) 
 STAY = {
     "the sum ends it": (f"{LOOP} {{ s += a[i * w + j]; if (s > 9.0f) break; }}", "depends on rounds before"),
     "a count ends it": (f"int n = 0; {LOOP} {{ if (n > 3) break; if (a[i * w + j] > 0) ++n; s += b[j]; }}", "depends on rounds before"),
-    "counting ends it": (f"int n = 0; {LOOP} {{ if (++n > 3) break; s += b[j]; }}", ""),
     "what is stored ends it": (f"{LOOP} {{ if (o[j % h] > 0) break; s += a[i * w + j]; }}", "written as well"),
     "one beyond": (f"{LOOP} {{ if (a[i * w + j + 1] > 2.0f) break; s += b[j]; }}", "may end before"),
     "a place by the data": (f"{LOOP} {{ if (b[c[i * w + j]] > 2.0f) break; s += b[j]; }}", "is not known"),
