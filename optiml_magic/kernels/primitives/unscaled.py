@@ -35,6 +35,7 @@ class _Online:
     top: str
     tested: bool
     raising: str
+    by: str  # what multiplies each difference, as a temperature does; empty for nothing
     kept: tuple[Statement, ...]
     sums: tuple[tuple[Variable, Value], ...]
 
@@ -85,7 +86,7 @@ def _online(kernel: Kernel, effects: Effects, loop: Loop) -> _Online:
         if named(most.type.base, kernel.unit.aliases).name not in _MAX or most.type.depth:
             continue
         try:
-            return _followed(kernel, loop, most, carried, kept, moving, body)
+            return _followed(effects, loop, most, carried, kept, moving, body)
         except NotLegal as reason:
             why = reason
     raise why
@@ -124,9 +125,10 @@ def _still(value: Expr, moving: set[Variable]) -> bool:
 
 
 def _followed(
-    kernel: Kernel, loop: Loop, most: Variable, carried: Sequence[Variable],
+    effects: Effects, loop: Loop, most: Variable, carried: Sequence[Variable],
     kept: tuple[Statement, ...], moving: frozenset[Variable], body: Sequence[Statement],
 ) -> _Online:  # fmt: skip
+    kernel = effects.kernel
     ways = []
     for greater in (True, False):
         begin = {v: Value.factor(v.name) for v in carried}
@@ -141,19 +143,34 @@ def _followed(
         raise NotLegal("its rounds scale nothing anew", loop.line)
     if up.known[most] != top or still.known[most] != own:
         raise NotLegal(f"`{most.name}` does not become the greatest value", loop.line)
-    sums = []
+    by = _temperature(effects, loop, most, up)
+    scale, sums = Value.factor(by) if by else Value.constant(1), []
     for sum_ in (v for v in carried if v is not most):
         old = Value.factor(sum_.name)
-        added = up.known[sum_] - old * (own - top).raised()
+        added = up.known[sum_] - old * ((own - top) * scale).raised()
         if {v.name for v in carried} & added.factors:
             raise NotLegal(f"`{sum_.name}` is not scaled as the greatest value grows", loop.line)
-        if still.known[sum_] != old + added * (top - own).raised():
+        if still.known[sum_] != old + added * ((top - own) * scale).raised():
             raise NotLegal(f"`{sum_.name}` is not scaled as the greatest value grows", loop.line)
         sums.append((sum_, added))
     bases = {RAISING[bare(name)] for way in ways for name in way.raising}
     if not sums or len(bases) != 1:
         raise NotLegal("its rounds scale nothing anew", loop.line)
-    return _Online(loop, most, top.spelled(), up.tested, up.raising[0], kept, tuple(sums))
+    return _Online(loop, most, top.spelled(), up.tested, up.raising[0], by, kept, tuple(sums))
+
+
+def _temperature(effects: Effects, loop: Loop, most: Variable, way: Following) -> str:
+    """A parameter, or a local that stays, by which powers multiply how far apart two values are."""
+    powers = {p for v in way.known.values() for (power, _), _ in v.terms for p, _ in power}
+    found = {p[1 - p.index(most.name)] for p in powers if most.name in p and len(p) == 2}
+    function = effects.kernel.function
+    around = {v for s in walk(function.body) if isinstance(s, Declare) for v in s.variables}
+    inner = {v for s in walk(loop) if isinstance(s, Declare) for v in s.variables}
+    still = {*function.parameters} - {*effects.changed(function.body)}
+    still |= (around & effects.lasting) - inner
+    names_ = {v.name for v in still if not v.type.depth and not v.array}
+    hidden = {v.name for v in inner}
+    return next(iter(found)) if len(found) == 1 and found <= names_ - hidden else ""
 
 
 def _made(kernel: Kernel, effects: Effects, found: _Online) -> Kernel:
@@ -164,11 +181,15 @@ def _made(kernel: Kernel, effects: Effects, found: _Online) -> Kernel:
     grows = f"if ({top} > {most}) {most} = {top};" if found.tested else (
         f"{most} = {_MAX[kind]}({most}, {top});")  # fmt: skip
     begin = kernel.fresh(f"{most}_begin")
+
+    def times(words: str) -> str:
+        return f"{found.by} * ({words})" if found.by else words
+
     scaled, added = [], []
     for sum_, beside in found.sums:
         if not _begins_with_nothing(kernel, effects, sum_, found.loop):
-            scaled.append(f"{sum_.name} *= {found.raising}({begin} - {most});")
-        power = f"{found.raising}({apart})"
+            scaled.append(f"{sum_.name} *= {found.raising}({times(f'{begin} - {most}')});")
+        power = f"{found.raising}({times(apart)})"
         words = beside.spelled()
         factor = f"({words})" if " + " in words or " - " in words else words
         added.append(f"{sum_.name} += {power if words == '1' else f'{power} * {factor}'};")
