@@ -37,6 +37,7 @@ from optiml_magic.kernels.primitives.untiled import untiled
 from optiml_magic.kernels.primitives.weighted import nests
 from optiml_magic.kernels.primitives.weighted_parts import (
     COUNTS,
+    KEYS,
     MANY,
     keys_in_parts,
     rows_in_parts,
@@ -59,6 +60,7 @@ _LONGEST = 256  # elements of a row that is held whole: ours
 #: Warps of a multiprocessor, from which more of them gain little, and how the rate grows below:
 #: measured on an H200 with 8,192 and 32,768 rows of 64 elements (benchmarks/gpu/attention.py).
 _FULL, _GROWS = 32, 0.7
+_HALF = 0.5  # of these warps, from which tiles without parts come first: of 97 % they took 0.93
 #: ``BM``, ``BN``, ``TM`` and ``LANES``, and what each reaches of the best where there are many
 #: rows: measured there.
 _SHAPES = (
@@ -126,7 +128,8 @@ def _apart(kernel: Kernel) -> Iterator[Site]:
     if isinstance(made, Refused):
         return
     counts = [n for n in MANY if parts <= 4 * n <= 16 * parts]
-    points = [{"PARTS": n} for n in sorted(counts, key=lambda n: abs(n - parts))]
+    points = [{"PARTS": n, "KEYS": at_once} for n in sorted(counts, key=lambda n: abs(n - parts))
+              for at_once in (KEYS[-2], KEYS[-1])]  # fmt: skip
     yield Site(
         "apart", "warps share the keys of a row, lanes hold it together",
         partial(rows_in_parts, kernel, parts, lanes), 0.97 if rows is not None else 0.9,
@@ -188,13 +191,17 @@ def _in_parts(kernel: Kernel) -> Iterator[Site]:
     """Blocks that share the keys of rows of which there are too few to fill the chip."""
     rows, chip = working(kernel), CHIPS.get(kernel.chip)
     (most, _, own, lanes), _ = _SHAPES[0]
-    if rows is not None and chip is not None and _warps(rows, most, own, lanes) >= _FULL * chip.sms:
-        return
+    likely = 0.9
+    if rows is not None and chip is not None:
+        share = _warps(rows, most, own, lanes) / (_FULL * chip.sms)
+        if share >= 1:
+            return
+        likely = 0.98 if share < _HALF else 0.96
     made = keys_in_parts(kernel, COUNTS[0])
     if isinstance(made, Kernel):
         yield Site(
             "parts", "blocks share the keys of rows, by tiles of rows and keys",
-            partial(keys_in_parts, kernel, COUNTS[0]), 0.98 if rows is not None else 0.9,
+            partial(keys_in_parts, kernel, COUNTS[0]), likely,
             Hypothesis(TIME, "lower", "many tiles are loaded at once, each for many rows",
                        (2.0, 128.0)),
             tuple(islice(_points(kernel, made, COUNTS), _MOST)), _told(kernel),
