@@ -15,6 +15,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import said_alike
+from optiml_magic.kernels.symbols import BLOCKS, THREADS
 from optiml_magic.kernels.tree import expressions
 from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import RequireDirective
@@ -36,6 +37,24 @@ def divisors(kernel: Kernel, most: int) -> dict[str, int]:
         if whole and symbol.depends & counters and name not in kernel.program.values:
             found[name] = int(given[name])
     return {name: size for name, size in found.items() if 1 < size <= most}
+
+
+def multipliers(kernel: Kernel, most: int) -> dict[str, int]:
+    """Scalars that multiply a place of a thread or a round in what is loaded, 1 to ``most``.
+
+    Such as the stride and the dilation of a window.
+    """
+    given = kernel.facts.scalars if kernel.facts is not None else {}
+    moving = {axis.name for axis in kernel.reading.axes} | THREADS | BLOCKS
+    found = dict[str, int]()
+    for access in kernel.reading.accesses:
+        loads = access.mode == "load" and access.space == "global" and access.index is not None
+        for monomial, _ in access.index.terms if loads and access.index is not None else ():
+            names = {n for n in monomial if n in given and n not in kernel.program.values}
+            if len(names) == 1 and moving & {*monomial}:
+                (name,) = names
+                found[name] = int(given[name])
+    return {name: size for name, size in found.items() if 1 <= size <= most}
 
 
 @primitive

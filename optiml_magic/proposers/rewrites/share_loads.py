@@ -45,6 +45,7 @@ from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.long_windows import ENOUGH, ITEMS, in_strips
+from optiml_magic.proposers.rewrites.multiplying import with_multipliers
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 _WARP = 32
@@ -84,6 +85,10 @@ class ShareLoads(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        yield from with_multipliers(kernel, self.all_sites)
+
+    def all_sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        """The sites of a kernel as it is."""
         kernel = kernel.settled()
         free, fixed = free_axes(kernel), _short(kernel)
         rows = [axis for axis in "zy" if axis in free]

@@ -28,6 +28,7 @@ from optiml_magic.kernels.tree import expressions
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.multiplying import with_multipliers
 
 _LEAST = 8  # rounds of a window below which its neighbours have little in common: ours
 _LONGEST = 1 << 12  # rounds of a window that a block can keep, with its own items: ours
@@ -53,6 +54,10 @@ class SlideWindow(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        yield from with_multipliers(kernel, self.all_sites)
+
+    def all_sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        """The sites of a kernel as it is."""
         if any(isinstance(e, Lambda) for e in expressions(kernel.function.body)):
             return  # what stands around its loops could not be written anew
         kernel, refused = kernel.settled(), list[Refused]()
