@@ -78,7 +78,7 @@ _SHAPES = (
 
 
 class WeightedRows(KernelRule):
-    """Attention by one thread a query; sums weighted by kernels of distances."""
+    """Attention by a thread or a block for each query; sums weighted by kernels of distances."""
 
     name = "weighted_rows"
     before = (*PLAIN, linear, in_full, direct, opened, unravelled)
@@ -87,7 +87,10 @@ class WeightedRows(KernelRule):
         "another for one step of its array. A block takes tiles of rows and keys: what these are "
         "combined to is a product of tiles in shared memory and registers, a thread a row follows "
         "the scalars that go from key to key, and since the array takes a factor and a weighted "
-        "row for each key, what a tile adds to it is another such product."
+        "row for each key, what a tile adds to it is another such product. Loops for the greatest "
+        "score, for the sum and for the result are one pass before: what was summed up is scaled "
+        "as a greater score comes. Where rows share no keys, as in decoding, warps take a part of "
+        "a row's keys each, and their lanes hold the row together."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
