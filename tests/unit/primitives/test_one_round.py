@@ -54,6 +54,20 @@ def text_of(parts: dict[str, str]) -> str:
             "o[row * 64 + t] = v; }"
         ),
         "if (t < 70 - n) for (int i = 0; i < n; i++) o[row * 64 + t] += x[i] * t;",
+        (
+            "for (int i = 0; i < n; i++) o[row * 64 + threadIdx.x] += "
+            "threadIdx.x - 5 > 3 ? x[i] : 1.0f;"
+        ),
+        (
+            "unsigned d = threadIdx.x; for (int i = 0; i < n; i++) o[row * 64 + d] += "
+            "d - 5 > 3 ? x[i] : 1.0f;"
+        ),
+        (
+            "auto d = threadIdx.x; for (int i = 0; i < n; i++) o[row * 64 + d] += "
+            "d - 5 > 3 ? x[i] : 1.0f;"
+        ),
+        "if (threadIdx.x < n - 3) for (int i = 0; i < n; i++) o[row * 64 + t] += x[i];",
+        "int m = n--; if (t < n) for (int i = 0; i < m; i++) o[row * 64 + t] += x[i];",
     ],
 )
 def test_threads_have_a_round_each(last: str) -> None:
