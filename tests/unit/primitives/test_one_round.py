@@ -126,6 +126,7 @@ def test_one_thread_works_with_locals(alone: str) -> None:
         "if (t < 2) { sum = 0.0f; for (int i = 0; i < n; i++) sum += x[i]; }",
         "if (t == n) { sum = 0.0f; for (int i = 0; i < n; i++) sum += x[i]; }",
         "if (t == 0) { sum = 0.0f; float& s = sum; for (int i = 0; i < n; i++) { sum += x[i]; s += 1; } }",
+        "__shared__ const float* p; if (t == 0) { p = x; for (int i = 0; i < n; i++) p++; }",
         "if (t == 0) { sum = 0.0f; if (n == 1) return; for (int i = 0; i < n; i++) sum += x[i]; }",
     ],
 )
