@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Assign, Call, Expr, Name, Step, every
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.effects import Effects, declared_in
 from optiml_magic.kernels.tree import (
     Block,
@@ -62,11 +62,14 @@ def copied_within(kernel: Kernel) -> Kernel:
     """The kernel without locals of inner blocks that hold what one of outside holds all along."""
     effects, body = Effects(kernel), kernel.function.body
     swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
+    gone: set[Variable] = set()
     for block in (s for s in walk(body) if isinstance(s, Block) and s is not body):
         for at, statement in enumerate(block.body):
             rest = block.body[at + 1 :]
             top = _assigned(statement) if isinstance(statement, Declare) else None
             if top is None or top[1] is None or top[0] not in effects.lasting:
+                continue
+            if top[1] in gone:  # its turn comes when that one is away
                 continue
             one, other = top[0], top[1]
             hidden = {v.name for s in rest for v in declared_in(s)}
@@ -77,9 +80,10 @@ def copied_within(kernel: Kernel) -> Kernel:
                      if isinstance(e, Name) and e.variable is one]  # fmt: skip
             swaps.update({e: Name(None, other.name, other) for e in named})
             swaps[statement] = ()
+            gone.add(one)
     if not swaps:
         raise NotLegal("no local of an inner block is a copy of another one")
-    return kernel.rewritten(edited(body, swaps))
+    return where_legal(copied_within, kernel.rewritten(edited(body, swaps)))
 
 
 def _without(copies: dict[Variable, Variable], moving: set[Variable]) -> dict[Variable, Variable]:

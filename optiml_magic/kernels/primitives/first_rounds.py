@@ -32,7 +32,7 @@ from optiml_magic.kernels.tree import (
     walk,
 )
 
-_FIRST = "what an extreme is where a first element is NaN"
+FIRST = "what an extreme is where a first element is NaN"
 _NOTHING = {"max": "-INFINITY", ">": "-INFINITY", "min": "INFINITY", "<": "INFINITY"}
 
 
@@ -50,7 +50,7 @@ def first_rounds(kernel: Kernel) -> Kernel:
         raise NotLegal("no loop begins with the second element of each thread")
     made = kernel.rewritten(edited(kernel.function.body, swaps))
     extremes = any(one.op != "+" for one in kernel.reading.reductions)
-    return replace(made, arithmetic=(*made.arithmetic, *(_FIRST,) * extremes))
+    return replace(made, arithmetic=(*made.arithmetic, *(FIRST,) * extremes))
 
 
 def _begun(

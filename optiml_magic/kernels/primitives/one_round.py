@@ -7,13 +7,27 @@ elements of a row, however they were dealt out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Binary, Call, Expr, Name, builtin, every
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Expr,
+    Index,
+    Lambda,
+    Literal,
+    Name,
+    Step,
+    Unread,
+    builtin,
+    every,
+)
 from optiml_magic.kernels.functions import BLOCK_BARRIERS, LANES, bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.tree import (
     Blank,
@@ -51,9 +65,11 @@ def one_round(kernel: Kernel) -> Kernel:
         raise NotLegal("its threads share the rounds of a loop already", loops[0].line)
     bound, inside = own.bound(section, width)
     counter = kernel.fresh("element")
+    plain = {e for s in inside for e in _in_ints(s)}
     swaps: dict[Node, Node] = {
-        e: text(counter) for s in inside for e in expressions(s) if own.asked(e)
-    }
+        e: text(counter if own.signed(e) or e in plain else f"(unsigned){counter}")
+        for s in inside for e in expressions(s) if own.asked(e)
+    }  # fmt: skip
     shown = "\n".join(kernel.show(edited(s, swaps)) for s in inside)
     head = f"for (int {counter} = {_THREAD}; {counter} < {bound}; {counter} += {width})"
     made = (*body.body[: waits[-1] + 1], lines(f"{head} {{\n{shown}\n}}"))
@@ -62,6 +78,17 @@ def one_round(kernel: Kernel) -> Kernel:
 
 def _waits(expr: Expr) -> bool:
     return isinstance(expr, Call) and bare(expr.function) in BLOCK_BARRIERS
+
+
+def _in_ints(statement: Statement) -> Iterator[Expr]:
+    """Where it does not matter whether a small number has a sign."""
+    for part in walk(statement):
+        for variable in part.variables if isinstance(part, Declare) else ():
+            if variable.value is not None and variable.type.base == "int":
+                yield variable.value
+    for expr in expressions(statement):
+        if isinstance(expr, Index):
+            yield expr.index
 
 
 class _Own:
@@ -81,22 +108,39 @@ class _Own:
             isinstance(expr, Name) and expr.variable in self.locals
         )  # fmt: skip
 
+    def signed(self, expr: Expr) -> bool:
+        """Whether an int says so, which the loop counts by."""
+        named = isinstance(expr, Name) and expr.variable is not None
+        return named and expr.variable.type.base == "int"  # type: ignore[attr-defined]
+
     def bound(self, section: Sequence[Statement], width: int) -> tuple[str, Sequence[Statement]]:
         """How many threads have a round, and what they do in it."""
         match section:
             case [*lets, If(
                 test=Binary(op="<", left=left, right=right), then=then, other=None, before=None
-            )] if self.asked(left) and all(isinstance(s, Declare) for s in lets):  # fmt: skip
+            )] if self.asked(left) and all(self._only_says(s) for s in lets):  # fmt: skip
                 kind = self.kernel.reading.types.get(right)
                 plain = kind is not None and kind.integral and kind.size == 4 and kind.signed
+                # A number below zero is beyond all those without a sign.
+                number = isinstance(right, Literal)
+                if not self.signed(left) and plain and not number:
+                    return str(width), section
                 if plain and all(self._is_size(e) for e in every(right)):
                     inside = then.body if isinstance(then, Block) else (then,)
                     return f"min({self.kernel.spelled(right)}, {width})", (*lets, *inside)
         return str(width), section
+
+    def _only_says(self, statement: Statement) -> bool:
+        """Whether a statement gives locals their values, and does nothing else."""
+        return isinstance(statement, Declare) and not any(
+            isinstance(e, Assign | Step | Lambda | Unread)
+            or (isinstance(e, Call) and not only_computes(self.kernel, e))
+            for e in expressions(statement)
+        )  # fmt: skip
 
     def _is_size(self, expr: Expr) -> bool:
         """Whether an expression is a number, or of parameters and numbers alone."""
         if isinstance(expr, Name):
             variable: Variable | None = expr.variable
             return variable is None or variable.storage == "parameter"
-        return not isinstance(expr, Call)
+        return not isinstance(expr, Call | Assign | Step)

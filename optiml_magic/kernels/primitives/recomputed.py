@@ -18,25 +18,29 @@ from optiml_magic.kernels.expressions import (
     Expr,
     Index,
     Lambda,
+    Literal,
     Name,
     Step,
+    Unary,
     Unread,
     every,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.computing import only_computes
-from optiml_magic.kernels.primitives.effects import Effects, by_ones, names, parted
+from optiml_magic.kernels.primitives.effects import Effects, by_ones, lent_in, names, parted
+from optiml_magic.kernels.primitives.naming import declared_type, type_of
+from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
     Evaluate,
+    Leave,
     Loop,
     Statement,
     Variable,
     expressions,
     walk,
 )
-from optiml_magic.kernels.types import named
 
 _Swaps = dict[Node, Node | tuple[Statement, ...] | None]
 
@@ -63,6 +67,20 @@ class _Held:
     loads: frozenset[str]
 
 
+@dataclass(frozen=True, eq=False)
+class _Rounds:
+    """Which elements a loop gave values, as long as nothing that tells of its rounds changes."""
+
+    axis: Axis
+    asked: frozenset[Variable]
+
+    def are(self, other: _Rounds) -> bool:
+        """Whether another loop has the same ones."""
+        one, two = self.axis, other.axis
+        same = (one.start, one.stop, one.step) == (two.start, two.stop, two.step)
+        return one.bounded and same and self.asked == other.asked
+
+
 class _Rows:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel, self.effects = kernel, Effects(kernel)
@@ -75,7 +93,7 @@ class _Rows:
         self.rows = {v: s for v, s in declared.items() if v.array and v.storage == "local"
                      and len(v.extents) == 1 and v.value is None and not v.initial
                      and v.name in stored}  # fmt: skip
-        self.held: dict[Variable, _Held] = {}
+        self.loads: set[str] = set()  # the arrays that what a row is made of is loaded from
 
     def kernel_(self) -> Kernel:
         body = self.kernel.function.body
@@ -92,12 +110,20 @@ class _Rows:
         body = self.kernel.function.body
         block = next(b for b in walk(body) if isinstance(b, Block) and self.rows[array] in b.body)
         held: _Held | None = None
+        rounds: _Rounds | None = None
+        stored = False
         swaps: _Swaps = {}
         for statement in block.body:
             mine = self._mine(statement, array)
+            given = self.effects.given(statement)
             if any(isinstance(self._place_in(e), Index) for e in mine):
-                held = self._stores(statement, array, held, swaps)
+                own = self._rounds(statement, array)
+                if stored and (rounds is None or not rounds.are(own)):
+                    raise NotLegal(f"some of `{array.name}` gets other values", statement.line)
+                held = self._stores(statement, own.axis, array, held, swaps)
+                rounds, stored = own, True
                 continue
+            rounds = None if rounds is not None and rounds.asked & given else rounds
             if mine and held is None:
                 raise NotLegal(f"`{array.name}` is asked for before it has values", statement.line)
             moved = held is not None and self._changes(statement, held)
@@ -117,7 +143,9 @@ class _Rows:
         bases = {e.base: e for e in expressions(statement) if isinstance(e, Index)}
         own = [e for e in expressions(statement)
                if isinstance(e, Name) and e.variable is array]  # fmt: skip
-        if any(e not in bases for e in own):
+        lent = {v for e in expressions(statement) if isinstance(e, Unary) and e.op == "&"
+                for v in names([e])} | lent_in(statement)  # fmt: skip
+        if any(e not in bases for e in own) or array in lent:
             raise NotLegal(f"an address in `{array.name}` is kept", statement.line)
         given = {e.target: e for e in expressions(statement) if isinstance(e, Assign | Step)}
         return [given.get(bases[e], bases[e]) for e in own]
@@ -128,14 +156,28 @@ class _Rows:
 
     # -- a loop that gives the row its values
 
-    def _stores(
-        self, statement: Statement, array: Variable, held: _Held | None, swaps: _Swaps
-    ) -> _Held:
+    def _rounds(self, statement: Statement, array: Variable) -> _Rounds:
+        """Those of a loop that counts by ones and makes each of its rounds whole."""
         axis = self.kernel.axes().get(statement) if isinstance(statement, Loop) else None
-        if axis is None or axis.variable is None or not by_ones(axis, self.effects):
+        plain = axis is not None and axis.exact and by_ones(axis, self.effects)
+        if axis is None or not plain or any(isinstance(s, Leave) for s in walk(statement)):
             raise NotLegal(f"`{array.name}` gets values in no plain loop", statement.line)
+        heads = [e for e in (axis.node.test,) if e is not None]
+        heads += expressions(axis.node.before) if axis.node.before is not None else ()
+        asked = names(heads) - {axis.variable}
+        loaded = any(e in self.accesses for head in heads for e in every(head))
+        if loaded or asked & {*self.effects.changed(axis.node.body)}:
+            raise NotLegal("how many rounds a loop has may change", statement.line)
+        return _Rounds(axis, asked)
+
+    def _stores(
+        self, statement: Statement, axis: Axis, array: Variable, held: _Held | None,
+        swaps: _Swaps,
+    ) -> _Held:  # fmt: skip
+        assert axis.variable is not None
         assert isinstance(statement, Loop)
         counter, known = axis.variable, dict[Variable, Expr]()
+        self.loads = set()
         made: _Held | None = None
         for step in parted(statement.body):
             mine = self._mine(step, array)
@@ -155,13 +197,16 @@ class _Rows:
                 same = isinstance(expr, Index) and isinstance(expr.index, Name)
                 if now is None or not same or expr.index.variable is not counter:  # type: ignore[attr-defined]
                     raise NotLegal(f"`{array.name}` is asked for as it changes", step.line)
-                self._load(step, array, expr, now, swaps)
+                if now is held and self._changes(statement, now, but=counter):
+                    raise NotLegal(f"what `{array.name}` is made of changes", step.line)
+                self._load(statement, array, expr, now, swaps)
             for variable in {*self.effects.given(step)}:
                 known.pop(variable, None)
             match step:
                 case Declare(variables=(variable,)) if variable.value is not None:
                     if variable in self.effects.lasting and not variable.array:
-                        known[variable] = self._put(variable.value, known, array, held, counter)
+                        value = self._put(variable.value, known, array, held, counter)
+                        known[variable] = self._as(variable.value, value, variable)
         if made is None:
             raise NotLegal(f"`{array.name}` gets values in no plain loop", statement.line)
         if self._changes(statement, made, but=counter):
@@ -177,16 +222,21 @@ class _Rows:
         value = given.value
         if given.op != "=":
             value = Binary(None, given.op[:-1], given.target, given.value)
-        put = self._put(value, known, array, held, counter)
-        kind = named(array.type.base, self.kernel.unit.aliases)
-        if self.kernel.reading.types.get(value) != kind:
-            put = Cast(None, array.type.base, put)
+        put = self._as(value, self._put(value, known, array, held, counter), array)
         inner = {v for s in walk(self.kernel.function.body) if isinstance(s, Loop)
                  for d in walk(s.body) if isinstance(d, Declare) for v in d.variables}  # fmt: skip
         if names([put]) & inner:
             raise NotLegal(f"what `{array.name}` keeps takes more than an expression", array.line)
-        loads = frozenset(a.array for e in every(put) if (a := self.accesses.get(e)) is not None)
-        return _Held(counter, put, loads)
+        return _Held(counter, put, frozenset(self.loads))
+
+    def _as(self, value: Expr, put: Expr, variable: Variable) -> Expr:
+        """What stands for a value, as a local or an element holds it."""
+        kind = self.kernel.reading.types.get(value)
+        if kind is not None and kind == type_of(self.kernel, variable):
+            return put
+        if variable.type.depth or variable.type.base == "auto":
+            raise NotLegal(f"what `{variable.name}` holds is of another type", variable.line)
+        return Cast(None, variable.type.base, put)
 
     def _put(
         self, expr: Expr, known: dict[Variable, Expr], array: Variable, held: _Held | None,
@@ -207,7 +257,11 @@ class _Rows:
                     same = isinstance(at, Name) and at.variable is counter
                     if held is None or not same:
                         raise NotLegal(f"`{array.name}` is asked for as it changes")
-                    swaps[part] = _at(held, at)
+                    swaps[part] = self._at(held, at)
+                    self.loads |= held.loads
+                    continue
+            if (access := self.accesses.get(part)) is not None:
+                self.loads.add(access.array)
         return edited(expr, swaps)
 
     # -- who asks for it
@@ -218,26 +272,37 @@ class _Rows:
         if not isinstance(expr, Index):
             raise NotLegal(f"`{array.name}` gets values in no plain loop", statement.line)
         own = {v.name for s in walk(statement) if isinstance(s, Declare) for v in s.variables}
-        hidden = own & {v.name for v in names([held.value])} - {held.counter.name}
+        hidden = own & {v.name for v in names([held.value]) - {held.counter}}
         if hidden:
             raise NotLegal(f"a local hides another one, `{min(hidden)}`", statement.line)
-        swaps[expr] = _at(held, expr.index)
+        for part in every(expr.index):
+            called = isinstance(part, Call) and not only_computes(self.kernel, part)
+            if called or isinstance(part, Assign | Step | Lambda | Unread):
+                raise NotLegal(f"which element of `{array.name}` it takes changes", statement.line)
+        swaps[expr] = self._at(held, expr.index)
 
     def _changes(self, statement: Statement, held: _Held, but: Variable | None = None) -> bool:
         """Whether what a row is made of is other behind a statement, or in it."""
         asked = names([held.value]) - {held.counter}
         given = {*self.effects.given(statement)} - {but}
-        if asked & given:
+        hidden = statement.variables if isinstance(statement, Declare) else ()
+        if asked & given or {v.name for v in asked} & {v.name for v in hidden}:
             return True
+        inside = self.effects.inside(statement)
         return any(
-            a.mode != "load" and a.space != "local"
+            a.mode != "load" and a.own in inside
             and any(self.effects.same(a.array, one) for one in held.loads)
-            for a in self.effects.accesses(statement)
+            for a in self.kernel.reading.accesses
         )  # fmt: skip
 
-
-def _at(held: _Held, index: Expr) -> Expr:
-    """The element of a row at a place."""
-    swaps: dict[Node, Node] = {e: index for e in every(held.value)
-                               if isinstance(e, Name) and e.variable is held.counter}  # fmt: skip
-    return edited(held.value, swaps)
+    def _at(self, held: _Held, index: Expr) -> Expr:
+        """The element of a row at a place, which is of the counter's type."""
+        counter, types = held.counter, self.kernel.reading.types
+        found = types.get(index)
+        literal = isinstance(index, Literal) and isinstance(index.value, int)
+        kind = type_of(self.kernel, counter)
+        if found != kind and not (literal and kind.name == "int"):
+            index = Cast(None, declared_type(self.kernel, counter), index)
+        swaps: dict[Node, Node] = {e: index for e in every(held.value)
+                                   if isinstance(e, Name) and e.variable is counter}  # fmt: skip
+        return edited(held.value, swaps)

@@ -74,7 +74,8 @@ def _is_one(kernel: Kernel, branch: If) -> bool:
 def _shared(branch: If) -> list[Variable]:
     found = {e.variable: None for e in expressions(branch) if isinstance(e, Name)
              if e.variable is not None and e.variable.storage == "shared"
-             and not e.variable.array and not e.variable.type.volatile}  # fmt: skip
+             and not e.variable.array and not e.variable.type.volatile
+             and not e.variable.type.depth}  # fmt: skip
     return list(found)
 
 

@@ -13,7 +13,7 @@ from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.reading import Access, Axis, Reduction
-from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Variable, walk
+from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Variable, walk
 
 
 @primitive
@@ -39,7 +39,8 @@ def _check(kernel: Kernel, axis: Axis, loop: Loop, effects: Effects) -> None:
     places = {variable.name for variable in effects.changed(loop.body)}
     found = [r for r in reading.reductions if axis.name in r.axes and r.place in places]
     places -= {name for r in found for name in r.carried if _strict(r)}
-    accesses = effects.accesses(loop)
+    inside = effects.inside(loop)
+    accesses = [a for a in reading.accesses if a.own in inside]
     loads = {effects.taken(a): a for a in reading.accesses if a.mode == "load"}
     if not found or {r.place for r in found} != places:
         raise NotLegal("the loop does more than to seek an extreme", loop.line)
@@ -52,6 +53,21 @@ def _check(kernel: Kernel, axis: Axis, loop: Loop, effects: Effects) -> None:
             raise NotLegal(f"`{reduction.place}` does not begin with the first", loop.line)
         if any(a.array != first.array or a.mode != "load" for a in accesses):
             raise NotLegal("the loop does more than to seek an extreme", loop.line)
+        if not _stays(kernel, effects, loop, first):
+            raise NotLegal(f"`{first.array}` may change in front of the loop", loop.line)
+
+
+def _stays(kernel: Kernel, effects: Effects, loop: Loop, first: Access) -> bool:
+    """Whether an element is still the same as the loop begins."""
+    changes = [a for a in kernel.reading.accesses
+               if a.mode != "load" and effects.same(a.array, first.array)]  # fmt: skip
+    for block in (s for s in walk(kernel.function.body) if isinstance(s, Block) and loop in s.body):
+        before = block.body[: block.body.index(loop)]
+        found = [n for n, s in enumerate(before) if first.own in effects.inside(s)]
+        between = [effects.inside(s) for s in before[found[-1] :]] if found else []
+        if found and not any(a.own in inside for a in changes for inside in between):
+            return True
+    return not changes
 
 
 def _first(axis: Axis, access: Access) -> Polynomial | None:

@@ -22,6 +22,8 @@ from optiml_magic.kernels.primitives.powers import RAISING, Following, Value, re
 from optiml_magic.kernels.tree import Block, Declare, Leave, Loop, Statement, Variable, walk
 from optiml_magic.kernels.types import named
 
+#: Scaled by a power of what is infinite or huge, and not below zero, nothing is no number.
+_COLD = "what sums are where a temperature is not above zero"
 _CARRIED = 2  # locals that go from round to round, at least: the greatest value and a sum
 _MAX = {"float": "fmaxf", "double": "fmax"}
 
@@ -199,7 +201,8 @@ def _made(kernel: Kernel, effects: Effects, found: _Online) -> Kernel:
         again = "\n".join(scaled)
         made.append(lines(f"if ({most} > {begin}) {{\n{again}\n}}"))
     made.append(_round(found, added))
-    return kernel.rewritten(edited(kernel.function.body, {found.loop: tuple(made)}))
+    whole = kernel.rewritten(edited(kernel.function.body, {found.loop: tuple(made)}))
+    return replace(whole, arithmetic=(*whole.arithmetic, *([_COLD] if found.by else ())))
 
 
 def _round(found: _Online, steps: Sequence[str]) -> Statement:

@@ -54,7 +54,7 @@ class GreatestFirst(KernelRule):
         while isinstance(more := unscaled(split), Kernel):
             split = more
         shared = [site for rule in _SHARING for site in sites_of(rule, split)]
-        own = ("how sums of exponentials are scaled",)
+        own = ("how sums of exponentials are scaled", *split.arithmetic)
         title = "the greatest value before the sums around it"
         for site in shared:
             arithmetic = tuple(dict.fromkeys((*own, *site.arithmetic)))

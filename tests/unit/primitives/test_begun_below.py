@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.begun_below import begun_below
 from tests.rewriting.writing import Array
 
@@ -27,8 +28,11 @@ ARRAYS = {"a": Array("f4", ("n",)), "o": Array("f4", ("64",), "zeros")}
 )
 def test_it_begins_below(old: str, new: str) -> None:
     before = TEXT.replace(old, new) if old else TEXT
-    after = written(begun_below(kernel_of(before)))
+    made = begun_below(kernel_of(before))
+    after = written(made)
+    assert isinstance(made, Kernel)
     assert "s[0]" not in after
+    assert any("first element is NaN" in told for told in made.arithmetic)
     assert end_of(before, after, ARRAYS, {"n": 31}, {"n": 1}) == "same"
 
 
@@ -42,6 +46,12 @@ def test_it_begins_below(old: str, new: str) -> None:
         ("m = fmaxf(m, s[i])", "m = fmaxf(m, s[i] * 0.5f)"),
         ("float m = s[0];", "float m = s[0]; o[0] = m;"),
         ("float s[32];", "float s[32] = {1.0f};"),
+        ("i < n; ++i) m", "i < n - 3; ++i) m"),  # the row has values where that has no rounds
+        ("i < n; ++i) s", "i < n + 1; ++i) s"),
+        ("float m = s[0];", "float m = s[0]; n -= 1;"),
+        ("float m = s[0];", "float m = s[0]; s[0] = -100.0f;"),
+        ("float m = s[0];", "s[0] = -100.0f; float m = s[0];"),
+        ("s[i] = a[i] - threadIdx.x", "{ if (a[i] > 1.0f) break; s[i] = a[i]; }"),
     ],
 )
 def test_what_may_be_asked_for_stays(old: str, new: str) -> None:

@@ -72,6 +72,11 @@ def test_what_is_no_copy_stays(steps: str) -> None:
         "for (int j = 0; j < w; j++) { float a = m; out[i] += a * j; }",
         "for (int j = 0; j < w; j++) { float a = m, b = a; out[i] += a * b; }",
         "if (w > 2) { const float a = m; out[i] = a; } m = 3.0f; more[i] = m;",
+        "for (int j = 0; j < w; j++) { float a = m; float c = a; out[i] += a * c; }",
+        (
+            "float a = 7.0f; for (int j = 0; j < w; j++) { float a = m; float c = a; out[i] += c; } "
+            "more[i] = a;"
+        ),
     ],
 )
 def test_copies_in_inner_blocks(steps: str) -> None:

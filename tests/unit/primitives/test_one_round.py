@@ -54,6 +54,20 @@ def text_of(parts: dict[str, str]) -> str:
             "o[row * 64 + t] = v; }"
         ),
         "if (t < 70 - n) for (int i = 0; i < n; i++) o[row * 64 + t] += x[i] * t;",
+        (
+            "for (int i = 0; i < n; i++) o[row * 64 + threadIdx.x] += "
+            "threadIdx.x - 5 > 3 ? x[i] : 1.0f;"
+        ),
+        (
+            "unsigned d = threadIdx.x; for (int i = 0; i < n; i++) o[row * 64 + d] += "
+            "d - 5 > 3 ? x[i] : 1.0f;"
+        ),
+        (
+            "auto d = threadIdx.x; for (int i = 0; i < n; i++) o[row * 64 + d] += "
+            "d - 5 > 3 ? x[i] : 1.0f;"
+        ),
+        "if (threadIdx.x < n - 3) for (int i = 0; i < n; i++) o[row * 64 + t] += x[i];",
+        "int m = n--; if (t < n) for (int i = 0; i < m; i++) o[row * 64 + t] += x[i];",
     ],
 )
 def test_threads_have_a_round_each(last: str) -> None:
@@ -112,6 +126,7 @@ def test_one_thread_works_with_locals(alone: str) -> None:
         "if (t < 2) { sum = 0.0f; for (int i = 0; i < n; i++) sum += x[i]; }",
         "if (t == n) { sum = 0.0f; for (int i = 0; i < n; i++) sum += x[i]; }",
         "if (t == 0) { sum = 0.0f; float& s = sum; for (int i = 0; i < n; i++) { sum += x[i]; s += 1; } }",
+        "__shared__ const float* p; if (t == 0) { p = x; for (int i = 0; i < n; i++) p++; }",
         "if (t == 0) { sum = 0.0f; if (n == 1) return; for (int i = 0; i < n; i++) sum += x[i]; }",
     ],
 )

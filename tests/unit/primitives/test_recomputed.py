@@ -56,6 +56,12 @@ def text_of(parts: dict[str, str]) -> str:
         {"FIRST": "for (int i = 0; i < n; i++) y[i] = 7 / (i + 2);"},
         {"THEN": "for (int t = 0; t < 2; t++) for (int i = 0; i < n; i++) "
                  "o[row * n + i] = y[(i + t) % n] * mean;"},
+        {"FIRST": "for (int i = 0; i < n; i++) y[i] = (i - 5) * m;",
+         "THEN": "for (unsigned i = 0; i < n; i++) o[row * n + i] = y[i];"},
+        {"FIRST": "for (unsigned i = 0; i < n; i++) y[i] = (i - 5) * m;"},
+        {"FIRST": "for (int i = 0; i < n; i++) y[i] = i << 28;",
+         "THEN": "for (long long i = 0; i < n; i++) o[row * n + i] = y[i];"},
+        {"FIRST": "for (int i = 0; i < n; i++) { const int v = a[row * n + i] * 3.7f; y[i] = v; }"},
     ],
 )  # fmt: skip
 def test_rows_are_found_again(parts: dict[str, str]) -> None:
@@ -95,6 +101,42 @@ def test_what_is_rounded_on_the_way_is_rounded_where_it_is_asked_for() -> None:
           }, "hides another one"),
         ({"THEN": "for (int i = 0; i < n; i++) { o[row * n + i] = y[i] * mean; y[0] = 1.0f; }"},
          "no plain loop"),
+        ({"BETWEEN": "float mean = 0.0f; for (int i = 0; i < n / 2; i++) y[i] = b[i];"},
+         "other values"),
+        ({"BETWEEN": "float mean = 0.0f; for (int i = 3; i < n; i++) y[i] -= 1.0f;"},
+         "other values"),
+        ({"BETWEEN": "float mean = 0.0f; m = 3.0f; for (int i = 0; i < n / 2; i++) y[i] = b[i];"},
+         "other values"),
+        ({"BETWEEN": "float mean = n; n /= 2; for (int i = 0; i < n; i++) y[i] = b[i];"},
+         "other values"),
+        ({"BETWEEN": "float mean = 0.0f; for (int i = 0; i < n; i++) "
+                     "{ if (b[i] > 0) continue; y[i] = -y[i]; }"}, "no plain loop"),
+        ({"BETWEEN": "float mean = 0.0f; for (int i = 0; i < n; i++) "
+                     "{ if (b[i] > 0) break; y[i] = -y[i]; }"}, "no plain loop"),
+        ({"BETWEEN": "float mean = 0.0f; for (int i = 0; i < n; i++) "
+                     "{ m += 1; o[row * n + i] = y[i]; y[i] = 1.0f; }"}, "made of changes"),
+        ({"FIRST": "for (int i = 0; i < n; i++) y[i] = p[row * n + i];",
+          "BETWEEN": "float mean = 0.0f; for (int i = 0; i < n; i++) "
+                     "{ p[row * n + i] = 0; o[row * n + i] = y[i]; y[i] = 1.0f; }"},
+         "made of changes"),
+        ({"FIRST": "for (int i = 0; i < n; i++) { const int at = row * n + i; y[i] = p[at]; }",
+          "BETWEEN": "float mean = 0.0f; for (int i = 0; i < n; i++) p[row * n + i] = 0;"},
+         "before it has values"),
+        ({"FIRST": "for (int i = 0; i < n; i++) y[i] = p[row * n + i];",
+          "BETWEEN": "float mean = 0.0f; for (int j = 0; j < n; j++) y[j] += 1.0f; "
+                     "for (int i = 0; i < n; i++) p[row * n + i] = 0;"}, "before it has values"),
+        ({"FIRST": "float z[64]; for (int i = 0; i < n; i++) z[i] = a[row * n + i]; z[0] = m; "
+                   "for (int i = 0; i < n; i++) y[i] = z[i];",
+          "BETWEEN": "float mean = 0.0f; z[0] = 7.0f;"}, "no plain loop"),
+        ({"BETWEEN": "float mean = 0.0f; for (int i = 0; i < n; i++) "
+                     "{ float m = b[i]; o[row * n + i] = y[i] * m; y[i] = m; }"}, "hides another"),
+        ({"FIRST": "{ float z[64]; for (int i = 0; i < n; i++) z[i] = a[row * n + i] * m; "
+                   "float m = 5.0f; for (int i = 0; i < n; i++) o[row * n + i] = z[i] * m; }",
+          "BETWEEN": "float mean = 0.0f;", "THEN": ""}, "before it has values"),
+        ({"THEN": "for (int i = 0; i < n;) { float v = y[i++]; o[row * n + i - 1] = v; }"},
+         "which element"),
+        ({"THEN": "for (int i = 0; i < n; i++) { const float* q = &y[i]; o[row * n + i] = *q; }"},
+         "an address"),
     ],
 )  # fmt: skip
 def test_what_is_refused(parts: dict[str, str], reason: str) -> None:

@@ -56,6 +56,13 @@ def test_every_spelling_becomes_two_loops(name: str) -> None:
     same(text, made, SHAPES, SIZES, rounds=True)
 
 
+def test_a_temperature_that_may_be_below_zero_is_told() -> None:
+    for name, steps in ROUNDS.items():
+        made = applied(unscaled(kernel(ONLINE.replace("ROUND", steps))))
+        told = any("temperature is not above zero" in one for one in made.arithmetic)
+        assert told == (name == "temperature")
+
+
 def test_what_is_summed_up_with_weights_is_scaled_alike() -> None:
     text = ONLINE.replace("ROUND", PLAIN.replace("m = n;", "o = o * expf(m - n) + "
         "expf(t - n) * v[c]; m = n;")).replace("d = 0.0f;", "d = 0.0f, o = v[0];")  # fmt: skip
