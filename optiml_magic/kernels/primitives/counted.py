@@ -130,7 +130,8 @@ class _Counting:
                 continue
             every_change = [*own.get(variable, []), *head.get(variable, [])]
             one, counts = every_change[0], variable in head or variable is self.axis.variable
-            regular = is_steady(self.effects, loop, one, whole=not counts)
+            whole = variable is not self.axis.variable
+            regular = is_steady(self.effects, loop, one, whole=whole)
             if len(every_change) != 1 or not regular:
                 if counts:
                     raise NotLegal(f"how `{variable.name}` moves is not followed", loop.line)

@@ -123,3 +123,8 @@ def test_rounds_times_a_stride_are_how_far_it_goes(loop: str) -> None:
     before = TEXT.replace("LOOP", loop)
     after = counted(kernel_of(before), 0)
     assert end_of(before, written(after), ARRAYS, {"n": 71, "m": 333, "w": 3}, SMALL) == "same"
+
+
+def test_a_head_moves_no_char_beside_its_counter() -> None:
+    loop = "char c = 'a'; for (int d = 0; d < m; d++, c++) { away = away * 3 + c; off += 1; }"
+    assert "how `c` moves" in refused(counted(kernel_of(TEXT.replace("LOOP", loop)), 0))
