@@ -21,7 +21,7 @@ from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.moved_once import goes_along, moved_once, named_by_lambdas
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.staged import hints_of
-from optiml_magic.kernels.primitives.strides import by, is_steady
+from optiml_magic.kernels.primitives.strides import by, is_steady, is_still
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
@@ -136,20 +136,11 @@ class _Counting:
                 if counts:
                     raise NotLegal(f"how `{variable.name}` moves is not followed", loop.line)
                 continue  # carried from round to round: nobody's business here
-            if self._still(one.value, own.keys() | head.keys()):
+            if is_still(self.effects, loop, one.value, own.keys() | head.keys()):
                 found[variable] = (one.value, one.op == "-")
+            elif variable in head:
+                raise NotLegal(f"how far `{variable.name}` moves is not followed", loop.line)
         return found
-
-    def _still(self, value: Expr | None, changed: object) -> bool:
-        if value is None:
-            return True
-        own = declared_in(self.loop.body)
-        return all(
-            isinstance(e, Literal)
-            or not isinstance(e, Name)
-            or (e.variable not in changed and e.variable not in own)  # type: ignore[operator]
-            for e in every(value)
-        ) and not any(a.own in set(every(value)) for a in self.old.reading.accesses)
 
     def _left(self) -> dict[Variable, str]:
         """Names for what moving locals are behind a loop that is left early."""

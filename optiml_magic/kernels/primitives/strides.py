@@ -6,12 +6,16 @@ without a sign, is no product of ints, and one that is kept in fewer bits comes 
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from optiml_magic.kernels.changes import Change, skips
-from optiml_magic.kernels.expressions import Expr, Literal, Name
+from optiml_magic.kernels.expressions import Call, Expr, Lambda, Literal, Name, Unread, every
 from optiml_magic.kernels.primitives.base import Kernel
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, declared_in
 from optiml_magic.kernels.tree import Block, Loop, Variable
 from optiml_magic.kernels.types import INT, CType, arithmetic, named, promoted
+
+_PLAIN = ("min", "max")  # functions that say the same again
 
 
 def is_steady(effects: Effects, loop: Loop, change: Change, *, whole: bool) -> bool:
@@ -39,6 +43,22 @@ def _is_skipped(effects: Effects, loop: Loop, variable: Variable) -> bool:
     body = loop.body.body if isinstance(loop.body, Block) else (loop.body,)
     first = next(at for at, statement in enumerate(body) if skips(statement))
     return variable not in effects.changed(*body[:first])
+
+
+def is_still(
+    effects: Effects, loop: Loop, value: Expr | None, changed: Collection[Variable]
+) -> bool:
+    """Whether a stride is the same in all rounds, which change these."""
+    parts = [*every(value)] if value is not None else []
+    moving = declared_in(loop.body) | effects.addressed | {*changed}
+    accesses = effects.kernel.reading.accesses
+    return not any(
+        (isinstance(e, Name) and e.variable is not None
+         and (e.variable in moving or e.variable.type.reference))
+        or (isinstance(e, Call) and e.function not in _PLAIN)
+        or isinstance(e, Lambda | Unread)
+        for e in parts
+    ) and not any(a.own in parts for a in accesses)  # fmt: skip
 
 
 def by(kernel: Kernel, variable: Variable, step: Expr | None, rounds: str) -> str:

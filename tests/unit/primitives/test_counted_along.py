@@ -114,6 +114,14 @@ def test_not_where_it_moves_otherwise(loop: str, reason: str) -> None:
             "int c = 0; for (int d = 0; d < m; d++) { off += 2; if (d % 3 == 1) continue;"
             " away += c + off; c += 1; } arg = c + off;"
         ),
+        # A stride that goes by another name as well.
+        "int* r = &w; int e = 5; for (int d = 0; d < m; d++) { away += e; e += w; (*r)++; }",
+        "int& r = w; int e = 5; for (int d = 0; d < m; d++) { away += e; e += r; w++; }",
+        (
+            "int e = 5; auto g = [&]() { return w; };"
+            " for (int d = 0; d < m; d++) { away += e; e += g(); w++; }"
+        ),
+        "int e = 5; for (int d = 0; d < m; d++) { away += e; e += min(w, 3); }",
         # Other names for what moves.
         "int& o = off; for (int d = 0; d < m; d++) { away = away * 3 + o; off += 2; } arg = off;",
         "int* o = &off; for (int d = 0; d < m; d++) { away = away * 3 + *o; off += 2; }",
@@ -128,3 +136,9 @@ def test_rounds_times_a_stride_are_how_far_it_goes(loop: str) -> None:
 def test_a_head_moves_no_char_beside_its_counter() -> None:
     loop = "char c = 'a'; for (int d = 0; d < m; d++, c++) { away = away * 3 + c; off += 1; }"
     assert "how `c` moves" in refused(counted(kernel_of(TEXT.replace("LOOP", loop)), 0))
+
+
+@pytest.mark.parametrize("by", ["off", "d", "at[i]"])
+def test_a_head_moves_nothing_by_another_stride_each_round(by: str) -> None:
+    loop = f"for (int d = 0, e = 5; d < m; d++, e += {by}) {{ away += e; at[i] = off++; }}"
+    assert "how far `e` moves" in refused(counted(kernel_of(TEXT.replace("LOOP", loop)), 0))
