@@ -21,6 +21,7 @@ from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.moved_once import goes_along, moved_once, named_by_lambdas
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.staged import hints_of
+from optiml_magic.kernels.primitives.strides import by, is_steady, is_still
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
@@ -128,26 +129,18 @@ class _Counting:
             if (variable.name in reduced or rounded) and variable not in head:
                 continue
             every_change = [*own.get(variable, []), *head.get(variable, [])]
-            one = every_change[0]
-            regular = one.always and not one.within and one.op in "+-"
+            one, counts = every_change[0], variable in head or variable is self.axis.variable
+            whole = variable is not self.axis.variable
+            regular = is_steady(self.effects, loop, one, whole=whole)
             if len(every_change) != 1 or not regular:
-                if variable in head or variable is self.axis.variable:
+                if counts:
                     raise NotLegal(f"how `{variable.name}` moves is not followed", loop.line)
                 continue  # carried from round to round: nobody's business here
-            if self._still(one.value, own.keys() | head.keys()):
+            if is_still(self.effects, loop, one.value, own.keys() | head.keys()):
                 found[variable] = (one.value, one.op == "-")
+            elif variable in head:
+                raise NotLegal(f"how far `{variable.name}` moves is not followed", loop.line)
         return found
-
-    def _still(self, value: Expr | None, changed: object) -> bool:
-        if value is None:
-            return True
-        own = declared_in(self.loop.body)
-        return all(
-            isinstance(e, Literal)
-            or not isinstance(e, Name)
-            or (e.variable not in changed and e.variable not in own)  # type: ignore[operator]
-            for e in every(value)
-        ) and not any(a.own in set(every(value)) for a in self.old.reading.accesses)
 
     def _left(self) -> dict[Variable, str]:
         """Names for what moving locals are behind a loop that is left early."""
@@ -324,11 +317,11 @@ class _Counting:
         """What something that moves holds in a round."""
         step, down = self.moving[variable]
         rounds = f"({self.name} + 1)" if variable in self.ahead else self.name
-        by = rounds if step is None else f"{rounds} * {self._shown(step)}"
+        far = by(self.old, variable, step, rounds)
         start = self._started(variable)
         if start == "0" and not down:
-            return by
-        return f"{start} {'-' if down else '+'} {by}"
+            return far
+        return f"{start} {'-' if down else '+'} {far}"
 
     def _started(self, variable: Variable) -> str:
         before = self.loop.before
@@ -359,17 +352,13 @@ class _Counting:
             for e in self.effects.inside(self.old.function.body)
         )
 
-    def _shown(self, step: Expr) -> str:
-        shown = self.old.spelled(step)
-        return shown if isinstance(step, Name | Literal) else f"({shown})"
-
     def _after(self, rounds: str) -> list[Statement]:
         """What moved, where somebody asks for it after the loop."""
         found: list[Statement] = []
         for variable in filter(self._leads_out, self.moving):
-            sign, by = self._way(variable, rounds)
+            sign, far = self._way(variable, rounds)
             last = self.left.get(variable)
-            words = f"{sign}= {by};" if last is None else f"= {last};"
+            words = f"{sign}= {far};" if last is None else f"= {last};"
             found.append(lines(f"{variable.name} {words}"))
         return found
 
@@ -383,12 +372,11 @@ class _Counting:
     def _way(self, variable: Variable, rounds: str) -> tuple[str, str]:
         """How far something moves in all rounds, and in which direction."""
         step, down = self.moving[variable]
-        by = "" if step is None else f" * {self._shown(step)}"
         start, stop = self.axis.start, self.axis.stop
         ranges = Ranges(self.axis.guard, self.old.reading.symbols)
         some = start is not None and stop is not None and ranges.nonnegative(stop - start)
         count = f"({rounds})" if self.axis.first or some else self._or_none(rounds)
-        return "-" if down else "+", f"{count}{by}"
+        return "-" if down else "+", by(self.old, variable, step, count)
 
     def _or_none(self, rounds: str) -> str:
         """A number of rounds that may be below zero, where there is none."""

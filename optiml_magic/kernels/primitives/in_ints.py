@@ -26,7 +26,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.between import Between
 from optiml_magic.kernels.primitives.int_places import Ints, is_wide
 from optiml_magic.kernels.primitives.type_names import names_in
-from optiml_magic.kernels.tree import Declare, Variable, Verbatim, walk
+from optiml_magic.kernels.tree import Blank, Declare, Variable, Verbatim, walk
 from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.edits import Edit, apply
@@ -34,6 +34,7 @@ from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.program import parse_program
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_OF_TYPES = ("sizeof", "alignof", "noexcept", "typeid")
 
 
 @primitive
@@ -108,6 +109,11 @@ def _stand_alone(kernel: Kernel, chosen: frozenset[Variable]) -> None:
         words = [statement.words] if isinstance(statement, Declare) else []
         words += [e.type for e in parts if isinstance(e, Cast | Braces)]
         words += [one for e in parts if isinstance(e, Call) for one in e.template]
+        if isinstance(statement, Blank):  # such as what is asserted of a type
+            words.append(kernel.show(statement))
+        for part in parts:
+            if isinstance(part, Call) and part.function in _OF_TYPES:
+                words += [e.name for e in every(part) if isinstance(e, Name)]
         if called & {name for one in words for name in _WORD.findall(one)}:
             raise NotLegal("it asks for the type of a size", statement.line)
         for part in parts:
