@@ -34,7 +34,6 @@ from optiml_magic.source.expressions import parse_expression
 
 COUNTS = (2, 4, 8, 16, 32)
 MANY = (*COUNTS, 64)  # for rows that share no keys
-KEYS = (1, 2, 4, 8)  # at once
 _WHOLE = 64  # keys, of which parts have multiples: tiles of them are full
 _LEAST = {
     "max": {"float": "-3.402823466e+38f", "double": "-1.7976931348623157e+308"},
@@ -87,7 +86,7 @@ class _Parts:
         fresh = self._fresh
         self.parts, self.row, self.rows, self.at = map(fresh, ("PARTS", "row", "rows", "part"))
         self.begin, self.end, self.share = map(fresh, ("keys_begin", "keys_end", "keys_each"))
-        self.element, self.now, self.keys = fresh("element"), fresh("extreme"), fresh("KEYS")
+        self.element, self.now = fresh("element"), fresh("extreme")
         self.before, self.own = fresh("scale"), fresh("scale_of_part")
         self.scratch = {v: fresh(f"{v.name}_parts") for v in (*self.known.states, found.array)}
         self.kinds = {v: type_of(kernel, v).name for v in self.scratch}
@@ -105,7 +104,7 @@ class _Parts:
         first = self._fresh(f"{bare}_of_keys")
         directives = [
             TuneDirective(self.parts, MANY if self.own_keys else COUNTS, self.most),
-            *self._at_once(), *self._scratches(),
+            *self._scratches(),
             self._launch(f"{scope}{colons}{first}"),
         ]  # fmt: skip
         body = self._edited({self.part.axis.node: tuple(self._joined())})
@@ -119,11 +118,6 @@ class _Parts:
         return with_parameters(
             found, (f"const {self.kinds[v]}* {name}" for v, name in self.scratch.items())
         )
-
-    def _at_once(self) -> Iterator[TuneDirective]:
-        """How many keys are loaded before the first of them is taken in."""
-        if self.own_keys:
-            yield TuneDirective(self.keys, KEYS, KEYS[-2])
 
     def _edited(self, swaps: dict[Node, Node | tuple[Statement, ...] | None]) -> Block:
         made = edited(self.old.function.body, swaps)
@@ -207,8 +201,6 @@ class _Parts:
         key, kind = axis.variable.name, declared_type(self.old, axis.variable)
         never_below = Ranges(axis.guard, self.old.reading.symbols).nonnegative(axis.start)
         begin = f"max({self.begin}, 0)" if never_below else self.begin  # so that it is seen
-        if self.own_keys:
-            yield f"#pragma unroll {self.keys}"
         yield f"for ({kind} {key} = {begin}; {key} < {self.end}; ++{key}) {{"
         yield self.old.show_inside(loop.body)
         yield "}"

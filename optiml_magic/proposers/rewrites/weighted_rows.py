@@ -37,7 +37,6 @@ from optiml_magic.kernels.primitives.untiled import untiled
 from optiml_magic.kernels.primitives.weighted import nests
 from optiml_magic.kernels.primitives.weighted_parts import (
     COUNTS,
-    KEYS,
     MANY,
     keys_in_parts,
     rows_in_parts,
@@ -50,7 +49,9 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.row_to_lanes import BLOCKS
 from optiml_magic.proposers.rewrites.row_to_lanes import COUNTS as COUNTS_OF_LANES
 
-_ENOUGH = 64  # warps of a multiprocessor, each of which waits for a key at a time: ours
+#: Warps of a multiprocessor, each of which waits for a key at a time: ours. On an H200 four kernels of
+#: decoding took 0.87 to 1.1 times as long with four keys unrolled, and more with eight.
+_ENOUGH = 64
 _LANES = 32
 _MOST = 4  # points
 _ARITHMETIC = ("the order of additions", "the rounding of products")
@@ -131,8 +132,7 @@ def _apart(kernel: Kernel) -> Iterator[Site]:
     if isinstance(made, Refused):
         return
     counts = [n for n in MANY if parts <= 4 * n <= 16 * parts]
-    points = [{"PARTS": n, "KEYS": at_once} for n in sorted(counts, key=lambda n: abs(n - parts))
-              for at_once in (KEYS[-2], KEYS[-1])]  # fmt: skip
+    points = [{"PARTS": n} for n in sorted(counts, key=lambda n: abs(n - parts))]
     yield Site(
         "apart", "warps share the keys of a row, lanes hold it together",
         partial(rows_in_parts, kernel, parts, lanes), 0.97 if rows is not None else 0.9,
