@@ -49,8 +49,8 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.row_to_lanes import BLOCKS
 from optiml_magic.proposers.rewrites.row_to_lanes import COUNTS as COUNTS_OF_LANES
 
-#: Warps of a multiprocessor, each of which waits for a key at a time: ours. On an H200 four kernels of
-#: decoding took 0.87 to 1.1 times as long with four keys unrolled, and more with eight.
+#: Warps of a multiprocessor, each of which waits for a key at a time: ours. On an H200 four kernels
+#: of decoding took 0.87 to 1.1 times as long with four keys unrolled, and more with eight.
 _ENOUGH = 64
 _LANES = 32
 _MOST = 4  # points
