@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from present import SOAK
 
-_MANY, _EVERY = 6, 3
+_MANY, _EVERY = 6, 4
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
