@@ -163,8 +163,7 @@ class Preparation:
         except UsageError as unfit:
             return _invalid(unfit)
         if unfit_for is not None:
-            at = "the sizes that programs are verified at: it was verified at others"
-            notes = (unfit_for.message.replace("these sizes", at), *notes)
+            notes = (f"{unfit_for.message} to verify at: it was verified at others", *notes)
         if skipped:
             notes = (f"its `require` leaves {skipped} other sets of inputs out", *notes)
         # How many sides there was time for must not make one program two.

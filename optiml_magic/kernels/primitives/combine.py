@@ -28,6 +28,10 @@ _ZEROS = {"float": "0.0f", "double": "0.0", "__half": "__half(0.0f)"}
 _ONES = {"float": "1.0f", "double": "1.0", "__half": "__half(1.0f)"}
 
 #: The greatest and the least value.
+_FINITE = {
+    "float": ("3.402823466e+38f", "-3.402823466e+38f"),
+    "double": ("1.7976931348623157e+308", "-1.7976931348623157e+308"),
+}
 _ENDS = {
     "float": ("__int_as_float(0x7f800000)", "__int_as_float(0xff800000)"),
     "double": ("__longlong_as_double(0x7ff0000000000000)",
@@ -186,6 +190,14 @@ def beyond(kind: CType, op: str) -> str:
     if ends is not None:
         return ends[op in ("max", ">")]
     raise NotLegal(f"no {kind.name or 'value of its type'} is known to be beyond all others")
+
+
+def finite(kind: CType, op: str) -> str:
+    """The same of floats, where an infinity would not do: the greatest number, or the least."""
+    ends = _FINITE.get(kind.name)
+    if ends is None:
+        raise NotLegal(f"`{kind.name or 'its type'}` is not a type of plain floats")
+    return ends[op in ("max", ">")]
 
 
 def supported(reduction: Reduction) -> None:

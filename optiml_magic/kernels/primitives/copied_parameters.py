@@ -39,7 +39,7 @@ def copied_parameters(kernel: Kernel) -> Kernel:
             raise NotLegal(f"{leaf.reason} is not read", leaf.line)
     found = [v for v in changed if _is_plain(kernel, effects, v)]
     if not found:
-        raise NotLegal(f"the parameter `{changed[0].name}` is no whole number of its own")
+        raise NotLegal(f"the parameter `{changed[0].name}` is not a whole number of its own")
     made = _copied(kernel, effects, found[0])
     again = copied_parameters(made) if len(found) > 1 else made
     return again if isinstance(again, Kernel) else made

@@ -97,52 +97,52 @@ class Ints:
             return statement
         return replace(statement, words=words, variables=tuple(variables), span=None)
 
-    def made(self, expr: Expr, told: frozenset[Variable]) -> tuple[Expr, CType]:
-        """An expression and its type; ``told`` are those that are known not to be negative."""
+    def made(self, expr: Expr, natural: frozenset[Variable]) -> tuple[Expr, CType]:
+        """An expression and its type; ``natural`` are those that are known not to be negative."""
         old = self._old(expr)
         match expr:
             case Name(variable=variable) if variable in self.chosen:
                 return expr, INT
             case Binary(op="&&" | "||" as op, left=left, right=right):
-                one, _ = self.made(left, told)
-                other, _ = self.made(right, told | {*_told(left, op, self)})
+                one, _ = self.made(left, natural)
+                other, _ = self.made(right, natural | {*_naturals(left, op, self)})
                 return _with(expr, (one, other)), old
             case Binary(op="<" | "<=" | ">" | ">=" | "==" | "!="):
-                return self._compared(expr, told), BOOL
+                return self._compared(expr, natural), BOOL
             case Binary(op="+" | "-" | "*" | "/" | "%"):
-                return self._combined(expr, told)
+                return self._combined(expr, natural)
             case Choice(test=test, then=then, other=other):
-                asked, _ = self.made(test, told)
-                ways, kind = self._common((then, other), told)
+                asked, _ = self.made(test, natural)
+                ways, kind = self._common((then, other), natural)
                 return _with(expr, (asked, *ways)), self._known(
                     expr, kind if kind.integral else old
                 )
             case Unary(op="-" | "+", operand=operand):
-                inner, kind = self.made(operand, told)
+                inner, kind = self.made(operand, natural)
                 new = promoted(kind) if self._changed(operand, kind) else old
                 return _with(expr, (inner,)), self._known(expr, new)
             case Unary(op="!", operand=operand):
-                return _with(expr, (self.made(operand, told)[0],)), old
+                return _with(expr, (self.made(operand, natural)[0],)), old
             case Cast(operand=operand):
-                return self._cast(expr, told)
+                return self._cast(expr, natural)
             case Index(base=base, index=index):
-                array, held = self.made(base, told)
+                array, held = self.made(base, natural)
                 if self._changed(base, held):
                     raise NotLegal("a size is used for more than to count", self.line)
-                place, kind = self.made(index, told)
+                place, kind = self.made(index, natural)
                 narrow = (self._old(index).size or 0) <= (INT.size or 0)
-                narrow = narrow and self._changed(index, kind) and not self._natural(index, told)
+                narrow = narrow and self._changed(index, kind) and not self._natural(index, natural)
                 if narrow and not self.between.small(base):
                     self._moves(index, kind)
                 return _with(expr, (array, place)), old
             case Assign():
-                return self._assigned(expr, told), old
+                return self._assigned(expr, natural), old
             case Step(target=target):
                 self._counts(expr, target)
-                return _with(expr, (self.made(target, told)[0],)), old
+                return _with(expr, (self.made(target, natural)[0],)), old
             case Call():
-                return self._called(expr, told)
-        parts = [self.made(part, told) for part in expr.parts]
+                return self._called(expr, natural)
+        parts = [self.made(part, natural) for part in expr.parts]
         for part, (_, kind) in zip(expr.parts, parts, strict=True):
             if self._changed(part, kind):
                 raise NotLegal("a size is used for more than to count", self.line)
@@ -171,13 +171,13 @@ class Ints:
         return kind
 
     def _common(
-        self, operands: tuple[Expr, Expr], told: frozenset[Variable]
+        self, operands: tuple[Expr, Expr], natural: frozenset[Variable]
     ) -> tuple[tuple[Expr, ...], CType]:
         """Operands as their operator has them, of which one that an int holds is one beside ints.
 
         The type is that of both.
         """
-        sides = [self.made(operand, told) for operand in operands]
+        sides = [self.made(operand, natural) for operand in operands]
         touched = [self._changed(o, k) for o, (_, k) in zip(operands, sides, strict=True)]
         if any(touched):
             for at, operand in enumerate(operands):
@@ -222,8 +222,8 @@ class Ints:
         if narrow and self._changed(place, kind) and not self.between.exact(place):
             raise NotLegal("a place may be negative that had no sign", self.line)
 
-    def _combined(self, expr: Binary, told: frozenset[Variable]) -> tuple[Expr, CType]:
-        sides, kind = self._common((expr.left, expr.right), told)
+    def _combined(self, expr: Binary, natural: frozenset[Variable]) -> tuple[Expr, CType]:
+        sides, kind = self._common((expr.left, expr.right), natural)
         old = self._old(expr)
         made = _with(expr, sides)
         if old.depth or not old.integral:
@@ -231,9 +231,9 @@ class Ints:
         kind = kind if kind.integral else old
         return made, self._known(expr, kind)
 
-    def _compared(self, expr: Binary, told: frozenset[Variable]) -> Expr:
+    def _compared(self, expr: Binary, natural: frozenset[Variable]) -> Expr:
         operands, find = (expr.left, expr.right), self.between
-        sides, kind = self._common(operands, told)
+        sides, kind = self._common(operands, natural)
         made = _with(expr, sides)
         olds = [self._old(one) for one in operands]
         if not all(one.integral for one in olds):
@@ -247,7 +247,7 @@ class Ints:
             raise NotLegal("what a size is compared with is not known to be one", self.line)
         if old.signed or expr.op in _EQUAL:
             return made
-        below = [not self._natural(one, told) for one in operands]
+        below = [not self._natural(one, natural) for one in operands]
         if all(below):
             below = [not find.natural(one) for one in operands]
         if not any(below):
@@ -262,12 +262,12 @@ class Ints:
         asked = Binary(None, "<" if beyond else ">=", sides[at], Literal(None, "0", 0))
         return Binary(None, "||" if beyond else "&&", asked, made)
 
-    def _natural(self, expr: Expr, told: frozenset[Variable]) -> bool:
+    def _natural(self, expr: Expr, natural: frozenset[Variable]) -> bool:
         """Whether a number is certainly not negative, or what its sizes say alone."""
         inner, find = expr, self.between
         while isinstance(inner, Cast) and self._keeps(inner):
             inner = inner.operand
-        if isinstance(inner, Name) and inner.variable in told:
+        if isinstance(inner, Name) and inner.variable in natural:
             return True
         found = find.of(expr)
         if found is None or plain(found.low):
@@ -282,8 +282,8 @@ class Ints:
         )
         return old.integral and new.integral and (new.size or 0) >= bits and fits
 
-    def _cast(self, expr: Cast, told: frozenset[Variable]) -> tuple[Expr, CType]:
-        inner, kind = self.made(expr.operand, told)
+    def _cast(self, expr: Cast, natural: frozenset[Variable]) -> tuple[Expr, CType]:
+        inner, kind = self.made(expr.operand, natural)
         old, before = self._old(expr), self._old(expr.operand)
         touched = self._changed(expr.operand, kind)
         if is_wide(old) and before.integral and self.between.fits(self.between.of(expr)):
@@ -312,10 +312,10 @@ class Ints:
             return Cast(None, _BEFORE[(old.size or 0) > (INT.size or 0)], made)
         return made
 
-    def _assigned(self, expr: Assign, told: frozenset[Variable]) -> Expr:
+    def _assigned(self, expr: Assign, natural: frozenset[Variable]) -> Expr:
         target, value = expr.target, expr.value
-        place, _ = self.made(target, told)
-        made, kind = self.made(value, told)
+        place, _ = self.made(target, natural)
+        made, kind = self.made(value, natural)
         if isinstance(target, Name) and target.variable in self.chosen:
             self._counts(expr, target)
         elif self._changed(value, kind):
@@ -338,15 +338,15 @@ class Ints:
             if counts is None or counts[0].update is not expr:
                 raise NotLegal(f"`{target.name}` moves in more than one way", self.line)
 
-    def _called(self, expr: Call, told: frozenset[Variable]) -> tuple[Expr, CType]:
-        parts = [self.made(part, told) for part in expr.parts]
+    def _called(self, expr: Call, natural: frozenset[Variable]) -> tuple[Expr, CType]:
+        parts = [self.made(part, natural) for part in expr.parts]
         touched = [self._changed(p, k) for p, (_, k) in zip(expr.parts, parts, strict=True)]
         old, arguments = self._old(expr), expr.arguments
         called = self.kernel.unit.called(expr.function, len(arguments))
         if any(touched):
             extreme = expr.function in ("min", "max") and not called and len(expr.parts) == 2
             if extreme and old.integral and self.between.comparable(*arguments):
-                sides, kind = self._common((arguments[0], arguments[1]), told)
+                sides, kind = self._common((arguments[0], arguments[1]), natural)
                 if kind == INT and all(self.between.fits(self.between.of(a)) for a in arguments):
                     return _with(expr, sides), self._known(expr, INT)
             if len(called) != 1 or called[0].template or len(expr.parts) != len(arguments):
@@ -366,11 +366,11 @@ class Ints:
         return _with(expr, tuple(part for part, _ in parts)), old
 
 
-def _told(expr: Expr, op: str, ints: Ints) -> Iterator[Variable]:
+def _naturals(expr: Expr, op: str, ints: Ints) -> Iterator[Variable]:
     """What is not negative where the right side of ``&&`` or ``||`` is asked for."""
     if isinstance(expr, Binary) and expr.op == op:
-        yield from _told(expr.left, op, ints)
-        yield from _told(expr.right, op, ints)
+        yield from _naturals(expr.left, op, ints)
+        yield from _naturals(expr.right, op, ints)
     match expr:
         case Binary(op=asked, left=Name(variable=Variable() as variable), right=Literal(value=0)):
             wanted = ">=" if op == "&&" else "<"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Assign, Expr, Index, Name
+from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, declared_in, loops_in, names, parted
 from optiml_magic.kernels.primitives.naming import type_of
@@ -40,8 +41,6 @@ from optiml_magic.kernels.tree import (
 
 ROUNDING = ("the order of additions", "the rounding of products")
 _MAX = {"float": "fmaxf", "double": "fmax"}
-#: What no number is below: minus infinity less itself, from which a power would come, is no number.
-_LEAST = {"float": "-3.402823466e+38f", "double": "-1.7976931348623157e+308"}
 _Swaps = dict[Node, Node | tuple[Statement, ...] | None]
 
 
@@ -245,7 +244,7 @@ class _Online:
                 begin = value
         if begin is None:
             return
-        least = text(_LEAST[self.kind])
+        least = text(combine.finite(type_of(self.kernel, most), "max"))
         swaps: dict[Node, Node] = {}
         for one in leaves(self.kernel, begin):
             if key_of(one) in INFINITE:
@@ -304,7 +303,7 @@ class _Online:
             raise NotLegal(f"`{one.target.name}` does not begin with nothing", loop.line)
         kind = type_of(self.kernel, one.target).name
         if kind not in _MAX or one.target.name not in {v.name for v in declared_in(loop)}:
-            raise NotLegal(f"`{one.target.name}` is no sum of floats", loop.line)
+            raise NotLegal(f"`{one.target.name}` is not a sum of floats", loop.line)
         name = self._fresh(f"{one.target.name}_row")
         assert axis.variable is not None
         place = f"{name}[{axis.variable.name}]"

@@ -63,7 +63,7 @@ class Terms:
         kind = type_of(self.kernel, one.target).name
         whole = [e for e in (*own[0], *own[1], *late[0], *late[1]) if not floating(self.kernel, e)]
         if kind not in FLOATS or (self.passes.most is None and whole):
-            raise NotLegal(f"`{one.target.name}` is no sum of floats", one.target.line)
+            raise NotLegal(f"`{one.target.name}` is not a sum of floats", one.target.line)
         return own, late
 
     def _raise(self, expr: Expr) -> None:

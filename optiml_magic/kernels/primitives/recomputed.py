@@ -161,7 +161,9 @@ class _Rows:
         axis = self.kernel.axes().get(statement) if isinstance(statement, Loop) else None
         plain = axis is not None and axis.exact and by_ones(axis, self.effects)
         if axis is None or not plain or any(isinstance(s, Leave) for s in walk(statement)):
-            raise NotLegal(f"`{array.name}` gets values in no plain loop", statement.line)
+            raise NotLegal(
+                f"`{array.name}` gets its values elsewhere than in a plain loop", statement.line
+            )
         heads = [e for e in (axis.node.test,) if e is not None]
         heads += expressions(axis.node.before) if axis.node.before is not None else ()
         asked = names(heads) - {axis.variable}
@@ -191,7 +193,9 @@ class _Rows:
                     swaps[step] = ()
                     continue
             if any(self._place_in(e) is not None for e in mine):
-                raise NotLegal(f"`{array.name}` gets values in no plain loop", step.line)
+                raise NotLegal(
+                    f"`{array.name}` gets its values elsewhere than in a plain loop", step.line
+                )
             now = made or held
             for expr in mine:
                 same = isinstance(expr, Index) and isinstance(expr.index, Name)
@@ -208,7 +212,9 @@ class _Rows:
                         value = self._put(variable.value, known, array, held, counter)
                         known[variable] = self._as(variable.value, value, variable)
         if made is None:
-            raise NotLegal(f"`{array.name}` gets values in no plain loop", statement.line)
+            raise NotLegal(
+                f"`{array.name}` gets its values elsewhere than in a plain loop", statement.line
+            )
         if self._changes(statement, made, but=counter):
             raise NotLegal(f"what `{array.name}` is made of changes", statement.line)
         if all(step in swaps for step in parted(statement.body)):
@@ -270,7 +276,9 @@ class _Rows:
         self, statement: Statement, array: Variable, expr: Expr, held: _Held, swaps: _Swaps
     ) -> None:
         if not isinstance(expr, Index):
-            raise NotLegal(f"`{array.name}` gets values in no plain loop", statement.line)
+            raise NotLegal(
+                f"`{array.name}` gets its values elsewhere than in a plain loop", statement.line
+            )
         own = {v.name for s in walk(statement) if isinstance(s, Declare) for v in s.variables}
         hidden = own & {v.name for v in names([held.value]) - {held.counter}}
         if hidden:

@@ -223,7 +223,7 @@ class _Elements:
     def _begin(self, variable: Variable) -> tuple[Statement, ...]:
         """What stands for the declaration of a local that has an array now."""
         if variable.array or variable.type.reference or variable.initial or variable.type.depth:
-            raise NotLegal(f"`{variable.name}` is no plain local", variable.line)
+            raise NotLegal(f"`{variable.name}` is not a plain local", variable.line)
         name = self._array(variable)
         if variable.value is None:
             return ()

@@ -35,11 +35,6 @@ from optiml_magic.source.expressions import parse_expression
 COUNTS = (2, 4, 8, 16, 32)
 MANY = (*COUNTS, 64)  # for rows that share no keys
 _WHOLE = 64  # keys, of which parts have multiples: tiles of them are full
-_LEAST = {
-    "max": {"float": "-3.402823466e+38f", "double": "-1.7976931348623157e+308"},
-    "min": {"float": "3.402823466e+38f", "double": "1.7976931348623157e+308"},
-}
-_LEAST |= {">": _LEAST["max"], "<": _LEAST["min"]}
 _DTYPES = {"float": "f4", "double": "f8", "int": "i4"}
 
 
@@ -220,11 +215,8 @@ class _Parts:
     def _begun(self, variable: Variable) -> str:
         if variable is not self.known.extreme:
             return "0"
-        kind = type_of(self.old, variable)
         if self.own_keys:  # of keys that infinity masks no power is a number
-            if self.known.op not in _LEAST or kind.name not in _LEAST[self.known.op]:
-                raise NotLegal("its extreme is no plain float")
-            return _LEAST[self.known.op][kind.name]
+            return combine.finite(type_of(self.old, variable), self.known.op)
         return combine.beyond(type_of(self.old, variable), self.known.op)
 
     # -- what puts them together

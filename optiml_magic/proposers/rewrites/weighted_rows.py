@@ -106,43 +106,42 @@ class WeightedRows(KernelRule):
             kernel = where_legal(cut, kernel, {"y": 1})
         made = by_tiles(kernel)
         if isinstance(made, Refused):
-            apart = next(_apart(kernel), None)
-            yield apart if apart is not None else made
+            yield _apart(kernel) or made
             return
         yield Site(
             "rows", "tiles of rows and of the keys that they weigh",
             lambda: by_tiles(kernel), 0.975,
             Hypothesis(TIME, "lower", "tiles are loaded once for many rows", (2.0, 64.0)),
-            tuple(islice(_points(kernel, made), _MOST)), _told(kernel),
+            tuple(islice(_points(kernel, made), _MOST)), _arithmetic(kernel),
         )  # fmt: skip
         yield from _in_parts(kernel)
 
 
-def _apart(kernel: Kernel) -> Iterator[Site]:
+def _apart(kernel: Kernel) -> Site | None:
     """Warps that have a part of the keys of a row each, where rows share no keys."""
     rows, chip = working(kernel), CHIPS.get(kernel.chip)
     wanted = MANY[-1]
     if rows is not None and chip is not None:
         wanted = _ENOUGH * chip.sms // max(rows, 1)
     if wanted < MANY[0]:
-        return
+        return None
     parts = max(n for n in MANY if n <= wanted)
     lanes = Lanes("warp", _LANES, 256, COUNTS_OF_LANES, BLOCKS)
     made = rows_in_parts(kernel, parts, lanes)
     if isinstance(made, Refused):
-        return
+        return None
     counts = [n for n in MANY if parts <= 4 * n <= 16 * parts]
     points = [{"PARTS": n} for n in sorted(counts, key=lambda n: abs(n - parts))]
-    yield Site(
+    return Site(
         "apart", "warps share the keys of a row, lanes hold it together",
         partial(rows_in_parts, kernel, parts, lanes), 0.97 if rows is not None else 0.9,
         Hypothesis(TIME, "lower", "many keys are loaded at once, by lanes side by side",
                    (2.0, 128.0)),
-        tuple(points[:_MOST]), _told(kernel),
+        tuple(points[:_MOST]), _arithmetic(kernel),
     )  # fmt: skip
 
 
-def _told(kernel: Kernel) -> tuple[str, ...]:
+def _arithmetic(kernel: Kernel) -> tuple[str, ...]:
     """What changes in arithmetic, also by what makes passes one."""
     return tuple(dict.fromkeys((*_ARITHMETIC, *kernel.arithmetic)))
 
@@ -207,7 +206,7 @@ def _in_parts(kernel: Kernel) -> Iterator[Site]:
             partial(keys_in_parts, kernel, COUNTS[0]), likely,
             Hypothesis(TIME, "lower", "many tiles are loaded at once, each for many rows",
                        (2.0, 128.0)),
-            tuple(islice(_points(kernel, made, COUNTS), _MOST)), _told(kernel),
+            tuple(islice(_points(kernel, made, COUNTS), _MOST)), _arithmetic(kernel),
         )  # fmt: skip
 
 

@@ -52,10 +52,10 @@ def test_a_local_changes_in_its_place(body: str, before: str) -> None:
     [
         ("s = m;", "no parameter changes"),
         ("p += m;", "no parameter changes"),
-        ("int* q = &m; m--; s = *q;", "no whole number of its own"),
-        ("int& q = m; m--; s = q;", "no whole number of its own"),
+        ("int* q = &m; m--; s = *q;", "not a whole number of its own"),
+        ("int& q = m; m--; s = q;", "not a whole number of its own"),
         ("auto f = [&]() { return m; }; m--; s = f();", ""),
-        ("a += m; s = a[0];", "no whole number of its own"),
+        ("a += m; s = a[0];", "not a whole number of its own"),
         ('asm("" : "+r"(m)); m--; s = m;', ""),
     ],
 )

@@ -89,18 +89,18 @@ def test_what_is_rounded_on_the_way_is_rounded_where_it_is_asked_for() -> None:
         ({"FIRST": "for (int i = 0; i < n; i++) { float s = 0.0f; for (int j = 0; j < n; j++) "
                    "s += a[row * n + j] * b[i]; y[i] = s; }"}, "more than an expression"),
         ({"FIRST": "for (int i = 0; i < n; i++) if (a[row * n + i] > 0) y[i] = a[row * n + i];"},
-         "no plain loop"),
+         "than in a plain loop"),
         ({"FIRST": "for (int i = 0; i < n; i++) { y[i] = a[row * n + i]; y[i] = sum; sum += m; }"},
          "several values"),
         ({"FIRST": "for (int i = 0; i < n; i++) y[i] = i ? y[i - 1] : m;"}, "as it changes"),
         ({"FIRST": "for (int i = 0; i < n; i++) y[i] = m; float* q = y; q[0] = 5.0f;"},
          "an address"),
-        ({"FIRST": "for (int i = 0; i < n; i += 2) { y[i] = m; y[i + 1] = m; }"}, "no plain loop"),
-        ({"FIRST": "y[0] = m; for (int i = 1; i < n; i++) y[i] = m;"}, "no plain loop"),
+        ({"FIRST": "for (int i = 0; i < n; i += 2) { y[i] = m; y[i + 1] = m; }"}, "than in a plain loop"),
+        ({"FIRST": "y[0] = m; for (int i = 1; i < n; i++) y[i] = m;"}, "than in a plain loop"),
         ({"THEN": "for (int i = 0; i < n; i++) { float m = b[i]; o[row * n + i] = y[i] * m; }",
           }, "hides another one"),
         ({"THEN": "for (int i = 0; i < n; i++) { o[row * n + i] = y[i] * mean; y[0] = 1.0f; }"},
-         "no plain loop"),
+         "than in a plain loop"),
         ({"BETWEEN": "float mean = 0.0f; for (int i = 0; i < n / 2; i++) y[i] = b[i];"},
          "other values"),
         ({"BETWEEN": "float mean = 0.0f; for (int i = 3; i < n; i++) y[i] -= 1.0f;"},
@@ -110,9 +110,9 @@ def test_what_is_rounded_on_the_way_is_rounded_where_it_is_asked_for() -> None:
         ({"BETWEEN": "float mean = n; n /= 2; for (int i = 0; i < n; i++) y[i] = b[i];"},
          "other values"),
         ({"BETWEEN": "float mean = 0.0f; for (int i = 0; i < n; i++) "
-                     "{ if (b[i] > 0) continue; y[i] = -y[i]; }"}, "no plain loop"),
+                     "{ if (b[i] > 0) continue; y[i] = -y[i]; }"}, "than in a plain loop"),
         ({"BETWEEN": "float mean = 0.0f; for (int i = 0; i < n; i++) "
-                     "{ if (b[i] > 0) break; y[i] = -y[i]; }"}, "no plain loop"),
+                     "{ if (b[i] > 0) break; y[i] = -y[i]; }"}, "than in a plain loop"),
         ({"BETWEEN": "float mean = 0.0f; for (int i = 0; i < n; i++) "
                      "{ m += 1; o[row * n + i] = y[i]; y[i] = 1.0f; }"}, "made of changes"),
         ({"FIRST": "for (int i = 0; i < n; i++) y[i] = p[row * n + i];",
@@ -127,7 +127,7 @@ def test_what_is_rounded_on_the_way_is_rounded_where_it_is_asked_for() -> None:
                      "for (int i = 0; i < n; i++) p[row * n + i] = 0;"}, "before it has values"),
         ({"FIRST": "float z[64]; for (int i = 0; i < n; i++) z[i] = a[row * n + i]; z[0] = m; "
                    "for (int i = 0; i < n; i++) y[i] = z[i];",
-          "BETWEEN": "float mean = 0.0f; z[0] = 7.0f;"}, "no plain loop"),
+          "BETWEEN": "float mean = 0.0f; z[0] = 7.0f;"}, "than in a plain loop"),
         ({"BETWEEN": "float mean = 0.0f; for (int i = 0; i < n; i++) "
                      "{ float m = b[i]; o[row * n + i] = y[i] * m; y[i] = m; }"}, "hides another"),
         ({"FIRST": "{ float z[64]; for (int i = 0; i < n; i++) z[i] = a[row * n + i] * m; "

@@ -103,7 +103,7 @@ def test_rounds_are_made_once(changes: dict[str, str]) -> None:
         ({"LAST": "if (d == 2) return;"}, "small number"),
         ({"d < D; d++": "d < w; d++"}, "small number"),
         ({"float acc": "const float* r = v + d; float acc", "STEP": "acc += p * r[j * D];"},
-         "no plain local"),
+         "not a plain local"),
         ({"j < w": "j < d + 2"}, "share no rounds"),
     ],
 )  # fmt: skip
