@@ -1,11 +1,14 @@
 """P25, fast forms: functions and divisions that are exact to the last bits become short ones.
 
-What they are off by: CUDA C++ Programming Guide, "Mathematical Functions". ``__expf`` by 2 ulp and
-more with its argument, ``__logf`` by 2^-21 near one, ``rsqrtf`` and ``__fdividef`` by 2 ulp, the
-latter for divisors up to 2^126, ``__powf`` by what ``__log2f`` is off times the power, of what is
-above zero alone. No option of a compiler is set: each of them stands in the text.
-Roots are right to 2^-22, PTX ISA, "sqrt" and "rsqrt"; what is less than 2^-126 is taken for zero,
-as by ``-ftz=true``, since to scale it takes as long again as the root itself. ``sinpif`` and
+What they are off by: CUDA C++ Programming Guide, "Mathematical Functions". ``__logf`` by 2^-21
+near one, ``__powf`` by what ``__log2f`` is off times the power, of what is above zero alone. No
+option of a compiler is set: each of them stands in the text.
+Roots are right to 2^-22, powers of two to 2 ulp and reciprocals to 1 ulp, PTX ISA, "sqrt", "rsqrt",
+"ex2" and "rcp"; what is less than 2^-126 is taken for zero, as by ``-ftz=true``, since to scale it
+takes as long again as the instruction, which ``__expf`` and ``__fdividef`` do as well. An
+exponential is a power of two, off by 2 ulp and more with its argument, as ``__expf`` is; the
+logarithm of its base goes into a constant factor of the argument, or into its divisor, which may be
+the same in all rounds of a loop. ``sinpif`` and
 ``cospif`` are right to 2 ulp at any angle, and need no table of the digits of pi.
 """
 
@@ -42,14 +45,19 @@ Kind = Word["functions", "tanh", "roots", "divisions", "powers", "turns"]
 KINDS: tuple[Kind, ...] = ("functions", "tanh", "roots", "divisions", "powers", "turns")
 _ROOTS = {"sqrtf": "fast_sqrt", "sqrt": "fast_sqrt", "rsqrtf": "fast_rsqrt", "rsqrt": "fast_rsqrt"}
 _HELPERS = {
-    f"fast_{root}": f"""\
-__device__ __forceinline__ float fast_{root}(float x) {{
-    float root;
-    asm("{root}.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
-    return root;
+    name: f"""\
+__device__ __forceinline__ float {name}(float x) {{
+    float {made};
+    asm("{instruction}.approx.ftz.f32 %0, %1;" : "=f"({made}) : "f"(x));
+    return {made};
 }}
 """
-    for root in ("sqrt", "rsqrt")
+    for name, instruction, made in (
+        ("fast_sqrt", "sqrt", "root"),
+        ("fast_rsqrt", "rsqrt", "root"),
+        ("fast_exp2", "ex2", "power"),
+        ("fast_inverse", "rcp", "inverse"),
+    )
 } | {
     "fast_pow": """\
 __device__ __forceinline__ float fast_pow(float x, float y) {
@@ -68,8 +76,11 @@ template <int POWER, class T> __device__ __forceinline__ T whole_power(T x) {
 }
 """,
 }
+_BASES = {
+    "expf": math.e, "exp": math.e, "__expf": math.e, "exp2f": 2.0, "exp2": 2.0,
+    "exp10f": 10.0, "exp10": 10.0, "__exp10f": 10.0,
+}  # fmt: skip
 _FAST = {
-    "expf": "__expf", "exp": "__expf", "exp10f": "__exp10f", "exp10": "__exp10f",
     "logf": "__logf", "log": "__logf", "log2f": "__log2f", "log2": "__log2f",
     "log10f": "__log10f", "log10": "__log10f",
 }  # fmt: skip
@@ -77,6 +88,7 @@ _ANGLES = frozenset({"sinf", "cosf", "tanf", "sin", "cos", "tan"})
 _TURNS = {"sinf": "sinpif", "sin": "sinpif", "cosf": "cospif", "cos": "cospif"}
 _NEAR = 1e-6  # of itself, by which a constant that stands for half turns may be off: ours
 _MOST, _SHORT = 16, 3  # the greatest power that becomes products, and that is written out: ours
+_LEAST = 1e-20  # of the size of a constant factor that takes in another, up to its inverse: ours
 _ONE, _TWO = Literal(None, "1.0f", 1.0), Literal(None, "2.0f", 2.0)
 
 
@@ -91,7 +103,7 @@ def fast(kernel: Kernel, kinds: Collection[Kind]) -> Kernel:
     for function in _functions(kernel):
         forms = _Forms(kernel, kinds)
         swaps = forms.of(function)
-        made |= forms.roots
+        made |= forms.called
         if swaps:
             bodies[function] = edited(function.body, swaps)
     if not bodies:
@@ -191,7 +203,7 @@ def _kind(kernel: Kernel, e: Expr) -> Kind | None:
     match e:
         case Call(function=name, arguments=(only,)):
             known = _library(kernel, e) and _single(kernel, only)
-            if known and bare(name) in _FAST:
+            if known and (bare(name) in _FAST or bare(name) in _BASES):
                 return "functions"
             if known and bare(name) in _ROOTS:
                 return "roots"
@@ -263,7 +275,7 @@ class _Forms:
         self.kernel = kernel
         self.kinds = kinds
         self.made: dict[Node, Node] = {}
-        self.roots: set[str] = set()  # the functions for roots and powers that are called
+        self.called: set[str] = set()  # those of _HELPERS that the forms call
         self.inverted: list[Expr] = []  # divisions by roots
 
     def of(self, function: Function) -> dict[Node, Node]:
@@ -272,7 +284,7 @@ class _Forms:
             self.made[e] = self._form(e)
         gone = {part for whole in self.inverted for part in whole.parts}
         forms = [form for e, form in self.made.items() if e not in gone and isinstance(form, Expr)]
-        self.roots = {e.function for form in forms for e in every(form)
+        self.called = {e.function for form in forms for e in every(form)
                       if isinstance(e, Call)} & {*_HELPERS}  # fmt: skip
         return self.made
 
@@ -281,7 +293,7 @@ class _Forms:
             case Assign(target=target, value=value):
                 return replace(e, span=None, op="=", value=self._divided(target, value, e))
             case Binary(left=left, right=right):
-                return self._divided(left, right, e)
+                return self._divided(edited(left, self.made), right, e)
             case Call(arguments=(base, Literal(value=value))) if value is not None and _power(
                 value
             ):
@@ -289,6 +301,8 @@ class _Forms:
             case Call(arguments=(base, power)):
                 return _called("fast_pow", edited(base, self.made), edited(power, self.made))
             case Call(function=name, arguments=(only,)):
+                if bare(name) in _BASES:
+                    return _called("fast_exp2", self._times(only, math.log2(_BASES[bare(name)])))
                 inner = edited(only, self.made)
                 if bare(name) in _FAST:
                     return _called(_FAST[bare(name)], inner)
@@ -298,14 +312,61 @@ class _Forms:
                 if bare(name) in _TURNS and turns is not None:
                     return _called(_TURNS[bare(name)], edited(turns, self.made))
                 # tanh x = 1 - 2 / (1 + e^2x): of one use of x, and right where e^2x is infinite
-                power = _called("__expf", Binary(None, "*", _TWO, inner))
-                part = _called("__fdividef", _TWO, Binary(None, "+", _ONE, power))
-                return Binary(None, "-", _ONE, part)
+                power = _called("fast_exp2", self._times(only, 2 * math.log2(math.e)))
+                part = _called("fast_inverse", Binary(None, "+", _ONE, power))
+                return Binary(None, "-", _ONE, Binary(None, "*", _TWO, part))
         raise TypeError(type(e).__name__)
 
-    def _divided(self, left: Expr, right: Expr, whole: Expr) -> Expr:
-        """``left / right``; by a constant it is a product, by a root one with its reciprocal."""
-        above = edited(left, self.made)
+    def _times(self, e: Expr, by: float) -> Expr:
+        """A number of an argument by a constant, which a constant factor or a divisor takes in."""
+        match e:
+            case _ if by == 1.0:
+                return edited(e, self.made)
+            case Literal(value=value) if value is not None:
+                return _float(by * value)
+            case Unary(op="-", operand=operand) if _single(self.kernel, operand):
+                return self._times(operand, -by)
+            case Binary(op="*", left=left, right=right) if self._takes_in(left) and _single(
+                self.kernel, e
+            ):
+                return Binary(None, "*", self._times(left, by), edited(right, self.made))
+            case Binary(op="*", left=left, right=right) if self._takes_in(right) and _single(
+                self.kernel, e
+            ):
+                return Binary(None, "*", edited(left, self.made), self._times(right, by))
+            case Binary(op="/", left=left, right=Literal(value=value)) if value and self._takes_in(
+                e
+            ):
+                return self._times(left, by / value)
+            case Binary(op="/", left=left, right=right) if self._takes_in(left) and _single(
+                self.kernel, e
+            ):
+                return self._over(self._times(left, by), right, e)
+            case Binary(op="/", left=left, right=right) if self._takes_in(e):
+                return Binary(None, "*", edited(left, self.made), self._over(_float(by), right, e))
+        return Binary(None, "*", edited(e, self.made), _float(by))
+
+    def _takes_in(self, e: Expr) -> bool:
+        """Whether a constant goes into a factor of a product, or into a divisor."""
+        match e:
+            case Literal(value=value):
+                return value is not None and _LEAST < abs(value) < 1 / _LEAST
+            case Unary(op="-", operand=operand):
+                return self._takes_in(operand)
+            case Binary(op="*", left=left, right=right):
+                inside = self._takes_in(left) or self._takes_in(right)
+                return _single(self.kernel, e) and inside
+            case Binary(op="/", left=left, right=right):
+                return _single(self.kernel, e) and _float_sides(self.kernel, left, right)
+        return False
+
+    def _over(self, above: Expr, right: Expr, whole: Expr) -> Expr:
+        if "divisions" in self.kinds:
+            return self._divided(above, right, whole)
+        return Binary(None, "/", above, edited(right, self.made))
+
+    def _divided(self, above: Expr, right: Expr, whole: Expr) -> Expr:
+        """``above / right``; by a constant it is a product, by a root one with its reciprocal."""
         if isinstance(right, Literal):
             return Binary(None, "*", above, Binary(None, "/", _ONE, right))
         root = isinstance(right, Call) and bare(right.function) in ("sqrtf", "sqrt")
@@ -314,9 +375,10 @@ class _Forms:
             inner = edited(right.arguments[0], self.made)
             own = "roots" in self.kinds and _single(self.kernel, right.arguments[0])
             inverse = _called("fast_rsqrt", inner) if own else _called("rsqrtf", inner)
-            one = isinstance(left, Literal) and left.value == 1
-            return inverse if one else Binary(None, "*", above, inverse)
-        return _called("__fdividef", above, edited(right, self.made))
+        else:
+            inverse = _called("fast_inverse", edited(right, self.made))
+        one = isinstance(above, Literal) and above.value == 1
+        return inverse if one else Binary(None, "*", above, inverse)
 
     def _raised(self, call: Call, base: Expr, value: float) -> Expr:
         """A power as products of its base, and of its square root for a half."""
@@ -334,3 +396,8 @@ class _Forms:
 
 def _called(name: str, *arguments: Expr) -> Call:
     return Call(None, name, arguments)
+
+
+def _float(value: float) -> Literal:
+    text = f"{value:.9g}"
+    return Literal(None, (text if "." in text or "e" in text else f"{text}.0") + "f", value)

@@ -29,7 +29,7 @@ _AT_ONCE = "sines and cosines of an angle at once"
 
 
 class FastFunctions(KernelRule):
-    """``expf`` becomes ``__expf``, ``a / b`` ``__fdividef(a, b)``, ``powf(x, 2)`` ``x * x``."""
+    """``expf`` becomes a power of two, ``a / b`` a product, ``powf(x, 2)`` ``x * x``."""
 
     name = "fast_functions"
     teaches = (

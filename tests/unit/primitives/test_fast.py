@@ -22,30 +22,57 @@ __global__ void k(const float* a, const float* b, float* o, int n) {
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("a[i] / b[i]", "__fdividef(a[i], b[i])"),
+        ("a[i] / b[i]", "a[i] * fast_inverse(b[i])"),
         ("a[i] / 3.0f", "a[i] * (1.0f / 3.0f)"),
-        ("(a[i] + b[i]) / n", "__fdividef(a[i] + b[i], n)"),
+        ("(a[i] + b[i]) / n", "(a[i] + b[i]) * fast_inverse(n)"),
         ("a[i] / sqrtf(b[i] + 1.0f)", "a[i] * fast_rsqrt(b[i] + 1.0f)"),
         ("1.0f / sqrt(b[i])", "fast_rsqrt(b[i])"),
-        ("expf(logf(b[i]) / a[i])", "__expf(__fdividef(__logf(b[i]), a[i]))"),
+        ("expf(logf(b[i]) / a[i])", "fast_exp2(__logf(b[i]) * (1.44269504f * fast_inverse(a[i])))"),
         ("powf(a[i] - b[i], 2)", "(a[i] - b[i]) * (a[i] - b[i])"),
         ("powf(b[i], 3.0f)", "b[i] * b[i] * b[i]"),
-        ("pow(expf(b[i]), 6.0f)", "whole_power<6>(__expf(b[i]))"),
+        ("pow(expf(b[i]), 6.0f)", "whole_power<6>(fast_exp2(b[i] * 1.44269504f))"),
         ("powf(b[i], 1.5f)", "b[i] * sqrtf(b[i])"),
         ("pow((double)a[i], 2.0)", "(double)a[i] * (double)a[i]"),
         ("powf(a[i], b[i] / 3)", "fast_pow(a[i], b[i] * (1.0f / 3))"),
         ("pow(a[i], 0.75f)", "fast_pow(a[i], 0.75f)"),
         ("cosf(6.2831853f * a[i])", "cospif(2.0f * a[i])"),
         ("sinf(-2.0f * 3.14159265f * i / n)", "sinpif(-2.0f * i / n)"),
-        ("cos(a[i] * (3.14159265f * 0.5f) * expf(b[i]))", "cospif(0.5f * a[i] * __expf(b[i]))"),
-        ("tanhf(a[i])", "1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * a[i]))"),
+        ("cos(a[i] * (3.14159265f * 0.5f) * expf(b[i]))", "cospif(0.5f * a[i] * fast_exp2(b[i] * 1.44269504f))"),
+        ("tanhf(a[i])", "1.0f - 2.0f * fast_inverse(1.0f + fast_exp2(a[i] * 2.88539008f))"),
         ("0.5f * (1.0f + tanh(a[i]))",
-         "0.5f * (1.0f + (1.0f - __fdividef(2.0f, 1.0f + __expf(2.0f * a[i]))))"),
+         "0.5f * (1.0f + (1.0f - 2.0f * fast_inverse(1.0f + fast_exp2(a[i] * 2.88539008f))))"),
     ],
 )  # fmt: skip
 def test_forms(old: str, new: str) -> None:
     after = written(fast(kernel_of(TEXT.replace("a[i] / b[i]", old)), KINDS))
     assert f"o[i] = {new};" in after
+
+
+@pytest.mark.parametrize(
+    ("power", "two"),
+    [
+        ("expf(-0.5f * a[i] * a[i])", "-0.72134752f * a[i] * a[i]"),
+        ("expf(-(a[i] * a[i]) / (2 * b[0] * b[0]))",
+         "-(a[i] * a[i]) * (1.44269504f * fast_inverse(2 * b[0] * b[0]))"),
+        ("expf(-1.0f / b[i])", "-1.44269504f * fast_inverse(b[i])"),
+        ("expf(a[i] / sqrtf(b[i]))", "a[i] * (1.44269504f * fast_rsqrt(b[i]))"),
+        ("expf(-i / 4.0f)", "-i * 0.36067376f"),
+        ("expf(a[i] * (i / 3))", "a[i] * (i / 3) * 1.44269504f"),
+        ("expf(2 * i * b[i])", "2 * i * b[i] * 1.44269504f"),
+        ("exp2f(a[i] * b[i])", "a[i] * b[i]"),
+        ("exp10f(a[i])", "a[i] * 3.32192809f"),
+        ("__expf(2 * a[i])", "2.88539008f * a[i]"),
+        ("expf(3e30f * (a[i] - a[i]))", "3e30f * (a[i] - a[i]) * 1.44269504f"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("content", ["numbers", "odd"])
+def test_exponentials(power: str, two: str, content: str) -> None:
+    text = TEXT.replace("a[i] / b[i]", power)
+    after = written(fast(kernel_of(text), KINDS))
+    assert f"o[i] = fast_exp2({two});" in after
+    arrays = {"a": Array("f4", ("n",), content), "b": Array("f4", ("n",), "positive"),
+              "o": Array("f4", ("n",), "zeros")}  # fmt: skip
+    assert end_of(text, after, arrays, {"n": 9}, {"n": 5}, rounds=True) == "same"
 
 
 @pytest.mark.parametrize("angle", ["6.28f * a[i]", "a[i]", "6.2831853f", "6.2831853f + a[i]"])
@@ -71,8 +98,8 @@ def test_what_it_computes_and_in_what_it_calls() -> None:
     kernel = kernel_of(text)
     assert kinds_in(kernel) == ("functions", "tanh", "divisions", "powers")
     after = written(fast(kernel, KINDS))
-    assert "return __fdividef(1.0f, 1.0f + __expf(-v));" in after
-    assert "s = __fdividef(s, b[i]);" in after
+    assert "return fast_inverse(1.0f + fast_exp2(v * -1.44269504f));" in after
+    assert "s = s * fast_inverse(b[i]);" in after
     arrays = {"a": Array("f4", ("n",)), "b": Array("f4", ("n",), "positive"),
               "o": Array("f4", ("n",), "zeros")}  # fmt: skip
     assert end_of(text, after, arrays, {"n": 99}, {"n": 5}, rounds=True) == "same"
@@ -100,9 +127,21 @@ def test_whole_powers_are_products(power: int) -> None:
     assert end_of(text, after, arrays, {"n": 99}, {"n": 5}, rounds=True) == "same"
 
 
+@pytest.mark.parametrize("quotient", ["a[i] / b[i]", "1.0f / b[i]", "expf(a[i] / b[i])"])
+def test_quotients_of_odd_numbers_are_what_they_were(quotient: str) -> None:
+    text = TEXT.replace("a[i] / b[i]", quotient)
+    after = written(fast(kernel_of(text), KINDS))
+    arrays = {name: Array("f4", ("n",), "odd") for name in ("a", "b")} | {
+        "o": Array("f4", ("n",), "zeros")
+    }
+    assert end_of(text, after, arrays, {"n": 99}, {"n": 5}, rounds=True) == "same"
+
+
 def test_one_kind_alone() -> None:
     text = TEXT.replace("a[i] / b[i]", "expf(a[i]) / b[i]")
-    assert "o[i] = __expf(a[i]) / b[i];" in written(fast(kernel_of(text), ("functions",)))
+    assert "o[i] = fast_exp2(a[i] * 1.44269504f) / b[i];" in written(
+        fast(kernel_of(text), ("functions",))
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,4 +176,4 @@ def test_what_decides_a_whole_number_stays_exact(value: str) -> None:
     )
     found = refused(fast(kernel_of(text), KINDS))
     assert found == "a whole number that must be exact depends on its last bits, line 5"
-    assert "__fdividef" in written(fast(kernel_of(TEXT), KINDS))
+    assert "fast_inverse" in written(fast(kernel_of(TEXT), KINDS))

@@ -172,7 +172,7 @@ def test_expressions_change_in_the_launch_that_is_told() -> None:
         some = [replace(i, prior=0.5) for i in found if i.launches in {(kept,), ("between",)}]
         (idea,) = together(some, view_of(text), RuleProposer()._again)
         made = str(idea.make())
-        assert ("__expf(" in made, "__logf(" in made) == (kept == "least", kept == "most")
+        assert ("fast_exp2(" in made, "__logf(" in made) == (kept == "least", kept == "most")
 
 
 PRICES = """\
@@ -193,7 +193,7 @@ def test_expressions_change_along_with_the_shape_of_their_launch() -> None:
     assert alone.prior < 0.9 * first.prior  # nearly always slower: others are tried before
     made = first.make()
     assert isinstance(made, str)
-    for now in ("float4", "0.5f * __expf(", "__fdividef("):
+    for now in ("float4", "0.5f * fast_exp2(", "fast_inverse("):
         assert now in made
     plain = PRICES.replace("0.5", "0.5f").replace("/ b[i]", "* b[i]").replace("expf", "fabsf")
     assert ALONG not in [idea.proposer for idea in ideas(plain, known=False)]
@@ -219,7 +219,7 @@ def test_expressions_change_along_with_the_second_shape_as_well() -> None:
     shapes = [i for i in ideas(BLURRED, known=False) if i.proposer == "share_loads"][:2]
     assert [i.title.partition(";")[0] for i in found] == [i.title for i in shapes]
     assert all(i.prior >= shape.prior for i, shape in zip(found, shapes, strict=True))
-    assert all("__expf" in str(i.make()) for i in found)
+    assert all("fast_exp2" in str(i.make()) for i in found)
 
 
 def test_expressions_and_shape_together_are_right() -> None:
