@@ -8,7 +8,9 @@ Roots are right to 2^-22, powers of two to 2 ulp and reciprocals to 1 ulp, PTX I
 takes as long again as the instruction, which ``__expf`` and ``__fdividef`` do as well. An
 exponential is a power of two, off by 2 ulp and more with its argument, as ``__expf`` is; the
 logarithm of its base goes into a constant factor of the argument, or into its divisor, which may be
-the same in all rounds of a loop. ``sinpif`` and
+the same in all rounds of a loop. A sum of products begins with what it adds beside them, so that
+the first of them takes no instruction of its own: ``a * b + c * d + e`` is two fused multiply-adds
+as ``e + a * b + c * d``. ``sinpif`` and
 ``cospif`` are right to 2 ulp at any angle, and need no table of the digits of pi.
 """
 
@@ -41,8 +43,8 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.places import functions_of
 from optiml_magic.kernels.tree import Block, Function, expressions, walk
 
-Kind = Word["functions", "tanh", "roots", "divisions", "powers", "turns"]
-KINDS: tuple[Kind, ...] = ("functions", "tanh", "roots", "divisions", "powers", "turns")
+Kind = Word["functions", "tanh", "roots", "divisions", "powers", "turns", "sums"]
+KINDS: tuple[Kind, ...] = ("functions", "tanh", "roots", "divisions", "powers", "turns", "sums")
 _ROOTS = {"sqrtf": "fast_sqrt", "sqrt": "fast_sqrt", "rsqrtf": "fast_rsqrt", "rsqrt": "fast_rsqrt"}
 _HELPERS = {
     name: f"""\
@@ -222,6 +224,8 @@ def _kind(kernel: Kernel, e: Expr) -> Kind | None:
             return (
                 "functions" if _single(kernel, base) and (whole or _single(kernel, power)) else None
             )
+        case Binary(op="+" | "-") if _single(kernel, e):
+            return "sums" if _beside(kernel, e) else None
         case Binary(op="/", left=Literal(), right=Literal()):
             return None
         case Binary(op="/", left=left, right=right) if _single(kernel, e):
@@ -229,6 +233,26 @@ def _kind(kernel: Kernel, e: Expr) -> Kind | None:
         case Assign(op="/=", target=Name() as left, value=right) if _single(kernel, left):
             return "divisions" if _worth(right) and _float_sides(kernel, left, right) else None
     return None
+
+
+def _terms(kernel: Kernel, e: Expr) -> list[tuple[str, Expr]]:
+    """What a sum of floats adds and subtracts, in this order."""
+    match e:
+        case Binary(op="+" | "-" as sign, left=left, right=right) if _single(kernel, e):
+            return [*_terms(kernel, left), (sign, right)]
+    return [("+", e)]
+
+
+def _beside(kernel: Kernel, e: Expr) -> int:
+    """Which term of a sum that begins with two products is none; 0 where all of them are."""
+    terms = _terms(kernel, e)
+    others = [
+        at
+        for at, (sign, term) in enumerate(terms)
+        if not (isinstance(term, Binary) and term.op == "*" and _single(kernel, term))
+        if sign == "+" or _single(kernel, term) or isinstance(term, Literal)
+    ]
+    return others[0] if others and others[0] > 1 else 0
 
 
 def _single(kernel: Kernel, e: Expr) -> bool:
@@ -292,6 +316,8 @@ class _Forms:
         match e:
             case Assign(target=target, value=value):
                 return replace(e, span=None, op="=", value=self._divided(target, value, e))
+            case Binary(op="+" | "-"):
+                return self._summed(e)
             case Binary(left=left, right=right):
                 return self._divided(edited(left, self.made), right, e)
             case Call(arguments=(base, Literal(value=value))) if value is not None and _power(
@@ -364,6 +390,17 @@ class _Forms:
         if "divisions" in self.kinds:
             return self._divided(above, right, whole)
         return Binary(None, "/", above, edited(right, self.made))
+
+    def _summed(self, e: Binary) -> Expr:
+        """A sum whose first term is one that is no product."""
+        terms = _terms(self.kernel, e)
+        sign, first = terms.pop(_beside(self.kernel, e))
+        found = edited(first, self.made)
+        if sign == "-":
+            found = Unary(None, "-", found)
+        for op, term in terms:
+            found = Binary(None, op, found, edited(term, self.made))
+        return found
 
     def _divided(self, above: Expr, right: Expr, whole: Expr) -> Expr:
         """``above / right``; by a constant it is a product, by a root one with its reciprocal."""

@@ -21,6 +21,7 @@ SAID: dict[Kind, str] = {
     "divisions": "divisions by approximate reciprocals",
     "powers": "powers as products",
     "turns": "sines and cosines of half turns",
+    "sums": "sums of products by fused multiply-adds alone",
 }
 
 
@@ -41,13 +42,15 @@ class FastFunctions(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        once = () if repeated(kernel, "roots") else ("roots",)
+        once: tuple[Kind, ...] = () if repeated(kernel, "roots") else ("roots",)
         kinds_here = [kind for kind in kinds_in(kernel) if kind not in once]
         lines = {kind: line_decided(kernel, of_kind(kernel, kind)) for kind in kinds_here}
         found = tuple(kind for kind, at in lines.items() if not at)
         every: tuple[Form, ...] = (*found, "pairs") if has_pairs(kernel) else found
-        choices = [every, *((kind,) for kind in every)] if len(every) > 1 else [every]
-        for kinds in choices if every else ():
+        # An instruction less is worth no trial of its own.
+        alone: list[tuple[Form, ...]] = [(kind,) for kind in every if kind != "sums"]
+        choices = [every, *alone] if len(every) > 1 else alone
+        for kinds in choices if alone else ():
             said = ", ".join(_AT_ONCE if kind == "pairs" else SAID[kind] for kind in kinds)
             yield Site(
                 " ".join(kinds), f"use {said}", partial(_fast, kernel, kinds),
@@ -59,7 +62,7 @@ class FastFunctions(KernelRule):
                 arithmetic=tuple(SAID[kind] for kind in kinds if kind != "pairs"),
             )  # fmt: skip
         for kind, at in lines.items():
-            if at:
+            if at and kind != "sums":
                 yield Refused(f"{SAID[kind]}: {REASON}", at)
         line = angles(kernel)
         if line:

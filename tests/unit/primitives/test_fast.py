@@ -127,6 +127,43 @@ def test_whole_powers_are_products(power: int) -> None:
     assert end_of(text, after, arrays, {"n": 99}, {"n": 5}, rounds=True) == "same"
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("a[i] * b[i] + b[i] * b[i] + 0.5f", "0.5f + a[i] * b[i] + b[i] * b[i]"),
+        ("a[i] * b[i] - b[i] * b[i] - a[i]", "-a[i] + a[i] * b[i] - b[i] * b[i]"),
+        ("a[i] * b[i] + a[i] * a[i] + i + 1.0f", "i + a[i] * b[i] + a[i] * a[i] + 1.0f"),
+        ("a[i] * b[i] + a[i] * a[i] - 2", "-2 + a[i] * b[i] + a[i] * a[i]"),
+        ("a[i] * (a[i] * b[i] + a[i] * a[i] + b[i])", "a[i] * (b[i] + a[i] * b[i] + a[i] * a[i])"),
+        ("expf(a[i] * a[i] + b[i] * b[i] + 1.0f)",
+         "fast_exp2((1.0f + a[i] * a[i] + b[i] * b[i]) * 1.44269504f)"),
+    ],
+)  # fmt: skip
+def test_sums_of_products(old: str, new: str) -> None:
+    text = TEXT.replace("a[i] / b[i]", old)
+    after = written(fast(kernel_of(text), KINDS))
+    assert f"o[i] = {new};" in after
+    arrays = {name: Array("f4", ("n",)) for name in ("a", "b")} | {
+        "o": Array("f4", ("n",), "zeros")
+    }
+    assert end_of(text, after, arrays, {"n": 9}, {"n": 5}, rounds=True) == "same"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "a[i] * b[i] + a[i]",  # one instruction already
+        "a[i] + a[i] * b[i] + b[i] * b[i]",
+        "a[i] * b[i] + b[i] * b[i] + 0.5",  # in double
+        "a[i] * b[i] + b[i] * b[i] - (unsigned)n",  # whose negative is no number below zero
+        "a[i] * b[i] + (b[i] + 1.0f)",
+        "i * n + i * n + 3",
+    ],
+)
+def test_other_sums_stay(value: str) -> None:
+    assert "sums" not in kinds_in(kernel_of(TEXT.replace("a[i] / b[i]", value)))
+
+
 @pytest.mark.parametrize("quotient", ["a[i] / b[i]", "1.0f / b[i]", "expf(a[i] / b[i])"])
 def test_quotients_of_odd_numbers_are_what_they_were(quotient: str) -> None:
     text = TEXT.replace("a[i] / b[i]", quotient)
