@@ -92,10 +92,30 @@ def together(ideas: Sequence[Idea], view: View, again: Again) -> Iterator[Idea]:
         one = _as_one(joined, view, again)
         most = one.prior if len(joined) > 1 else joined[0].prior
         if len(joined) > 1:
-            yield one
+            yield from _both(one, joined, likely, view, again)
     if len(alone) > 1:
         one = _as_one(alone, view, again)
-        yield replace(one, prior=round(min(one.prior, most - _BEFORE), 3)) if several else one
+        prior = round(min(one.prior, most - _BEFORE), 3) if several else one.prior
+        yield from _both(replace(one, prior=prior), alone, likely, view, again)
+
+
+def _both(
+    one: Idea, parts: tuple[Idea, ...], likely: Sequence[Idea], view: View, again: Again
+) -> Iterator[Idea]:
+    """The best of each launch with what changes in their expressions, and then without."""
+    shaped = [part.launches[0] for part in parts if part.proposer not in SPELLED]
+    told = {word for part in parts for word in part.arithmetic}
+    more = tuple(
+        idea for idea in _spelled(likely, shaped)
+        if not idea.arithmetic or not told.issuperset(idea.arithmetic)
+    )  # fmt: skip
+    if not more:
+        yield one
+        return
+    with_them = _as_one((*parts, *more), view, again)
+    names = tuple(dict.fromkeys(with_them.launches))
+    yield replace(with_them, prior=round(min(one.prior + _BEFORE, 1.0), 3), launches=names)
+    yield replace(one, prior=round(_ALONE * one.prior, 3))
 
 
 def behind(ideas: Sequence[Idea], more: Sequence[Idea]) -> list[Idea]:
@@ -200,7 +220,8 @@ def _made(parts: Sequence[Idea], view: View, again: Again) -> str | Refusal:
     text = view.step.candidate.text
     left = {name for part in parts for name in part.launches}
     for part in parts:
-        made = _next(part, text, view, left, again)
+        spelled = part.proposer in SPELLED
+        made = (_spelled_anew if spelled else _next)(part, text, view, left, again)
         if isinstance(made, Refusal):
             return replace(made, reason=f"beside other edits: {made.reason}")
         text = made
@@ -209,11 +230,43 @@ def _made(parts: Sequence[Idea], view: View, again: Again) -> str | Refusal:
 
 
 def _next(part: Idea, text: str, view: View, left: set[str], again: Again) -> str | Refusal:
-    """What one part makes of a text: the idea of the same key that its rule has there.
+    """What one part makes of a text: the idea of the same key that its rule has there."""
+    ideas = _ideas(part, text, view, left, again)
+    if isinstance(ideas, Refusal):
+        return ideas
+    return next((idea.make() for idea in ideas if idea.key == part.key), _is_gone(part))
 
-    Of rules about expressions it is the likeliest about the same launch, whose kernel may have got
-    another name by then, which begins with the one before.
+
+def _spelled_anew(part: Idea, text: str, view: View, left: set[str], again: Again) -> str | Refusal:
+    """What a rule about expressions makes of a text: of all that has become of its launch.
+
+    An edit before may have made several launches of it, or given its kernel another name; all these
+    begin with the name before. Each gets its likeliest idea.
     """
+    bare, others = part.launches[0].partition("<")[0], _names(view) - {*part.launches}
+    done = set[tuple[str, ...]]()
+    while True:
+        ideas = _ideas(part, text, view, left, again)
+        if isinstance(ideas, Refusal):
+            return ideas
+        same = [
+            idea for idea in ideas
+            if all(name.startswith(bare) and name not in others for name in idea.launches)
+            if idea.launches not in done
+        ]  # fmt: skip
+        if not same:
+            return text if done else _is_gone(part)
+        likeliest = max(same, key=lambda idea: idea.prior)
+        made = likeliest.make()
+        if isinstance(made, str):
+            text = made
+        elif not done:
+            return made
+        done.add(likeliest.launches)
+
+
+def _ideas(part: Idea, text: str, view: View, left: set[str], again: Again) -> list[Idea] | Refusal:
+    """What the rule of a part has for a text."""
     try:
         program = parse_program(text)
     except SourceError as unfit:
@@ -223,14 +276,10 @@ def _next(part: Idea, text: str, view: View, left: set[str], again: Again) -> st
     )
     facts = _facts(program, view.facts, left)
     here = replace(view, step=replace(view.step, candidate=candidate), find_facts=lambda: facts)
-    ideas = [idea for idea in again(part.proposer, program, here) if isinstance(idea, Idea)]
-    if part.proposer in SPELLED:
-        bare, others = part.launches[0].partition("<")[0], _names(view) - {*part.launches}
-        same = (i for i in ideas if all(n.startswith(bare) and n not in others for n in i.launches))
-        ideas = sorted(same, key=lambda idea: -idea.prior)[:1]
-    for idea in ideas:
-        if part.proposer in SPELLED or idea.key == part.key:
-            return idea.make()
+    return [idea for idea in again(part.proposer, program, here) if isinstance(idea, Idea)]
+
+
+def _is_gone(part: Idea) -> Refusal:
     return Refusal(part.proposer, f"`{part.launches[0]}` is not what it was beside its neighbours")
 
 

@@ -76,25 +76,38 @@ def every(text: str, *, exact: bool = False) -> list[Idea]:
 def test_all_launches_are_edited_at_once_and_first() -> None:
     first, *others = ideas(CHAIN)
     assert first.proposer == NAME
-    assert [part.split(" ")[0] for part in first.title.split("; ")] == ["least:", "most:", "between:"]  # fmt: skip
+    parts = ["least:", "most:", "between:"]
+    assert [part.split(" ")[0] for part in first.title.split("; ")] == [*parts, "between:"]
+    assert first.launches == ("least", "most", "between")
     assert first.prior > max(idea.prior for idea in others)
     text = first.make()
     assert isinstance(text, str)
     launched = [launch.kernel for launch in parse_program(text).launches]
     assert launched == ["least_parts", "least", "most_parts", "most", "between"]
     assert "reinterpret_cast<const float4*>" in text
+    assert "fast_inverse" in text
+
+
+def test_the_shapes_alone_are_less_likely_than_with_expressions() -> None:
+    first, second = every(CHAIN)
+    assert second.title == first.title.rpartition("; between: use")[0]
+    assert second.prior < 0.9 * first.prior
+    assert "fast_inverse" not in str(second.make())
+    (plain,) = every(CHAIN.replace("/ (high", "* (high"))
+    assert plain.title == second.title
+    assert plain.prior > second.prior
 
 
 def test_it_is_right() -> None:
-    (first, *_) = every(CHAIN)
-    text = first.make()
-    assert isinstance(text, str)
     arrays = {"x": Array("f4", ("rows", "cols")), "out": Array("f4", ("rows", "cols"), "zeros")}
-    sizes = {"rows": 131, "cols": 68}
-    stand = Stand(Made("one", CHAIN, arrays, sizes, {"rows": 40, "cols": 21}))
-    few = parse_program(text).with_values({"PARTS": 4, "PARTS_2": 2, "ROWS": 2}).text
-    found = stand.applied(Offer(NAME, "", few), CHAIN)
-    assert found.sound, f"{found.end}: {found.detail}\n{found.after}"
+    sizes, others = {"rows": 131, "cols": 68}, {"rows": 40, "cols": 21}
+    for idea in every(CHAIN):
+        text, rounds = idea.make(), bool(idea.arithmetic)
+        assert isinstance(text, str)
+        stand = Stand(Made("one", CHAIN, arrays, sizes, others, exact=not rounds))
+        few = parse_program(text).with_values({"PARTS": 4, "PARTS_2": 2, "ROWS": 2}).text
+        found = stand.applied(Offer(NAME, "", few, rounds), CHAIN)
+        assert found.sound, f"{found.end}: {found.detail}\n{found.after}"
 
 
 def test_a_launch_that_takes_little_of_the_time_comes_late() -> None:
@@ -107,8 +120,9 @@ def test_a_launch_that_takes_little_of_the_time_comes_late() -> None:
 
 def test_what_changes_the_arithmetic_says_so_and_is_left_out_where_that_is_forbidden() -> None:
     text = CHAIN.replace("m = fmaxf(m, x[i * cols + j])", "m += x[i * cols + j]")
-    (found,) = every(text)
+    spelled, found = every(text)
     assert found.arithmetic == ("the order of additions",)
+    assert {*spelled.arithmetic} > {*found.arithmetic}
     (kept,) = every(text, exact=True)
     assert "most: rows" not in kept.title
     assert not kept.arithmetic
@@ -262,3 +276,25 @@ def test_what_joins_all_launches_comes_before_what_joins_some_and_edits_the_othe
     found = ideas(STEPS, known=False)
     (whole,) = (i for i in found if len(i.launches) == 3 and i.proposer == "fuse_map_reduce")
     assert all(whole.prior >= i.prior for i in found if i.proposer == NAME)
+
+
+MEANS = f"""\
+#pragma optiml launch means grid(cdiv(cols, 256)) block(256)
+__global__ void means(const float* x, const float* weight, float* out, int rows, int cols) {{
+    {HEAD}
+    if (j >= cols) return;
+    float sum = 0.0f;
+    for (int i = 0; i < rows; i++) sum += expf(x[i * cols + j]);
+    out[j] = sum / weight[j];
+}}
+"""
+
+
+def test_all_that_a_launch_became_has_its_expressions_changed() -> None:
+    first = ideas(MEANS, known=False)[0]
+    assert first.proposer == ALONG
+    text = first.make()
+    assert isinstance(text, str)
+    parts, whole = text.split("__global__")[-2:]
+    assert "fast_exp2(x[" in parts
+    assert "fast_inverse(weight[j])" in whole
