@@ -17,6 +17,11 @@ _ONE = re.compile(
 )
 
 
+def but_in_registers(text: str) -> str:
+    """A text without the assembly that is known to do no more than compute."""
+    return _ONE.sub(" ", text)
+
+
 def in_registers(code: str, span: Span, resolve: Callable[[str], Variable | None]) -> Assign | None:
     """An instruction of one number, as what it assigns to the local that it writes.
 

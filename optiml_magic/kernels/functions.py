@@ -142,6 +142,7 @@ _PURE = frozenset({name + end for name in _MATH for end in ("", "f", "l")}) | {
 _INTRINSIC = re.compile(
     r"__(?:f|d|h|b|u|i|ll|ull|half|float|double|int|uint|short|ushort|low|high|popc|clz|ffs|brev"
     r"|byte_perm|funnelshift|dp4a|dp2a|sad|usad|v|exp|log|pow|sin|cos|tan|sqrt|nan|isnan|mul|add)\w*"
+    r"|(?:rsqrt|sqrt|rcp|ex2|lg2|sin|cos|tanh)\.approx(?:\.ftz)?\.f32"  # as assembly spells it
     r"|make_\w+|(?:u?int|float|double|half|u?short|u?char|longlong)[1-4]?2(?:half|float|int|double)\w*"
 )
 

@@ -219,14 +219,16 @@ def _made(parts: Sequence[Idea], view: View, again: Again) -> str | Refusal:
     """The parts one after the other; a refusal where one is refused beside the others."""
     text = view.step.candidate.text
     left = {name for part in parts for name in part.launches}
+    told = [part for part in parts if part.proposer in SPELLED]
+    changed = not told
     for part in parts:
-        spelled = part.proposer in SPELLED
-        made = (_spelled_anew if spelled else _next)(part, text, view, left, again)
+        made = (_spelled_anew if part in told else _next)(part, text, view, left, again)
         if isinstance(made, Refusal):
             return replace(made, reason=f"beside other edits: {made.reason}")
+        changed = changed or (part in told and made != text)
         text = made
         left -= {*part.launches}
-    return text
+    return text if changed else _is_gone(told[0])
 
 
 def _next(part: Idea, text: str, view: View, left: set[str], again: Again) -> str | Refusal:
@@ -254,8 +256,8 @@ def _spelled_anew(part: Idea, text: str, view: View, left: set[str], again: Agai
             if all(name.startswith(bare) and name not in others for name in idea.launches)
             if idea.launches not in done
         ]  # fmt: skip
-        if not same:
-            return text if done else _is_gone(part)
+        if not same:  # what it calls may have changed along with another launch
+            return text
         likeliest = max(same, key=lambda idea: idea.prior)
         made = likeliest.make()
         if isinstance(made, str):

@@ -16,7 +16,7 @@ from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.groups import ASKING, SYNCS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.limits import limits
-from optiml_magic.kernels.primitives.places import code, reached, returned
+from optiml_magic.kernels.primitives.places import code, code_but_in_registers, reached, returned
 from optiml_magic.kernels.tree import Function, expressions
 from optiml_magic.kernels.unit import Unit
 from optiml_magic.source.expressions import Expression, parse_expression
@@ -30,7 +30,7 @@ GROUPS = LOOSE | {
     "labeled_partition",
     "binary_partition",
 }
-WARPS = re.compile(r"\b(?:volatile|warpSize|asm|__cluster_dims__|__block_size__|clock(?:64)?)\b")
+_WARPS = re.compile(r"\b(?:volatile|warpSize|asm|__cluster_dims__|__block_size__|clock(?:64)?)\b")
 _PLACES = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\b")
 _ONE = parse_expression("1")
 BLOCKS, THREADS = ("blockIdx", "gridDim"), ("threadIdx", "blockDim")
@@ -80,11 +80,18 @@ def without_warps(kernel: Kernel) -> None:
             raise NotLegal("the threads of a warp wait for each other", barrier.line)
     for leaf in reading.verbatim:
         raise NotLegal(f"{leaf.reason} is not read", leaf.line)
+    for word in telling(kernel):
+        raise NotLegal(f"`{word}` may tell which threads are one warp")
+
+
+def telling(kernel: Kernel) -> list[str]:
+    """The words by which a kernel, or what it calls, may tell which threads are one warp."""
     unit = kernel.unit
-    text = " ".join(code(unit, f.span) for f in (kernel.function, *reached(unit, kernel.function)))
-    found = WARPS.search(text)
-    if found:
-        raise NotLegal(f"`{found[0]}` may tell which threads are one warp")
+    return [
+        word
+        for function in (kernel.function, *reached(unit, kernel.function))
+        for word in _WARPS.findall(code_but_in_registers(unit, function.span))
+    ]
 
 
 def every_place_read(kernel: Kernel, places: tuple[str, ...] = BLOCKS + THREADS) -> None:

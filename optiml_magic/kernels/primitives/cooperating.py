@@ -25,7 +25,7 @@ from optiml_magic.kernels.expressions import (
     Step,
     builtin,
 )
-from optiml_magic.kernels.primitives.axes import GROUPS, WARPS
+from optiml_magic.kernels.primitives.axes import GROUPS, telling
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.halving import Tree, tree_of
 from optiml_magic.kernels.primitives.meetings import check_meetings, first_base
@@ -71,8 +71,7 @@ class _Proof(Singles):
         own_text_only(kernel)
         if kernel.block[1:] != (1, 1) or self.width < 2 or self.width & (self.width - 1):
             raise NotLegal("the threads of a block are not a power of two along one axis")
-        called = (kernel.function, *reached(kernel.unit, kernel.function))
-        if any({*WARPS.findall(code(kernel.unit, f.span))} - {"warpSize"} for f in called):
+        if {*telling(kernel)} - {"warpSize"}:
             raise NotLegal("it may tell which threads are one warp")
         for name in sorted(kernel.reading.calls & (GROUPS | _CONVERTING)):
             does = "asks which threads are one group" if name in GROUPS else "converts numbers"

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from optiml_magic.kernels.assembly import but_in_registers
 from optiml_magic.kernels.editing import Node, text
 from optiml_magic.kernels.expressions import (
     Binary,
@@ -210,6 +211,11 @@ def tops(statement: Statement) -> Iterator[Expr]:
 def code(unit: Unit, span: Span) -> str:
     """A part of the preprocessed text without its comments and strings."""
     return _SILENT.sub(" ", unit.syntax.text[slice(*span)].decode())
+
+
+def code_but_in_registers(unit: Unit, span: Span) -> str:
+    """As ``code``, without the assembly that is known to do no more than compute."""
+    return _SILENT.sub(" ", but_in_registers(unit.syntax.text[slice(*span)].decode()))
 
 
 def reached(unit: Unit, function: Function) -> Iterator[Function]:

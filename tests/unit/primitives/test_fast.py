@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from optiml_magic.kernels.expressions import Call
+from optiml_magic.kernels.primitives.axes import without_warps
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.fast import KINDS, fast, kinds_in
+from optiml_magic.kernels.tree import expressions
 from tests.rewriting.writing import Array
 
 from .alike import end_of, kernel_of, refused, written
@@ -214,3 +219,28 @@ def test_what_decides_a_whole_number_stays_exact(value: str) -> None:
     found = refused(fast(kernel_of(text), KINDS))
     assert found == "a whole number that must be exact depends on its last bits, line 5"
     assert "fast_inverse" in written(fast(kernel_of(TEXT), KINDS))
+
+
+def test_what_was_made_short_is_read_by_all_other_steps() -> None:
+    """The instructions of the special function unit only compute."""
+    text = TEXT.replace("a[i] / b[i]", "share(a[i] / b[i]) + rsqrtf(b[i])")
+    kernel = kernel_of(text)
+    after = fast(kernel, KINDS)
+    assert isinstance(after, Kernel)
+    without_warps(after)
+    calls = [e for e in expressions(after.function.body) if isinstance(e, Call)]
+    assert {c.function for c in calls} == {"share", "fast_inverse", "fast_rsqrt"}
+    assert all(only_computes(after, call) for call in calls)
+
+
+@pytest.mark.parametrize(
+    "assembly",
+    [
+        'asm volatile("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));',
+        'asm("mov.u32 %0, %laneid;" : "=r"(n) : );',
+    ],
+)
+def test_other_assembly_may_tell_which_threads_are_one_warp(assembly: str) -> None:
+    text = TEXT.replace("if (i < n)", f"float r = 0.0f, x = 2.0f; {assembly} if (i < n)")
+    with pytest.raises(NotLegal, match=r"one (?:warp|group)|not read"):
+        without_warps(kernel_of(text))
