@@ -13,9 +13,10 @@ from functools import reduce
 from optiml_magic.kernels.expressions import Binary, Call, Cast, Expr, Name, Unary
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.powers import RAISING
 from optiml_magic.kernels.tree import Declare, Variable
 
-EXPONENTIALS = frozenset({"expf", "exp", "__expf", "exp2f", "exp2"})
+EXPONENTIALS = frozenset(RAISING)
 
 
 @dataclass(frozen=True)

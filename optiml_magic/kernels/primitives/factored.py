@@ -32,6 +32,7 @@ from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in, names, parted
 from optiml_magic.kernels.primitives.exponentials import EXPONENTIALS, Exponentials
 from optiml_magic.kernels.primitives.loaded_always import in_all_rounds
+from optiml_magic.kernels.primitives.powers import of_library
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import (
@@ -228,7 +229,9 @@ class _Nest:
                 yield from (Cast(None, base, one) for one in (left, right))
             case Name(variable=Variable() as variable) if self.exponentials.means(variable, value):
                 yield from self._factors(self.exponentials.value(variable), base)
-            case Call(function=function, arguments=(power,)) if bare(function) in EXPONENTIALS:
+            case Call(function=function, arguments=(power,)) if bare(
+                function
+            ) in EXPONENTIALS and of_library(self.kernel, function):
                 yield from self.exponentials.of(value, power)
             case _:
                 yield value

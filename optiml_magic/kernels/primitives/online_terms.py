@@ -21,7 +21,7 @@ from optiml_magic.kernels.primitives.effects import Effects, declared_in, names
 from optiml_magic.kernels.primitives.naming import type_of
 from optiml_magic.kernels.primitives.passes import Passes, Sum
 from optiml_magic.kernels.primitives.passes_values import floating
-from optiml_magic.kernels.primitives.powers import RAISING
+from optiml_magic.kernels.primitives.powers import RAISING, of_library
 from optiml_magic.kernels.tree import Variable
 from optiml_magic.kernels.types import named
 
@@ -70,7 +70,9 @@ class Terms:
         """Note how a power is raised, which is the same for all of them."""
         passes = self.passes
         match self._bare(expr):
-            case Call(function=function, arguments=(power,)) if bare_name(function) in RAISING:
+            case Call(function=function, arguments=(power,)) if bare_name(
+                function
+            ) in RAISING and of_library(self.kernel, function):
                 found = self._difference(self._bare(power))
             case _:
                 raise NotLegal("it does more with the maximum than to take powers")

@@ -27,7 +27,7 @@ from optiml_magic.kernels.types import UNKNOWN, CType, named
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _WORD = 4  # bytes
 _HALF = 2  # bytes: what is made of such numbers may be of a class
-_FLOATS = frozenset({"expf", "__expf", "exp2f", "fmaxf", "fminf"})
+_FLOATS = frozenset({"expf", "__expf", "exp2f", "fast_exp2", "fmaxf", "fminf"})
 
 
 def kind_of(kernel: Kernel, variable: Variable) -> CType:

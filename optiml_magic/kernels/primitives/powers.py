@@ -27,15 +27,32 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.functions import COMBINING, FUSED, READERS, bare, pure
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import names
-from optiml_magic.kernels.tree import Block, Declare, Evaluate, If, Statement, Variable
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Evaluate,
+    If,
+    Statement,
+    Variable,
+    expressions,
+)
 from optiml_magic.kernels.types import named
 
 Factors = tuple[str, ...]
 Power = tuple[tuple[Factors, float], ...]
 Term = tuple[Power, Factors]
-#: The functions that raise one base to a power.
-RAISING = {"exp": "e", "expf": "e", "__expf": "e", "exp2": "2", "exp2f": "2"}
+#: The functions that raise one base to a power; the last is what ``fast`` makes of the others.
+RAISING = {"exp": "e", "expf": "e", "__expf": "e", "exp2": "2", "exp2f": "2", "fast_exp2": "2"}
+_OF_TWO = "ex2.approx.ftz.f32"
 _GREATER = {">": True, ">=": True, "<": False, "<=": False}
+
+
+def of_library(kernel: Kernel, function: str) -> bool:
+    """Whether the text has no other function of this name than the one that ``fast`` writes."""
+    return all(
+        [e.function for e in expressions(own.body) if isinstance(e, Call)] == [_OF_TWO]
+        for own in kernel.unit.called(function, 1)
+    )
 
 
 @dataclass(frozen=True)
@@ -179,7 +196,9 @@ class Following:
                 return self.value(left) * self.value(right)
             case Choice(test=test, then=then, other=other) if self.moving & names([test]):
                 return self.value(then if self._chosen(test) else other)
-            case Call(function=function, arguments=(inner,)) if bare(function) in RAISING:
+            case Call(function=function, arguments=(inner,)) if bare(
+                function
+            ) in RAISING and of_library(self.kernel, function):
                 self.raising.append(function)
                 return self.value(inner).raised()
             case Call(function=function, arguments=(one, two, three)) if bare(function) in FUSED:

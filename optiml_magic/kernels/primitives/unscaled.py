@@ -10,6 +10,7 @@ Source: Milakov and Gimelshein, "Online normalizer calculation for softmax" (201
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,7 @@ from optiml_magic.kernels.types import named
 
 #: Scaled by a power of what is infinite or huge, and not below zero, nothing is no number.
 _COLD = "what sums are where a temperature is not above zero"
+_NUMBER = re.compile(r"(?=[\d.]*[1-9])(?:\d+\.\d*|\.\d+)f?")  # above zero
 _CARRIED = 2  # locals that go from round to round, at least: the greatest value and a sum
 _MAX = {"float": "fmaxf", "double": "fmax"}
 
@@ -162,7 +164,10 @@ def _followed(
 
 
 def _temperature(effects: Effects, loop: Loop, most: Variable, way: Following) -> str:
-    """A parameter, or a local that stays, by which powers multiply how far apart two values are."""
+    """By what powers multiply how far apart two values are.
+
+    A parameter, a local that stays, or a number above zero.
+    """
     powers = {p for v in way.known.values() for (power, _), _ in v.terms for p, _ in power}
     found = {p[1 - p.index(most.name)] for p in powers if most.name in p and len(p) == 2}
     function = effects.kernel.function
@@ -171,8 +176,9 @@ def _temperature(effects: Effects, loop: Loop, most: Variable, way: Following) -
     still = {*function.parameters} - {*effects.changed(function.body)}
     still |= (around & effects.lasting) - inner
     names_ = {v.name for v in still if not v.type.depth and not v.array}
-    hidden = {v.name for v in inner}
-    return next(iter(found)) if len(found) == 1 and found <= names_ - hidden else ""
+    known = names_ - {v.name for v in inner}
+    by = next(iter(found)) if len(found) == 1 else ""
+    return by if by in known or _NUMBER.fullmatch(by) else ""
 
 
 def _made(kernel: Kernel, effects: Effects, found: _Online) -> Kernel:
@@ -202,7 +208,8 @@ def _made(kernel: Kernel, effects: Effects, found: _Online) -> Kernel:
         made.append(lines(f"if ({most} > {begin}) {{\n{again}\n}}"))
     made.append(_round(found, added))
     whole = kernel.rewritten(edited(kernel.function.body, {found.loop: tuple(made)}))
-    return replace(whole, arithmetic=(*whole.arithmetic, *([_COLD] if found.by else ())))
+    cold = found.by and not _NUMBER.fullmatch(found.by)
+    return replace(whole, arithmetic=(*whole.arithmetic, *([_COLD] if cold else ())))
 
 
 def _round(found: _Online, steps: Sequence[str]) -> Statement:

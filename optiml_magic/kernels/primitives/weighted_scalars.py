@@ -24,6 +24,7 @@ from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.naming import type_of
+from optiml_magic.kernels.primitives.powers import of_library
 from optiml_magic.kernels.primitives.weighted import Pass
 from optiml_magic.kernels.primitives.weighted_sides import FUSED, ONE
 from optiml_magic.kernels.primitives.weighted_ways import NOW, Way, Ways
@@ -38,7 +39,9 @@ from optiml_magic.kernels.tree import (
 
 #: What stands for the extreme before a tile, and for what a key is compared by.
 BEFORE, FOUND = Name(None, "before"), Name(None, "found")
-_POWERS = frozenset({"expf", "exp", "__expf", "exp2f", "exp2", "exp10f", "exp10", "__exp10f"})
+_POWERS = frozenset(
+    {"expf", "exp", "__expf", "exp2f", "exp2", "fast_exp2", "exp10f", "exp10", "__exp10f"}
+)
 _SHARED = ("float", "double", "int")  # types that lanes exchange
 
 
@@ -287,7 +290,9 @@ class _Finder(Ways):
                 return self._times(self._terms(path, a), self._terms(path, b)) + (
                     self._terms(path, c)
                 )
-            case Call(function=name, arguments=(power,)) if bare(name) in _POWERS:
+            case Call(function=name, arguments=(power,)) if bare(name) in _POWERS and of_library(
+                self.kernel, name
+            ):
                 return [_Term(value=self._scaled(path, name, power))]
         raise self._no("what a scalar becomes is not followed")
 

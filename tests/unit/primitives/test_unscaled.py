@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.fast import fast
 from optiml_magic.kernels.primitives.unscaled import unscaled
 
 from .running import same
@@ -38,6 +40,8 @@ ROUNDS = {
     " float p = __expf(t - n); d = fmaf(d, f, p); m = n;",
     "temperature": "float t = x[r * cols + c]; "
     "if (t > m) { d *= expf(w * (m - t)); m = t; } d += expf(w * (t - m));",
+    "number": "float t = x[r * cols + c]; "
+    "if (t > m) { d *= exp2f(1.4427f * (m - t)); m = t; } d += exp2f((t - m) * 1.4427f);",
     "index": "int at = r * cols + c; float n = fmaxf(m, x[at]); "
     "d = (float)(d * exp(m - n)) + exp(x[at] - n); m = n;",
 }  # fmt: skip
@@ -50,7 +54,7 @@ def test_every_spelling_becomes_two_loops(name: str) -> None:
     assert made.program.text.count("for (") == 3
     own = [r for r in made.reading.reductions if r.place in ("m", "d")]
     assert [r.op for r in own] == [
-        "max" if name not in ("branch", "branches", "factor", "temperature") else ">",
+        ">" if name in ("branch", "branches", "factor", "temperature", "number") else "max",
         "+",
     ]
     same(text, made, SHAPES, SIZES, rounds=True)
@@ -124,3 +128,16 @@ def test_loops_without_powers_say_nothing() -> None:
     text = ONLINE.replace("ROUND", "m = fmaxf(m, x[r * cols + c]); d += x[r * cols + c];")
     assert refused(unscaled(kernel(text))) == (
         "no loop scales sums anew as a greater value comes", 0)  # fmt: skip
+
+
+def test_what_was_made_short_is_followed_and_another_function_of_that_name_is_not() -> None:
+    text = ONLINE.replace("ROUND", PLAIN)
+    short = fast(kernel(text), ("functions",))
+    assert isinstance(short, Kernel)
+    assert "fast_exp2((m - n) * 1.44269504f)" in short.program.text
+    made = applied(unscaled(short))
+    assert "fast_exp2(1.44269504f * (t - m))" in made.program.text
+    same(text, made, SHAPES, SIZES, rounds=True)
+    other = "__device__ float fast_exp2(float x) { return 1.0f + x; }\n__global__"
+    own = text.replace("expf(", "fast_exp2(").replace("__global__", other, 1)
+    assert refused(unscaled(kernel(own)))[0] == "its rounds do more than to sum up"
