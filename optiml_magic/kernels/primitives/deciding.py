@@ -39,9 +39,12 @@ from optiml_magic.kernels.tree import (
     Variable,
     Verbatim,
     expressions,
+    walk,
 )
 
 REASON = "a whole number that must be exact depends on its last bits"
+TURNED = "an angle, which may be many turns, depends on its last bits"
+ANGLES = frozenset({"sin", "cos", "tan", "sincos"})
 
 
 def line_decided(kernel: Kernel, changed: Iterable[Expr]) -> int:
@@ -59,6 +62,23 @@ def line_decided(kernel: Kernel, changed: Iterable[Expr]) -> int:
         names = [parameter.name for parameter in behind.function.parameters]
         held = frozenset(name for name in names if _buffer(behind, name) in buffers)
         reach = _Reach(behind, set(), held)
+
+
+def line_turned(kernel: Kernel, changed: Iterable[Expr]) -> int:
+    """The first line that asks for the sine of an angle that these decide; 0 where none does.
+
+    What is off by a millionth of a thousand radians points elsewhere.
+    """
+    reach = _Reach(kernel, {*changed}, frozenset())
+    lines = (
+        statement.line
+        for statement in walk(kernel.function.body)
+        for top in statement.expressions
+        for e in every(top)
+        if isinstance(e, Call) and bare(e.function).removesuffix("f") in ANGLES
+        if any(map(reach.holds, e.arguments))
+    )
+    return min(lines, default=0)
 
 
 def doubles(kernel: Kernel) -> Iterator[Expr]:
@@ -132,7 +152,7 @@ class _Reach:
                         found.add(bare(function.name))
         return found
 
-    def _holds(self, whole: Expr) -> bool:
+    def holds(self, whole: Expr) -> bool:
         return any(map(self._is, every(whole)))
 
     def _is(self, e: Expr) -> bool:
@@ -154,18 +174,18 @@ class _Reach:
                 self._does(e, decided=decided)
         match statement:
             case If(test=test) | Loop(test=Expr() as test):
-                inside = decided or self._holds(test)
+                inside = decided or self.holds(test)
             case Leave(kind="return") if decided:
                 self._left.add(self.kernel.function.body)
             case Leave() if decided:
                 self._left.add(around)
             case Verbatim(mentions=mentions):
-                inside = decided or any(map(self._holds, mentions))
+                inside = decided or any(map(self.holds, mentions))
                 self._mark(mentions if inside else ())
             case Declare(variables=variables):
                 for variable in variables:
                     first = variable.initial if variable.value is None else (variable.value,)
-                    if any(map(self._holds, first)):
+                    if any(map(self.holds, first)):
                         self._variables.add(variable)
         for inner in statement.statements:
             within = statement if isinstance(statement, Loop) else around
@@ -183,10 +203,10 @@ class _Reach:
             case _:
                 taken = ()
         stored = self._stores.get(e, ())
-        if (taken or stored) and (decided or self._holds(e)):
+        if (taken or stored) and (decided or self.holds(e)):
             self._mark(taken)
             places = e.arguments[:1] if isinstance(e, Call) else chain(*map(_where, taken))
-            chosen = any(map(self._holds, places))
+            chosen = any(map(self.holds, places))
             for access in stored:
                 self._told[access] = None
                 self._placed |= {access} if chosen else set()

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Literal
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
-from optiml_magic.kernels.primitives.deciding import REASON, line_decided
+from optiml_magic.kernels.primitives.deciding import REASON, TURNED, line_decided, line_turned
 from optiml_magic.kernels.primitives.fast import Kind, angles, fast, kinds_in, of_kind, repeated
 from optiml_magic.kernels.primitives.own_functions import own_functions
 from optiml_magic.kernels.primitives.sines import has_pairs, sines_at_once
@@ -44,8 +44,8 @@ class FastFunctions(KernelRule):
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         once: tuple[Kind, ...] = () if repeated(kernel, "roots") else ("roots",)
         kinds_here = [kind for kind in kinds_in(kernel) if kind not in once]
-        lines = {kind: line_decided(kernel, of_kind(kernel, kind)) for kind in kinds_here}
-        found = tuple(kind for kind, at in lines.items() if not at)
+        wrong = {kind: inexact(kernel, kind) for kind in kinds_here}
+        found = tuple(kind for kind in kinds_here if not wrong[kind])
         every: tuple[Form, ...] = (*found, "pairs") if has_pairs(kernel) else found
         # An instruction less is worth no trial of its own.
         alone: list[tuple[Form, ...]] = [(kind,) for kind in every if kind != "sums"]
@@ -61,12 +61,22 @@ class FastFunctions(KernelRule):
                 ),
                 arithmetic=tuple(SAID[kind] for kind in kinds if kind != "pairs"),
             )  # fmt: skip
-        for kind, at in lines.items():
-            if at and kind != "sums":
-                yield Refused(f"{SAID[kind]}: {REASON}", at)
+        for kind, why in wrong.items():
+            if why and kind != "sums":
+                yield Refused(f"{SAID[kind]}: {why.reason}", why.line)
         line = angles(kernel)
         if line:
             yield Refused("a sine is fast near zero alone, and its argument may be anything", line)
+
+
+def inexact(kernel: Kernel, kind: Kind) -> Refused | None:
+    """Why what is of a kind in a kernel must not be short; None where it may."""
+    changed = of_kind(kernel, kind)
+    line = line_decided(kernel, changed)
+    if line:
+        return Refused(REASON, line)
+    turned = line_turned(kernel, changed) if kind == "functions" else 0
+    return Refused(TURNED, turned) if turned else None
 
 
 def _fast(kernel: Kernel, kinds: Sequence[Form]) -> Kernel | Refused:

@@ -14,10 +14,9 @@ from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.bunched import Bunch, bunched, item_names
 from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.counted import as_counted
-from optiml_magic.kernels.primitives.deciding import line_decided
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
-from optiml_magic.kernels.primitives.fast import Kind, fast, kinds_in, of_kind, repeated
+from optiml_magic.kernels.primitives.fast import Kind, fast, kinds_in, repeated
 from optiml_magic.kernels.primitives.foreseen import foreseen
 from optiml_magic.kernels.primitives.held import holding
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
@@ -31,7 +30,7 @@ from optiml_magic.kernels.primitives.tallied import tallied
 from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
-from optiml_magic.proposers.rewrites.fast_functions import SAID
+from optiml_magic.proposers.rewrites.fast_functions import SAID, inexact
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
@@ -86,7 +85,7 @@ class ReuseBroadcast(KernelRule):
         few = busy is not None and full and busy < full * _ITEMS[0]
         short = tuple(
             kind for kind in kinds_in(counted)
-            if repeated(counted, kind) and not line_decided(counted, of_kind(counted, kind))
+            if repeated(counted, kind) and inexact(counted, kind) is None
         )  # fmt: skip
         said = tuple(SAID[kind] for kind in short)
         shares = number is not None and isinstance(chunk(counted, number, 1, _PARTS), Kernel)

@@ -30,7 +30,18 @@ def test_each_choice_says_what_it_changes(propose, compiles):
 
 
 def test_a_sine_of_any_angle_stays():
-    ideas, (refused,) = asked(FastFunctions(), TEXT.replace("v / (1.0f + v)", "sinf(v)"))
+    ideas, (refused,) = asked(FastFunctions(), TEXT.replace("v / (1.0f + v)", "v + sinf(x[i])"))
     assert [idea.title for idea in ideas] == ["use fast exponentials and logarithms"]
     assert refused.line == 7
     assert "argument may be anything" in refused.reason
+
+
+def test_an_angle_is_not_made_of_fast_functions():
+    """Position embeddings turn thousands of radians, by a power of what they turn at."""
+    text = TEXT.replace("expf(x[i])", "n * powf(x[i], 0.3f)").replace("/ (1.0f + v)", "* cosf(v)")
+    ideas, refused = asked(FastFunctions(), text)
+    assert not ideas
+    assert "an angle, which may be many turns, depends on its last bits" in refused[0].reason
+    assert refused[0].line == 7
+    beside, _ = asked(FastFunctions(), text.replace("cosf(v)", "cosf(x[i])"))
+    assert [idea.title for idea in beside] == ["use fast exponentials and logarithms"]
