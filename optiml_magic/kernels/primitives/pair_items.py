@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
@@ -18,14 +17,16 @@ from optiml_magic.kernels.expressions import (
     Expr,
     Index,
     Literal,
+    Member,
     Name,
     Step,
     Unary,
     every,
 )
 from optiml_magic.kernels.primitives import pair_values as values
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal
-from optiml_magic.kernels.primitives.pair_values import Test, Value, constant
+from optiml_magic.kernels.primitives.base import NotLegal
+from optiml_magic.kernels.primitives.pair_places import LANES, Places, chain
+from optiml_magic.kernels.primitives.pair_values import Test, Value
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -39,36 +40,37 @@ from optiml_magic.kernels.tree import (
     Variable,
     walk,
 )
-from optiml_magic.kernels.types import named
+from optiml_magic.kernels.types import CType, named
 
 _STATEMENTS = 2000  # that a round may run to, written out: ours
 _DEEPEST = 4  # functions within each other: ours
+_PLACES = (Binary, Literal, Name)  # what places are made of
 _COMPARED = ("<", ">", "<=", ">=", "==", "!=")
 _Place = tuple[Variable, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A byte that a round leaves in a local array: which row, how far behind the item."""
+    """A number that a round leaves in a local array: which row, how far behind the item.
+
+    ``part`` says which lane it is of a vector.
+    """
 
     variable: Variable
     row: str
     at: int
+    part: int = 0
 
 
 @dataclass(eq=False)
-class Items:
-    """One round of a loop over items, which ``counter`` counts; ``bytes_of`` are local arrays."""
+class Items(Places):
+    """One round of a loop over items."""
 
-    kernel: Kernel
-    counter: Variable
-    bytes_of: frozenset[Variable]
     known: dict[_Place, Value] = field(default_factory=dict)
     stored: dict[Stored, Value] = field(default_factory=dict)
     loaded: set[Variable] = field(default_factory=set)
     _left: int = _STATEMENTS
     _within: list[Function] = field(default_factory=list)
-    _own: set[Variable] = field(default_factory=set)
 
     def run(self, statement: Statement) -> None:
         self._left -= 1
@@ -93,7 +95,7 @@ class Items:
                 raise NotLegal("an item does what is not done in pairs", statement.line)
 
     def _declare(self, variable: Variable) -> None:
-        self._own.add(variable)
+        self.own.add(variable)
         plain = not variable.type.depth and not variable.type.reference
         if not plain or variable.storage != "local" or variable.type.volatile:
             raise NotLegal(f"`{variable.name}` is no plain local", variable.line)
@@ -101,8 +103,15 @@ class Items:
             self._table(variable, (), variable.initial)
         elif isinstance(variable.value, Braces):
             self._table(variable, (), variable.value.members)
+        elif variable.value is not None and not variable.array and self.lanes(variable) > 1:
+            for part, value in enumerate(self._vector(variable.value, self.kind(variable))):
+                self._assign((variable, (part,)), value)
         elif variable.value is not None:
-            self._assign((variable, ()), self.value(variable.value))
+            try:
+                self._assign((variable, ()), self.value(variable.value))
+            except NotLegal:  # as of a place, for which nobody may ask any more
+                if not all(isinstance(part, _PLACES) for part in every(variable.value)):
+                    raise
 
     def _table(self, variable: Variable, at: tuple[int, ...], given: tuple[Expr, ...]) -> None:
         for place, member in enumerate(given):
@@ -118,12 +127,18 @@ class Items:
             case Call(receiver=None, callee=None):
                 self._lend(expression)
             case Assign(op="=", target=target, value=value):
-                self._set(target, self.value(value), line)
+                variable, _, lane = chain(target)
+                if variable is None or lane or self.lanes(variable) == 1:
+                    self._set(target, self.value(value), line)
+                    return
+                made = self._vector(value, self.kind(variable))
+                for lane, part in zip(LANES, made, strict=False):
+                    self._set(Member(None, target, lane), part, line)
             case Assign(op=op, target=target, value=value) if not any(
                 isinstance(part, Step) for part in every(target)
             ):
-                made = Binary(None, op[:-1], target, value)
-                self._set(target, self._binary(made), line)
+                changed = Binary(None, op[:-1], target, value)
+                self._set(target, self._binary(changed), line)
             case _:
                 raise NotLegal("an item does what is not done in pairs", line)
 
@@ -134,23 +149,23 @@ class Items:
         return after if step.prefix else before
 
     def _set(self, target: Expr, value: Value, line: int) -> None:
-        variable, indices = _chain(target)
+        variable, indices, part = self.chained(target)
         if variable is None:
             raise NotLegal("an item stores elsewhere", line)
-        if variable in self.bytes_of and variable not in self._own:
-            row, at = self._place(indices)
-            place = Stored(variable, row, at)
-            if place in self.stored or not 0 <= value.low <= value.high <= values.BYTE:
-                raise NotLegal("what an item stores may be beyond a byte", line)
+        if variable in self.arrays and variable not in self.own:
+            row, at = self.place(indices)
+            place = Stored(variable, row, at, part or 0)
+            if place in self.stored:
+                raise NotLegal("an item stores twice", line)
+            values.fits(value, self.kind(variable).lane, line)
             self.stored[place] = value
             return
-        if variable not in self._own:
+        if variable not in self.own:
             raise NotLegal(f"`{variable.name}` goes from item to item", line)
-        self._assign((variable, self._constants(indices)), value)
+        self._assign((variable, self.constants(indices, part)), value)
 
     def _assign(self, place: _Place, value: Value) -> None:
-        kind = named(place[0].type.base, self.kernel.unit.aliases)
-        values.fits(value, kind, place[0].line)
+        values.fits(value, self.kind(place[0]).lane, place[0].line)
         self.known[place] = value
 
     def _branch(self, branch: If) -> None:
@@ -218,7 +233,7 @@ class Items:
         match expr:
             case Literal(value=int() as known):
                 return values.number(known)
-            case Name() | Index():
+            case Name() | Index() | Member():
                 return self._read(expr)
             case Step(target=Name()):
                 return self._step(expr, 0)
@@ -289,14 +304,15 @@ class Items:
         for parameter, one, value in zip(found[0].parameters, given, known, strict=True):
             self._assign((parameter, ()), value)
             if parameter.type.reference:
-                variable, indices = _chain(one)
-                place = (variable, self._constants(indices)) if variable in self._own else None
+                variable, indices, part = self.chained(one)
+                own = variable in self.own
+                place = (variable, self.constants(indices, part)) if own else None
                 if place is None or variable is None or place in lent:
                     raise NotLegal(f"`{name}` may change what is not a local of its own")
                 lent[variable, place[1]] = parameter
             if parameter.type.depth or parameter.array or len(self._within) > _DEEPEST:
                 raise NotLegal(f"`{name}` is not done in pairs")
-        self._own |= {*found[0].parameters}
+        self.own |= {*found[0].parameters}
         self._within.append(found[0])
         return found[0], lent
 
@@ -328,71 +344,34 @@ class Items:
         return values.operation(expr.op, self.value(expr.left), self.value(expr.right))
 
     def _read(self, expr: Expr) -> Value:
-        variable, indices = _chain(expr)
+        variable, indices, part = self.chained(expr)
         if variable is None:
             raise NotLegal("an item asks for what is not its own")
-        if variable in self._own:
-            place = variable, self._constants(indices)
+        if variable in self.own:
+            place = variable, self.constants(indices, part)
             if place not in self.known:
                 raise NotLegal(f"`{variable.name}` may not be set", variable.line)
             return self.known[place]
-        if variable in self.bytes_of and indices:
-            row, at = self._place(indices)
+        if variable in self.arrays and indices:
+            row, at = self.place(indices)
             self.loaded.add(variable)
-            return values.element(variable.name, row, at)
+            return values.element(variable.name, row, at, self.kind(variable), part or 0)
         raise NotLegal(f"how great `{variable.name}` is is not known", variable.line)
 
-    def _constants(self, indices: tuple[Expr, ...]) -> tuple[int, ...]:
-        found = [constant(self.value(index)) for index in indices]
-        if any(one is None for one in found):
-            raise NotLegal("an index depends on what is loaded")
-        return tuple(one for one in found if one is not None)
-
-    def _place(self, indices: tuple[Expr, ...]) -> tuple[str, int]:
-        """The row of an element, and how far it lies behind the item."""
-        *rows, last = indices
-        times, at = self._along(last)
-        if times != 1:
-            raise NotLegal("items are not neighbours in a row")
-        return "".join(f"[{self._spelled(row)}]" for row in rows), at
-
-    def _along(self, expr: Expr) -> tuple[int, int]:
+    def _vector(self, expr: Expr, kind: CType) -> tuple[Value, ...]:
+        """The lanes of what a vector of this type is set to."""
         match expr:
-            case Name(variable=variable) if variable is self.counter:
-                return 1, 0
-            case Binary(op="+" | "-" as op, left=left, right=right):
-                (a, b), (c, d) = self._along(left), self._along(right)
-                sign = 1 if op == "+" else -1
-                return a + sign * c, b + sign * d
-        known = constant(self.value(expr))
-        if known is None:
-            raise NotLegal("an index depends on what is loaded")
-        return 0, known
-
-    def _spelled(self, expr: Expr) -> str:
-        """A row, with the counters of loops that are written out as numbers."""
-        swaps: dict[Node, Node] = {}
-        for part in every(expr):
-            if isinstance(part, Name):
-                if part.variable is self.counter or part.variable in self.bytes_of:
-                    raise NotLegal("the row of an element is another for each item")
-                if part.variable in self._own:
-                    known = constant(self.value(part))
-                    if known is None:
-                        raise NotLegal("an index depends on what is loaded")
-                    swaps[part] = text(str(known) if known >= 0 else f"({known})")
-            elif not isinstance(part, Literal | Binary | Unary):
-                raise NotLegal("where a row lies is not read")
-        shown = self.kernel.show(Evaluate(None, 0, edited(expr, swaps)) if swaps else Evaluate(
-            None, 0, expr
-        ))  # fmt: skip
-        return shown.strip().removesuffix(";")
-
-
-def _chain(expr: Expr) -> tuple[Variable | None, tuple[Expr, ...]]:
-    """Of which variable an expression is an element, and its indices."""
-    indices: list[Expr] = []
-    while isinstance(expr, Index):
-        indices.insert(0, expr.index)
-        expr = expr.base
-    return expr.variable if isinstance(expr, Name) else None, tuple(indices)
+            case Name() | Index():
+                variable, *_ = chain(expr)
+                if variable is not None and self.kind(variable) == kind:
+                    lanes = (Member(None, expr, lane) for lane in LANES[: kind.lanes])
+                    return tuple(self._read(lane) for lane in lanes)
+            case Call(function=name, arguments=given, receiver=None, callee=None):
+                own = self.kernel.unit.called(name, len(given))
+                plain = name.removeprefix("::") == f"make_{kind.name}" and not own
+                if plain and len(given) == kind.lanes:
+                    made_of = tuple(self.value(one) for one in given)
+                    for value in made_of:
+                        values.fits(value, kind.lane, 0)
+                    return made_of
+        raise NotLegal("a vector is made of what is not done in pairs")
