@@ -9,7 +9,7 @@ Sources: PTX ISA, ``min``, ``max`` (.u16x2, .s16x2), ``prmt``; CUDA Math API, "S
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
@@ -20,8 +20,6 @@ from optiml_magic.kernels.types import CType
 _SIMD = (9, 0)  # compute capability, of which min and max of halves are one instruction
 _HALF = 2  # bytes
 _BOTH = 0x10001
-_ITEMS = ("0x5410", "0x7632")  # the low halves of two words, and the high ones
-_MIXED = "0x7351"  # the upper bytes of halves: low ones, then high ones
 
 ENDING = """
 // Two halves that end with these bytes of a row.
@@ -44,7 +42,7 @@ def has_integer_pairs(kernel: Kernel) -> bool:
 class ExtremeLines(Lines):
     """The lines that find some extremes of numbers of one type, at the upper ends of halves."""
 
-    bytes = "0x7531"
+    ends = (1, 3)
 
     def __init__(self, item: str, fresh: str, roots: Iterable[Value]) -> None:
         roots = [*roots]
@@ -57,21 +55,9 @@ class ExtremeLines(Lines):
             raise NotLegal("an item takes no extremes")
 
     def stored(self, value: Value, kind: CType) -> str:
-        if kind.lane.size != self.kind.size:
+        if kind.size != self.kind.size:
             raise NotLegal("what items store is wider or narrower than what they load")
         return self.name(value)
-
-    def words(self, lanes: Sequence[str], kind: CType) -> list[str]:
-        """The words of two items of a type of 2 bytes or more, of which these are the lanes."""
-        pairs = [*zip(lanes[::2], lanes[1::2], strict=False)]
-        if not pairs:
-            return [*lanes]
-        if kind.lane.size == _HALF:
-            return [f"__byte_perm({a}, {b}, {item})" for item in _ITEMS for a, b in pairs]
-        mixed = [self._let((a, b), f"__byte_perm({a}, {b}, {_MIXED})") for a, b in pairs]
-        if len(mixed) == 1:
-            return mixed
-        return [f"__byte_perm({', '.join(mixed)}, {item})" for item in _ITEMS]
 
     def name(self, value: Value) -> str:
         known = constant(value)
@@ -96,9 +82,8 @@ class ExtremeLines(Lines):
 
     def _end_of(self, value: Element, item: int) -> str:
         """Where in its row the last byte of a number is, of one of both items."""
-        size, at = self._size, value.at + item
-        last = value.part * size + size - 1 + at * value.lanes * size
-        return f"{self.item} * {value.lanes * size} + {last}"
+        at = value.at + item * value.step + 1
+        return f"{self.item} * {value.step * self._size} + {at * self._size - 1}"
 
     def _combined(self, which: str, left: str, right: str) -> str:
         return f"__v{which}{'s' if self.kind.signed else 'u'}2({left}, {right})"

@@ -51,15 +51,15 @@ _Place = tuple[Variable, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Stored:
-    """A number that a round leaves in a local array: which row, how far behind the item.
+    """A number that a round leaves in a local array: its row, how far behind the item's first.
 
-    ``part`` says which lane it is of a vector.
+    Items are ``step`` numbers apart.
     """
 
     variable: Variable
     row: str
     at: int
-    part: int = 0
+    step: int = 1
 
 
 @dataclass(eq=False)
@@ -153,8 +153,7 @@ class Items(Places):
         if variable is None:
             raise NotLegal("an item stores elsewhere", line)
         if variable in self.arrays and variable not in self.own:
-            row, at = self.place(indices)
-            place = Stored(variable, row, at, part or 0)
+            place = Stored(variable, *self.place(variable, indices, part))
             if place in self.stored:
                 raise NotLegal("an item stores twice", line)
             values.fits(value, self.kind(variable).lane, line)
@@ -353,9 +352,9 @@ class Items(Places):
                 raise NotLegal(f"`{variable.name}` may not be set", variable.line)
             return self.known[place]
         if variable in self.arrays and indices:
-            row, at = self.place(indices)
+            row, at, step = self.place(variable, indices, part)
             self.loaded.add(variable)
-            return values.element(variable.name, row, at, self.kind(variable), part or 0)
+            return values.element(variable.name, row, at, step, self.kind(variable).lane)
         raise NotLegal(f"how great `{variable.name}` is is not known", variable.line)
 
     def _vector(self, expr: Expr, kind: CType) -> tuple[Value, ...]:

@@ -59,10 +59,10 @@ NAMES = frozenset({"pair_halves", "pair_bits", "pair_at"})
 class Lines(ABC):
     """The lines that compute some values of two items, each of which ``name`` finds.
 
-    ``bytes`` are those of two such words that are of four bytes in turn, as ``prmt`` numbers them.
+    ``ends`` are the bytes of a word that a narrow number of each item ends with.
     """
 
-    bytes: str
+    ends: tuple[int, int]
 
     def __init__(self, item: str, fresh: str, roots: Iterable[Value]) -> None:
         self.item = item
@@ -81,7 +81,7 @@ class Lines(ABC):
 
     @abstractmethod
     def stored(self, value: Value, kind: CType) -> str:
-        """The name of a value that is stored in an element of this type, or as a lane of it."""
+        """The name of a value that is stored as a number of this type."""
 
     def name(self, value: Value) -> str:
         if value not in self._names:
@@ -139,7 +139,7 @@ class Lines(ABC):
 class PairLines(Lines):
     """The lines that compute some values of bytes, as whole numbers that are halves as well."""
 
-    bytes = "0x6420"
+    ends = (0, 2)
 
     def stored(self, value: Value, kind: CType) -> str:
         if kind.size != 1 or kind.signed:
@@ -173,8 +173,10 @@ class PairLines(Lines):
 
     def _made(self, value: Value) -> str:
         match value:
-            case Element(array=array, row=row, at=at, kind=kind, lanes=1) if kind == BYTES:
+            case Element(array=array, row=row, at=at, step=1, kind=kind) if kind == BYTES:
                 return self._let(value, f"pair_at({array}{row}, {self.item} + {at})")
+            case Element():
+                raise NotLegal("halves are made of bytes that lie side by side, without a sign")
             case Linear():
                 return self._linear(value)
             case Extreme() if _is_exact(value.low, value.high):

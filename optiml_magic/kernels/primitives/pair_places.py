@@ -66,13 +66,17 @@ class Places(ABC):
         lane = () if part is None else (part,)
         return (*(one for one in found if one is not None), *lane)
 
-    def place(self, indices: tuple[Expr, ...]) -> tuple[str, int]:
-        """The row of an element, and how far it lies behind the item."""
+    def place(
+        self, variable: Variable, indices: tuple[Expr, ...], part: int | None
+    ) -> tuple[str, int, int]:
+        """The row of a number, how far it lies behind the item's first, and how far items do."""
         *rows, last = indices
-        times, at = self._along(last)
-        if times != 1:
-            raise NotLegal("items are not neighbours in a row")
-        return "".join(f"[{self._spelled(row)}]" for row in rows), at
+        step, at = self._along(last)
+        if step < 1:
+            raise NotLegal("items do not follow each other in a row")
+        lanes = self.lanes(variable)
+        row = "".join(f"[{self._spelled(row)}]" for row in rows)
+        return row, at * lanes + (part or 0), step * lanes
 
     def _along(self, expr: Expr) -> tuple[int, int]:
         match expr:
@@ -82,6 +86,10 @@ class Places(ABC):
                 (a, b), (c, d) = self._along(left), self._along(right)
                 sign = 1 if op == "+" else -1
                 return a + sign * c, b + sign * d
+            case Binary(op="*", left=left, right=right):
+                (a, b), (c, d) = self._along(left), self._along(right)
+                if not (a and c):
+                    return a * d + b * c, b * d
         known = constant(self.value(expr))
         if known is None:
             raise NotLegal("an index depends on what is loaded")

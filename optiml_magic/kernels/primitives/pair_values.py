@@ -31,17 +31,16 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Element(Value):
-    """A number of a local array: its row as text, and how far behind the item it lies.
+    """A number of a local array: its row as text, and how far behind the item's first it lies.
 
-    Of an array of vectors it is one of their lanes, the ``part``, of so many.
+    Items are ``step`` numbers apart, as many as a vector has lanes, or a pixel has bytes.
     """
 
     array: str
     row: str
     at: int
+    step: int = 1
     kind: CType = BYTES
-    lanes: int = 1
-    part: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +116,9 @@ def _one(value: _V) -> _V:
     return found
 
 
-def element(array: str, row: str, at: int, vector: CType = BYTES, part: int = 0) -> Value:
-    lane = vector.lane
-    kind = scalar("i" if lane.signed else "u", lane.size or 0)
-    low, high = _ends(kind)
-    return _one(Element(low, high, array, row, at, kind, vector.lanes, part))
+def element(array: str, row: str, at: int, step: int, kind: CType) -> Value:
+    plain = scalar("i" if kind.signed else "u", kind.size or 0)
+    return _one(Element(*_ends(plain), array, row, at, step, plain))
 
 
 def number(value: int) -> Value:

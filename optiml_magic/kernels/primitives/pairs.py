@@ -8,17 +8,20 @@ which are added and multiplied as well (``pair_lines``). Words of results are pu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import re
+from dataclasses import replace
+from functools import partial
+from math import gcd
 
 from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.expressions import Binary, Expr, Literal, Name, Step
 from optiml_magic.kernels.primitives import pair_extremes, pair_lines
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.pair_extremes import ExtremeLines, has_integer_pairs
-from optiml_magic.kernels.primitives.pair_items import Items, Stored
+from optiml_magic.kernels.primitives.pair_items import Items
 from optiml_magic.kernels.primitives.pair_lines import Lines, PairLines
-from optiml_magic.kernels.primitives.pair_values import Element, Value
+from optiml_magic.kernels.primitives.pair_stores import WORD, rows
+from optiml_magic.kernels.primitives.pair_values import Element
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -31,10 +34,9 @@ from optiml_magic.kernels.tree import (
 from optiml_magic.kernels.types import CType, named
 from optiml_magic.source.program import parse_program
 
-_WORD = 4  # bytes, whose results are put together
 _WIDEST = 2  # bytes of a number that a half holds
-_LANES = (1, 2, 4)  # of vectors, of which two are whole words or half of one
 _ALIGNED = "alignas(16)"  # as wide as any vector of them
+_ANY = re.compile(r"^alignas\(\d+\)")
 _INCLUDE = "#include <cuda_fp16.h>"
 _OURS = (*pair_lines.HELPERS, *pair_extremes.HELPERS)
 _NAMES = pair_lines.NAMES | pair_extremes.NAMES
@@ -73,7 +75,7 @@ def in_pairs(kernel: Kernel) -> Kernel:
     if not loaded:
         raise reason or NotLegal("no loop over items computes of narrow numbers alone")
     for variable in touched:
-        shown = kernel.show(arrays[variable]).strip().removeprefix(_ALIGNED).removesuffix(";")
+        shown = _ANY.sub("", kernel.show(arrays[variable]).strip()).removesuffix(";")
         empty = " = {}" if variable in loaded else ""  # a word may hold bytes that nobody brings
         swaps[arrays[variable]] = lines(f"{_ALIGNED} {shown}{empty};")
     made_kernel = kernel.rewritten(
@@ -96,7 +98,8 @@ def _arrays(kernel: Kernel) -> dict[Variable, Declare]:
         kind = named(variable.type.base, kernel.unit.aliases)
         length = variable.extents[-1] if variable.extents else None
         if (
-            _is_narrow(kind) and length is not None and _is_whole(kernel, length, _in_a_word(kind))
+            _is_narrow(kind) and length is not None
+            and _is_whole(kernel, length, WORD // gcd(WORD, kind.size or WORD))
             and variable.storage == "local"
             and not variable.type.depth and variable.value is None and not variable.initial
         ):  # fmt: skip
@@ -107,24 +110,20 @@ def _arrays(kernel: Kernel) -> dict[Variable, Declare]:
 def _is_narrow(kind: CType) -> bool:
     lane = kind.lane
     plain = not kind.depth and kind.kind in ("int", "vector") and lane.kind == "int"
-    return plain and 0 < (lane.size or 0) <= _WIDEST and kind.lanes in _LANES
-
-
-def _in_a_word(kind: CType) -> int:
-    """How many elements of a type fill words."""
-    return max(1, _WORD // (kind.size or _WORD))
+    return plain and 0 < (lane.size or 0) <= _WIDEST
 
 
 def _is_whole(kernel: Kernel, length: Expr, of: int) -> bool:
-    """Whether a number is divided by another, whatever tuned names are."""
+    """Whether a number divides a length, whatever tuned names are."""
     match length:
         case Literal(value=int() as value):
             return value % of == 0
         case Name(name=name):
             tuned = [t for t in kernel.program.tunes if t.name == name]
             return bool(tuned) and all(v % of == 0 for t in tuned for v in t.values)
-        case Binary(op="+", left=left, right=right):
-            return _is_whole(kernel, left, of) and _is_whole(kernel, right, of)
+        case Binary(op="+" | "*" as op, left=left, right=right):
+            sides = (_is_whole(kernel, left, of), _is_whole(kernel, right, of))
+            return all(sides) if op == "+" else any(sides)
     return False
 
 
@@ -150,75 +149,41 @@ def _pair(kernel: Kernel, loop: Loop, items: Items) -> tuple[str, tuple[str, ...
         raise NotLegal("an item computes nothing", loop.line)
     if items.loaded & {place.variable for place in items.stored}:
         raise NotLegal("an item loads what another stores", loop.line)
-    stores = _stores(kernel, loop, items)
     item, values = items.counter.name, [*items.stored.values()]
-    if has_integer_pairs(kernel):
-        try:
-            extremes = ExtremeLines(item, kernel.fresh("pair"), values)
-            return _written(kernel, loop, stores, extremes), pair_extremes.HELPERS
-        except NotLegal:
-            if any(store.kind.size != 1 for store in stores):
-                raise
-    halves = PairLines(item, kernel.fresh("pair"), values)
-    return _written(kernel, loop, stores, halves), pair_lines.HELPERS
+    try:
+        halves = PairLines(item, kernel.fresh("pair"), values)
+        return _written(kernel, loop, items, halves), pair_lines.HELPERS
+    except NotLegal:
+        if not has_integer_pairs(kernel):
+            raise
+    extremes = ExtremeLines(item, kernel.fresh("pair"), values)
+    return _written(kernel, loop, items, extremes), pair_extremes.HELPERS
 
 
-@dataclass(frozen=True)
-class _Store:
-    """What an item leaves in a row: its lanes, and the element as text."""
-
-    kind: CType
-    place: Stored
-    lanes: tuple[Value, ...]
-
-    def words(self, item: str) -> str:
-        """Where the words of two items begin, or of four where it takes as many to fill one."""
-        at = f"{item} + {self.place.at}" if self.place.at else item
-        return f"reinterpret_cast<unsigned*>(&{self.place.variable.name}{self.place.row}[{at}])"
-
-
-def _stores(kernel: Kernel, loop: Loop, items: Items) -> list[_Store]:
-    """What items store, of vectors all lanes together."""
-    assert isinstance(loop.test, Binary)
-    found, done = list[_Store](), 0
-    for place in items.stored:
-        kind = named(place.variable.type.base, kernel.unit.aliases)
-        if place.part:
-            continue
-        parts = [items.stored.get(replace(place, part=part)) for part in range(kind.lanes)]
-        lanes = tuple(value for value in parts if value is not None)
-        if place.at % _in_a_word(kind) or not _is_whole(kernel, loop.test.right, _in_a_word(kind)):
-            raise NotLegal("what items store does not fill words", loop.line)
-        found.append(_Store(kind, place, lanes))
-        done += len(lanes) if len(lanes) == kind.lanes else 0
-    if done != len(items.stored):
-        raise NotLegal("an item stores parts of a vector alone", loop.line)
-    return found
-
-
-def _written(kernel: Kernel, loop: Loop, stores: Sequence[_Store], pairs: Lines) -> str:
-    """The loop over pairs, and behind it that over words where two results do not fill one."""
+def _written(kernel: Kernel, loop: Loop, items: Items, pairs: Lines) -> str:
+    """The loop over pairs, and behind it one over fours where results of two do not fill words."""
     item = pairs.item
     assert isinstance(loop.test, Binary)
-    count = kernel.spelled(loop.test.right)
-    held: list[tuple[str, str]] = []
-    words, packed = list[str](), list[str]()
-    for store in stores:
-        halves = [pairs.stored(value, store.kind) for value in store.lanes]
-        at = store.words(item)
-        if store.kind.size == 1:
-            name = kernel.fresh(f"{store.place.variable.name}_pairs", *(n for n, _ in held))
-            held.append((name, halves[0]))
-            both = f"{name}[{item} / 2], {name}[{item} / 2 + 1]"
-            packed.append(f"*{at} = __byte_perm({both}, {pairs.bytes});")
-        else:
-            assert isinstance(pairs, ExtremeLines)
-            made = pairs.words(halves, store.kind)
-            words += [f"{at}[{n}] = {word};" for n, word in enumerate(made)]
-    heads = [f"#pragma unroll\nfor (int {item} = 0; {item} < {count}; {item} += {by}) {{"
-             for by in (2, _WORD)]  # fmt: skip
+    count = loop.test.right
+    held, filled, stores = dict[str, str](), list[str](), list[str]()
+    for row in rows(items, partial(_is_whole, kernel, count)):
+        halves = [pairs.stored(value, row.kind) for value in row.numbers]
+        if row.together == 2:
+            stores.append(row.stored(item, [halves], pairs.ends))
+            continue
+        own = list[str]()
+        for made in halves:
+            own.append(kernel.fresh(f"{row.places[0].variable.name}_pairs", *held))
+            held[own[-1]] = made
+        both = [[f"{name}[{item} / 2{more}]" for name in own] for more in ("", " + 1")]
+        filled.append(row.stored(item, both, pairs.ends))
+    rounds = kernel.spelled(count)
+    by_two, by_four = (
+        f"#pragma unroll\nfor (int {item} = 0; {item} < {rounds}; {item} += {by}) {{"
+        for by in (2, 4)
+    )
     return "\n".join([
-        *(f"unsigned {name}[{count} / 2];" for name, _ in held),
-        heads[0], *pairs.lines, *(f"{name}[{item} / 2] = {made};" for name, made in held),
-        *words, "}", *((heads[1], *packed, "}") if packed else ()),
+        *(f"unsigned {name}[{rounds} / 2];" for name in held), by_two, *pairs.lines,
+        *(f"{name}[{item} / 2] = {made};" for name, made in held.items()), *stores, "}",
+        *((by_four, *filled, "}") if filled else ()),
     ])  # fmt: skip
