@@ -88,6 +88,18 @@ def in_pairs(kernel: Kernel) -> Kernel:
     return replace(made_kernel, program=program, launch=launch)
 
 
+def may_be_integers(kernel: Kernel) -> bool:
+    """Whether all that a kernel leaves in memory are numbers of which two make a word."""
+    stored = [a.element for a in kernel.reading.accesses
+              if a.mode == "store" and a.space == "global"]  # fmt: skip
+    return has_integer_pairs(kernel) and bool(stored) and all(map(_is_narrow, stored))
+
+
+def are_integers(kernel: Kernel) -> bool:
+    """Whether a kernel takes integers in pairs."""
+    return not pair_extremes.NAMES.isdisjoint(kernel.words)
+
+
 def _arrays(kernel: Kernel) -> dict[Variable, Declare]:
     """Local arrays of narrow numbers whose rows are whole words, each with its declaration."""
     found = {}

@@ -29,11 +29,13 @@ from optiml_magic.kernels.primitives.jammed import (
     extent_names,
     free_axes,
     item_names,
+    jam_apart,
     jam_in_pairs,
     least,
     most_threads,
     shared,
 )
+from optiml_magic.kernels.primitives.pairs import may_be_integers
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.saved import Saved
 from optiml_magic.kernels.primitives.sizes import rounds, threads, value
@@ -62,6 +64,7 @@ _BORDERS = 1 / 32  # of threads near a border, from which on their tests stay: o
 _REGISTERS, _CROWDED = 96, 0.7  # words of a window above which its chance is less: ours
 _CALLS = 1024  # of long functions, from which compilers take most of a minute: ours
 _ROLLED = 8  # rounds that share nothing, above which they are not written out: ours
+_APART = 0.6  # as likely one at a time where pairs are integers, of which each takes less: ours
 _ALONE = 2  # times as long as before items take that are taken one by one: ours
 _BLOCKS: Mapping[str, tuple[int, ...]] = {
     "x": (16, 32, 64, 128, 256), "y": (1, 2, 4, 8, 16, 32), "z": (1, 2, 4, 8),
@@ -163,12 +166,19 @@ def _along_rows(
         if length is not None and length % width:
             yield Refused(f"rows of {length} elements do not hold whole vectors")
             return
-    own = sharing.saved["x"]
-    alone: list[list[str]] = [[]] if own.share >= _SAVED or _is_narrow(kernel, own) else []
+    along = sharing.saved["x"]
+    alone: list[list[str]] = [[]] if along.share >= _SAVED or _is_narrow(kernel, along) else []
     best = [] if sharing.alone else sorted(found, key=lambda axis: -found[axis].share)[:1]
     for axes in [*alone, best] if best else alone:
-        saved = dict(sharing.saved) | {a: found[a] for a in axes}
-        yield _site(kernel, fixed, replace(sharing, saved=saved), items)
+        own = replace(sharing, saved=dict(sharing.saved) | {a: found[a] for a in axes})
+        site = _site(kernel, fixed, own, items)
+        yield site
+        if isinstance(site, Site) and may_be_integers(kernel):
+            several = Several(_counts(own, items), fixed, _BLOCKS)
+            yield replace(
+                site, key=f"{site.key}, apart", title=f"{site.title}, one at a time",
+                prior=round(site.prior * _APART, 2), apply=partial(jam_apart, kernel, several),
+            )  # fmt: skip
 
 
 def _in_strips(kernel: Kernel, fixed: Mapping[str, int]) -> Iterator[Site | Refused]:
@@ -231,8 +241,7 @@ def _site(
     left, saved, padded = 1.0, sharing.saved, sharing.stay > 0
     for axis, own in saved.items():
         left *= (1 - own.share) / (_VECTORS if axis == "x" else 1)
-    items = _ITEMS if len(saved) == 1 else _SEVERAL
-    counts = {axis: vectors if axis == "x" else items for axis in saved}
+    counts = _counts(sharing, vectors)
     calls = prod(items[0] for items in counts.values()) * long_calls(kernel)
     if calls > _CALLS:
         return Refused(f"its items would be written out with {calls} calls of long functions")
@@ -255,6 +264,12 @@ def _site(
         ),
         _points(kernel, several, deep=sharing.deep and not padded),
     )  # fmt: skip
+
+
+def _counts(sharing: Sharing, vectors: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """How many items a thread may take along each axis, along x in vectors."""
+    items = _ITEMS if len(sharing.saved) == 1 else _SEVERAL
+    return {axis: vectors if axis == "x" else items for axis in sharing.saved}
 
 
 def _words(saved: Mapping[str, Saved], counts: Mapping[str, tuple[int, ...]]) -> float:

@@ -76,8 +76,8 @@ def _same(text: str, made: Kernel, dtype: str, lanes: int = 1) -> None:
         ("", SWAPPED),
         ("", f"int m = -100; {SQUARE} m = max(m, (int){AT}); {OUT}min(m, 100);"),
         ("", f"N b = {BELOW}, c = {LEFT}; b = b > c ? c : b; {OUT}max(b, {HERE});"),
-        (ORDER, f"N v[3] = {{{HERE}, {LEFT}, {BELOW}}}; in_order(v[0], v[1]);"
-                f" in_order(v[1], v[2]); in_order(v[0], v[1]); {OUT}v[1];"),
+        (ORDER, (f"N v[3] = {{{HERE}, {LEFT}, {BELOW}}}; in_order(v[0], v[1]);"
+                f" in_order(v[1], v[2]); in_order(v[0], v[1]); {OUT}v[1];")),
         (LANE, f"{OUT}lane(lane({HERE}, {LEFT}), {BELOW});"),
     ], 3),
 )  # fmt: skip
@@ -101,21 +101,21 @@ def test_vectors(lane: str, lanes: int) -> None:
     ("helper", "body"),
     sampled([
         ("", f"T p = {HERE}, q = {LEFT}; N v = min(p.x, q.z); {OUT}make_uchar4(v, p.w, 7, p.y);"),
-        ("", f"T v[3] = {{}}; v[0] = {HERE}; v[1] = {LEFT}; v[2] = {BELOW}; T m = v[0];"
+        ("", (f"T v[3] = {{}}; v[0] = {HERE}; v[1] = {LEFT}; v[2] = {BELOW}; T m = v[0];"
              " for (int i = 1; i < 3; ++i) { m.x = min(m.x, v[i].x); m.z = max(m.z, v[i].y); }"
-             f" {OUT}m;"),
-        ("", f"T p; p = {HERE}; const T q = p; p = {BELOW}; if (p.x > q.x) {{ N t = p.x; p.x = q.y;"
-             f" p.y = t; }} else {{ p.x = q.y; p.y = p.x; }} p.w = min(p.w, q.w); {OUT}p;"),
+             f" {OUT}m;")),
+        ("", (f"T p; p = {HERE}; const T q = p; p = {BELOW}; if (p.x > q.x) {{ N t = p.x; p.x = q.y;"
+             f" p.y = t; }} else {{ p.x = q.y; p.y = p.x; }} p.w = min(p.w, q.w); {OUT}p;")),
         (ORDER, f"T p = {HERE}, q = {LEFT}; in_order(p.x, q.x); in_order(p.z, q.w); {OUT}q;"),
-        (ORDER, f"T p = {HERE}; in_order(p.x, p.y); in_order(p.y, p.z); in_order(p.x, p.y);"
-                f" {OUT}make_uchar4(p.y, p.y, p.y, 255);"),
-        (LANE, f"T p = {HERE}, q = {LEFT}; p.y = 3; {OUT}make_uchar4(lane(p.x, q.x), p.y,"
-               " min(max((int)q.z, 20), 200), min(p.w, 128));"),
-        ("", f"N r[9], g[9]; int n = 0; {SQUARE} {{ T p = make_uchar4(0, 0, 0, 0); p = {AT};"
+        (ORDER, (f"T p = {HERE}; in_order(p.x, p.y); in_order(p.y, p.z); in_order(p.x, p.y);"
+                f" {OUT}make_uchar4(p.y, p.y, p.y, 255);")),
+        (LANE, (f"T p = {HERE}, q = {LEFT}; p.y = 3; {OUT}make_uchar4(lane(p.x, q.x), p.y,"
+               " min(max((int)q.z, 20), 200), min(p.w, 128));")),
+        ("", (f"N r[9], g[9]; int n = 0; {SQUARE} {{ T p = make_uchar4(0, 0, 0, 0); p = {AT};"
              " r[n] = p.x; g[n] = p.y; n++; } for (int i = 0; i < 5; ++i) for (int j = i + 1; j < 9;"
              " ++j) { if (r[j] < r[i]) { N q = r[i]; r[i] = r[j]; r[j] = q; }"
              " if (g[i] > g[j]) { N q = g[i]; g[i] = g[j]; g[j] = q; } }"
-             f" {OUT}make_uchar4(r[4], g[4], 0, 255);"),
+             f" {OUT}make_uchar4(r[4], g[4], 0, 255);")),
     ], 4),
 )  # fmt: skip
 def test_colours(helper: str, body: str) -> None:
