@@ -25,7 +25,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.primitives import pair_values as values
 from optiml_magic.kernels.primitives.base import NotLegal
-from optiml_magic.kernels.primitives.pair_places import LANES, Places, chain
+from optiml_magic.kernels.primitives.pair_places import Places, chain
 from optiml_magic.kernels.primitives.pair_values import Test, Value
 from optiml_magic.kernels.tree import (
     Blank,
@@ -103,15 +103,17 @@ class Items(Places):
             self._table(variable, (), variable.initial)
         elif isinstance(variable.value, Braces):
             self._table(variable, (), variable.value.members)
-        elif variable.value is not None and not variable.array and self.lanes(variable) > 1:
-            for part, value in enumerate(self._vector(variable.value, self.kind(variable))):
-                self._assign((variable, (part,)), value)
         elif variable.value is not None:
             try:
-                self._assign((variable, ()), self.value(variable.value))
+                self._begin(variable, self._parts(variable.value, self.kind(variable)))
             except NotLegal:  # as of a place, for which nobody may ask any more
                 if not all(isinstance(part, _PLACES) for part in every(variable.value)):
                     raise
+
+    def _begin(self, variable: Variable, parts: tuple[Value, ...]) -> None:
+        """A variable that is no array has a number, or those of its lanes."""
+        for lane, part in enumerate(parts):
+            self._assign((variable, (lane,) if len(parts) > 1 else ()), part)
 
     def _table(self, variable: Variable, at: tuple[int, ...], given: tuple[Expr, ...]) -> None:
         for place, member in enumerate(given):
@@ -128,12 +130,12 @@ class Items(Places):
                 self._lend(expression)
             case Assign(op="=", target=target, value=value):
                 variable, _, lane = chain(target)
-                if variable is None or lane or self.lanes(variable) == 1:
+                if variable is None or lane:
                     self._set(target, self.value(value), line)
                     return
-                made = self._vector(value, self.kind(variable))
-                for lane, part in zip(LANES, made, strict=False):
-                    self._set(Member(None, target, lane), part, line)
+                parts = self._parts(value, self.kind(variable))
+                for one, part in zip(self.numbers(target), parts, strict=True):
+                    self._set(one, part, line)
             case Assign(op=op, target=target, value=value) if not any(
                 isinstance(part, Step) for part in every(target)
             ):
@@ -273,12 +275,21 @@ class Items(Places):
             return values.extreme(name, *self._sides(*given))
         if name == "abs" and len(given) == 1 and name not in own:
             return values.magnitude(self.value(given[0]))
+        parts = self._answered(name, given)
+        if len(parts) > 1:
+            raise NotLegal(f"`{name}` returns a vector")
+        return parts[0]
+
+    def _answered(self, name: str, given: tuple[Expr, ...]) -> tuple[Value, ...]:
+        """What a function of the text returns, which changes nothing else."""
         called, lent = self._entered(name, given)
         if lent:
             raise NotLegal(f"`{name}` may change what it is given")
-        made = self._returned(called.body.body)
+        kind = self._result(called)
+        made = self._returned(called.body.body, kind)
         self._within.pop()
-        values.fits(made, named(called.result.base, self.kernel.unit.aliases), called.line)
+        for part in made:
+            values.fits(part, kind.lane, called.line)
         return made
 
     def _lend(self, call: Call) -> None:
@@ -288,41 +299,46 @@ class Items(Places):
             raise NotLegal(f"nobody asks for what `{call.function}` returns")
         self.run(called.body)
         self._within.pop()
-        for place, parameter in lent.items():
-            self._assign(place, self.known[parameter, ()])
+        for place, own in lent.items():
+            self._assign(place, self.known[own])
 
-    def _entered(
-        self, name: str, given: tuple[Expr, ...]
-    ) -> tuple[Function, dict[_Place, Variable]]:
+    def _entered(self, name: str, given: tuple[Expr, ...]) -> tuple[Function, dict[_Place, _Place]]:
         """A function whose parameters have what they are given, and the locals lent to these."""
         found = self.kernel.unit.called(name, len(given))
         if len(found) != 1 or found[0].template or found[0].kernel or found[0] in self._within:
             raise NotLegal(f"`{name}` is not done in pairs")
-        lent: dict[_Place, Variable] = {}
-        known = [self.value(one) for one in given]
-        for parameter, one, value in zip(found[0].parameters, given, known, strict=True):
-            self._assign((parameter, ()), value)
-            if parameter.type.reference:
-                variable, indices, part = self.chained(one)
-                own = variable in self.own
-                place = (variable, self.constants(indices, part)) if own else None
-                if place is None or variable is None or place in lent:
-                    raise NotLegal(f"`{name}` may change what is not a local of its own")
-                lent[variable, place[1]] = parameter
+        lent: dict[_Place, _Place] = {}
+        parameters = found[0].parameters[: len(given)]
+        known = [self._parts(one, self.kind(p)) for p, one in zip(parameters, given, strict=True)]
+        for parameter, one, parts in zip(parameters, given, known, strict=True):
             if parameter.type.depth or parameter.array or len(self._within) > _DEEPEST:
                 raise NotLegal(f"`{name}` is not done in pairs")
+            self._begin(parameter, parts)
+            for lane, number in enumerate(self.numbers(one) if parameter.type.reference else ()):
+                variable, indices, part = self.chained(number)
+                if variable is None or variable not in self.own:
+                    raise NotLegal(f"`{name}` may change what is not a local of its own")
+                place = variable, self.constants(indices, part)
+                if place in lent:
+                    raise NotLegal(f"`{name}` may change what is not a local of its own")
+                lent[place] = parameter, (lane,) if len(parts) > 1 else ()
         self.own |= {*found[0].parameters}
         self._within.append(found[0])
         return found[0], lent
 
-    def _returned(self, body: tuple[Statement, ...]) -> Value:
+    def _result(self, called: Function) -> CType:
+        if called.result.depth or called.result.reference:
+            raise NotLegal(f"what `{called.name}` returns is no number")
+        return named(called.result.base, self.kernel.unit.aliases)
+
+    def _returned(self, body: tuple[Statement, ...], kind: CType) -> tuple[Value, ...]:
         """What a function returns, whose ways each end with that."""
         for place, statement in enumerate(body):
             match statement:
                 case Leave(kind="return", value=Expr() as value):
-                    return self.value(value)
+                    return self._parts(value, kind)
                 case Block(body=inner):
-                    return self._returned((*inner, *body[place + 1 :]))
+                    return self._returned((*inner, *body[place + 1 :]), kind)
                 case If(before=None, constant=False) if any(
                     isinstance(inner, Leave) for inner in walk(statement)
                 ):
@@ -330,11 +346,12 @@ class Items(Places):
                     then = (statement.then, *rest)
                     other = (*((statement.other,) if statement.other else ()), *rest)
                     if isinstance(test, bool):
-                        return self._returned(then if test else other)
+                        return self._returned(then if test else other, kind)
                     before = dict(self.known)
-                    first = self._returned(then)
+                    first = self._returned(then, kind)
                     self.known = before
-                    return values.chosen(test, first, self._returned(other))
+                    ways = zip(first, self._returned(other, kind), strict=True)
+                    return tuple(values.chosen(test, *way) for way in ways)
                 case _:
                     self.run(statement)
         raise NotLegal("a function may return nothing")
@@ -357,20 +374,23 @@ class Items(Places):
             return values.element(variable.name, row, at, step, self.kind(variable).lane)
         raise NotLegal(f"how great `{variable.name}` is is not known", variable.line)
 
-    def _vector(self, expr: Expr, kind: CType) -> tuple[Value, ...]:
-        """The lanes of what a vector of this type is set to."""
+    def _parts(self, expr: Expr, kind: CType) -> tuple[Value, ...]:
+        """The number that something of a type is set to, or those of its lanes."""
+        if kind.kind != "vector":
+            return (self.value(expr),)
         match expr:
             case Name() | Index():
                 variable, *_ = chain(expr)
                 if variable is not None and self.kind(variable) == kind:
-                    lanes = (Member(None, expr, lane) for lane in LANES[: kind.lanes])
-                    return tuple(self._read(lane) for lane in lanes)
+                    return tuple(self._read(number) for number in self.numbers(expr))
             case Call(function=name, arguments=given, receiver=None, callee=None):
                 own = self.kernel.unit.called(name, len(given))
+                if own and self._result(own[0]) == kind:
+                    return self._answered(name, given)
                 plain = name.removeprefix("::") == f"make_{kind.name}" and not own
                 if plain and len(given) == kind.lanes:
-                    made_of = tuple(self.value(one) for one in given)
-                    for value in made_of:
+                    made = tuple(self.value(one) for one in given)
+                    for value in made:
                         values.fits(value, kind.lane, 0)
-                    return made_of
+                    return made
         raise NotLegal("a vector is made of what is not done in pairs")

@@ -48,6 +48,13 @@ class Places(ABC):
         kind = self.kind(variable)
         return kind.lanes if kind.kind == "vector" else 1
 
+    def numbers(self, expr: Expr) -> tuple[Expr, ...]:
+        """Those of a vector, or a number itself."""
+        variable, _, lane = chain(expr)
+        if variable is None or lane or self.lanes(variable) == 1:
+            return (expr,)
+        return tuple(Member(None, expr, own) for own in LANES[: self.lanes(variable)])
+
     def chained(self, expr: Expr) -> tuple[Variable | None, tuple[Expr, ...], int | None]:
         """Of which variable a number is an element, its indices, and which lane of a vector."""
         variable, indices, lane = chain(expr)

@@ -30,6 +30,11 @@ HERE, LEFT, BELOW = "a[y * w + x]", "a[y * w + x - 1]", "a[(y + 1) * w + x]"
 OUT = "out[y * w + x] = "
 ORDER = "__device__ void in_order(N& p, N& q) { const N m = min(p, q); q = max(p, q); p = m; }"
 LANE = "__device__ N lane(N p, N q) { if (p < q) return q; return p; }"
+BOTH = (
+    "__device__ T most(T p, const T& q) { if (p.x < q.y) return make_uchar4(p.z, max(p.y, q.y), 3,"
+    " q.w); return make_uchar4(p.z, max(p.y, q.y), 3, q.w); }"
+    " __device__ void least(T& p, T q) { q.x = min(p.x, q.x); p = q; }"
+)
 LEAST = f"T m = {HERE}; {SQUARE} m = min(m, {AT}); {OUT}m;"
 SWAPPED = (
     f"T v[9]; int n = 0; {SQUARE} v[n++] = {AT}; for (int i = 0; i < 5; ++i)"
@@ -53,7 +58,8 @@ def _made(
     number = {"uchar": "unsigned char", "ushort": "unsigned short"}.get(lane, lane)
     number = "signed char" if kind != lane and lane == "char" else number
     text = HEAD % (helper.replace("N", number), body.replace("N ", f"{number} "))
-    text = text.replace("T* ", f"{kind}* ").replace("T ", f"{kind} ")
+    for mark in ("* ", "& ", " "):
+        text = text.replace(f"T{mark}", f"{kind}{mark}")
     counts = {"x": (8,), "y": (2,)} if tall else {"x": (4,)}
     if "uint8_t" in text or "int16_t" in text:
         text = f"#include <cstdint>\n{text}"
@@ -106,6 +112,7 @@ def test_vectors(lane: str, lanes: int) -> None:
              f" {OUT}m;")),
         ("", (f"T p; p = {HERE}; const T q = p; p = {BELOW}; if (p.x > q.x) {{ N t = p.x; p.x = q.y;"
              f" p.y = t; }} else {{ p.x = q.y; p.y = p.x; }} p.w = min(p.w, q.w); {OUT}p;")),
+        (BOTH, f"T p = {HERE}, q = {LEFT}; least(p, q); {OUT}most(p, q);"),
         (ORDER, f"T p = {HERE}, q = {LEFT}; in_order(p.x, q.x); in_order(p.z, q.w); {OUT}q;"),
         (ORDER, (f"T p = {HERE}; in_order(p.x, p.y); in_order(p.y, p.z); in_order(p.x, p.y);"
                 f" {OUT}make_uchar4(p.y, p.y, p.y, 255);")),
