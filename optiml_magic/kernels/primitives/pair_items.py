@@ -283,7 +283,7 @@ class Items(Places):
     def _answered(self, name: str, given: tuple[Expr, ...]) -> tuple[Value, ...]:
         """What a function of the text returns, which changes nothing else."""
         called, lent = self._entered(name, given)
-        if lent:
+        if not all(parameter.type.const for parameter, _ in lent.values()):
             raise NotLegal(f"`{name}` may change what it is given")
         kind = self._result(called)
         made = self._returned(called.body.body, kind)
@@ -317,6 +317,8 @@ class Items(Places):
             for lane, number in enumerate(self.numbers(one) if parameter.type.reference else ()):
                 variable, indices, part = self.chained(number)
                 if variable is None or variable not in self.own:
+                    if parameter.type.const:
+                        continue
                     raise NotLegal(f"`{name}` may change what is not a local of its own")
                 place = variable, self.constants(indices, part)
                 if place in lent:

@@ -110,8 +110,8 @@ def test_vectors(lane: str, lanes: int) -> None:
         ("", (f"T v[3] = {{}}; v[0] = {HERE}; v[1] = {LEFT}; v[2] = {BELOW}; T m = v[0];"
              " for (int i = 1; i < 3; ++i) { m.x = min(m.x, v[i].x); m.z = max(m.z, v[i].y); }"
              f" {OUT}m;")),
-        ("", (f"T p; p = {HERE}; const T q = p; p = {BELOW}; if (p.x > q.x) {{ N t = p.x; p.x = q.y;"
-             f" p.y = t; }} else {{ p.x = q.y; p.y = p.x; }} p.w = min(p.w, q.w); {OUT}p;")),
+        ("", (f"T p; p = {HERE}; const T q = p; p = {BELOW}; if (p.x > q.x) {{ N t = p.x; p.x = q.x;"
+             f" p.y = q.y; p.z = t; }} else {{ p.y = q.y; p.z = q.x; }} p.w = min(p.w, q.w); {OUT}p;")),
         (BOTH, f"T p = {HERE}, q = {LEFT}; least(p, q); {OUT}most(p, q);"),
         (ORDER, f"T p = {HERE}, q = {LEFT}; in_order(p.x, q.x); in_order(p.z, q.w); {OUT}q;"),
         (ORDER, (f"T p = {HERE}; in_order(p.x, p.y); in_order(p.y, p.z); in_order(p.x, p.y);"
