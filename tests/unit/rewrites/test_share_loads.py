@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from optiml_magic.kernels.primitives.base import Kernel, kernels
+from optiml_magic.kernels.primitives.base import Kernel, Refused, kernels
 from optiml_magic.kernels.primitives.costs import long_calls
 from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.proposers.rewrites import share_loads
@@ -245,3 +245,30 @@ __global__ void k(const unsigned char* a, unsigned char* out, int w, int h, int 
     for site in along:
         text = site.apply().program.text  # type: ignore[union-attr]
         assert "for (int d = 0; d < t; ++d) {" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "chip", "keys", "refused"),
+    [
+        ("short", "h200", {"along x", "along x, apart"}, False),
+        ("unsigned char", "h200", {"along x", "along x, apart"}, True),
+        ("float", "h200", {"along x"}, False),
+        ("short", "a100", {"along x"}, False),
+    ],
+)
+def test_integers_in_pairs_are_an_idea_beside_those_one_at_a_time(
+    kind: str, chip: str, keys: set[str], *, refused: bool
+) -> None:
+    text = PLANE.replace("float", kind).replace("a[y * w + x - 1] +", "max(a[y * w + x - 1],")
+    text = text.replace("a[y * w + x + 1] +", "max(a[y * w + x + 1], max(")
+    text = text.replace(" + a[y * w + x + w];", ", a[y * w + x + w])));")
+    (kernel,) = kernels(parse_program(text), None)
+    sites = {
+        s.key: s for s in ShareLoads().sites(replace(kernel, chip=chip)) if isinstance(s, Site)
+    }
+    assert {key for key in sites if key.startswith("along x") and "y" not in key} == keys
+    made = {key: sites[key].apply() for key in keys}
+    assert [key for key in keys if isinstance(made[key], Refused)] == ["along x, apart"] * refused
+    texts = {key: one.program.text for key, one in made.items() if isinstance(one, Kernel)}
+    paired = {key for key, one in texts.items() if "pair_ending" in one}
+    assert paired == ({"along x"} if "along x, apart" in texts else set())
