@@ -65,6 +65,7 @@ _REGISTERS, _CROWDED = 96, 0.7  # words of a window above which its chance is le
 _CALLS = 1024  # of long functions, from which compilers take most of a minute: ours
 _ROLLED = 8  # rounds that share nothing, above which they are not written out: ours
 _APART = 0.6  # as likely one at a time where pairs are integers, of which each takes less: ours
+_ALSO = ", apart"  # in their key
 _ALONE = 2  # times as long as before items take that are taken one by one: ours
 _BLOCKS: Mapping[str, tuple[int, ...]] = {
     "x": (16, 32, 64, 128, 256), "y": (1, 2, 4, 8, 16, 32), "z": (1, 2, 4, 8),
@@ -171,14 +172,7 @@ def _along_rows(
     best = [] if sharing.alone else sorted(found, key=lambda axis: -found[axis].share)[:1]
     for axes in [*alone, best] if best else alone:
         own = replace(sharing, saved=dict(sharing.saved) | {a: found[a] for a in axes})
-        site = _site(kernel, fixed, own, items)
-        yield site
-        if isinstance(site, Site) and may_be_integers(kernel):
-            several = Several(_counts(own, items), fixed, _BLOCKS)
-            yield replace(
-                site, key=f"{site.key}, apart", title=f"{site.title}, one at a time",
-                prior=round(site.prior * _APART, 2), apply=partial(jam_apart, kernel, several),
-            )  # fmt: skip
+        yield from _sites(kernel, fixed, own, items)
 
 
 def _in_strips(kernel: Kernel, fixed: Mapping[str, int]) -> Iterator[Site | Refused]:
@@ -195,8 +189,9 @@ def _in_strips(kernel: Kernel, fixed: Mapping[str, int]) -> Iterator[Site | Refu
             prior = max(site.prior, _STRIP_PRIOR if ready.shared_out else 0)
             # Loads are waited for in each strip: more threads come before more registers.
             fewest = partial(_fewest, blocks_name(ready.kernel))
+            also = _ALSO if site.key.endswith(_ALSO) else ""
             yield replace(
-                site, key=f"strips {ready.number}", title=f"{site.title}, {ready.title}",
+                site, key=f"strips {ready.number}{also}", title=f"{site.title}, {ready.title}",
                 prior=prior, points=tuple(sorted(site.points, key=fewest)),
             )  # fmt: skip
 
@@ -220,7 +215,7 @@ def _padded(
         whole = all((value(kernel, form) or 0) % width == 0 for form, width in sharing.rows)
         if whole and sharing.saved["x"].share >= _SAVED:
             near = _near(kernel, {a: n[0] for a, n in counts.items()})
-            yield _site(kernel, fixed, sharing, items, near if sharing.stay < stay else 0.0)
+            yield from _sites(kernel, fixed, sharing, items, near if sharing.stay < stay else 0.0)
 
 
 def _near(kernel: Kernel, items: Mapping[str, int]) -> float:
@@ -231,6 +226,21 @@ def _near(kernel: Kernel, items: Mapping[str, int]) -> float:
         count = value(kernel, form) if form is not None else None
         inside *= max(0, 1 - 2 * items.get(axis, 1) / count) if count else 1
     return 1 - inside
+
+
+def _sites(
+    kernel: Kernel, fixed: Mapping[str, int], sharing: Sharing, vectors: tuple[int, ...],
+    near: float = 0.0,
+) -> Iterator[Site | Refused]:  # fmt: skip
+    """Items in vectors, and one at a time as well where they may be integers in pairs."""
+    site = _site(kernel, fixed, sharing, vectors, near)
+    yield site
+    if isinstance(site, Site) and may_be_integers(kernel):
+        several = Several(_counts(sharing, vectors), fixed, _BLOCKS, sharing.stay > 0)
+        yield replace(
+            site, key=f"{site.key}{_ALSO}", title=f"{site.title}, one at a time",
+            prior=round(site.prior * _APART, 2), apply=partial(jam_apart, kernel, several),
+        )  # fmt: skip
 
 
 def _site(
