@@ -65,7 +65,6 @@ _REGISTERS, _CROWDED = 96, 0.7  # words of a window above which its chance is le
 _CALLS = 1024  # of long functions, from which compilers take most of a minute: ours
 _ROLLED = 8  # rounds that share nothing, above which they are not written out: ours
 _APART = 0.6  # as likely one at a time where pairs are integers, of which each takes less: ours
-_ALSO = ", apart"  # in their key
 _ALONE = 2  # times as long as before items take that are taken one by one: ours
 _BLOCKS: Mapping[str, tuple[int, ...]] = {
     "x": (16, 32, 64, 128, 256), "y": (1, 2, 4, 8, 16, 32), "z": (1, 2, 4, 8),
@@ -85,7 +84,8 @@ class ShareLoads(KernelRule):
         "an axis keeps what they share in registers, so an output needs a fraction of the loads, "
         "and far from the borders one comparison stands for all tests of them. Of a long window, "
         "such as a filter of many taps or a correlation, it keeps a strip of rounds at a time; "
-        "where outputs are few, blocks share the rounds as well."
+        "where outputs are few, blocks share the rounds as well. Narrow numbers of two neighbours "
+        "are computed at once, each in a half of a word, where that is exact."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
@@ -189,10 +189,10 @@ def _in_strips(kernel: Kernel, fixed: Mapping[str, int]) -> Iterator[Site | Refu
             prior = max(site.prior, _STRIP_PRIOR if ready.shared_out else 0)
             # Loads are waited for in each strip: more threads come before more registers.
             fewest = partial(_fewest, blocks_name(ready.kernel))
-            also = _ALSO if site.key.endswith(_ALSO) else ""
+            strips = ", ".join([f"strips {ready.number}", *site.key.split(", ")[1:]])
             yield replace(
-                site, key=f"strips {ready.number}{also}", title=f"{site.title}, {ready.title}",
-                prior=prior, points=tuple(sorted(site.points, key=fewest)),
+                site, key=strips, title=f"{site.title}, {ready.title}", prior=prior,
+                points=tuple(sorted(site.points, key=fewest)),
             )  # fmt: skip
 
 
@@ -238,7 +238,7 @@ def _sites(
     if isinstance(site, Site) and may_be_integers(kernel):
         several = Several(_counts(sharing, vectors), fixed, _BLOCKS, sharing.stay > 0)
         yield replace(
-            site, key=f"{site.key}{_ALSO}", title=f"{site.title}, one at a time",
+            site, key=f"{site.key}, apart", title=f"{site.title}, one at a time",
             prior=round(site.prior * _APART, 2), apply=partial(jam_apart, kernel, several),
         )  # fmt: skip
 
@@ -252,8 +252,7 @@ def _site(
     for axis, own in saved.items():
         left *= (1 - own.share) / (_VECTORS if axis == "x" else 1)
     counts = _counts(sharing, vectors)
-    calls = prod(items[0] for items in counts.values()) * long_calls(kernel)
-    if calls > _CALLS:
+    if (calls := prod(items[0] for items in counts.values()) * long_calls(kernel)) > _CALLS:
         return Refused(f"its items would be written out with {calls} calls of long functions")
     several = Several(counts, fixed, _BLOCKS, padded)
     along = " and ".join(sorted(saved))
