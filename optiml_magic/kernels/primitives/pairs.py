@@ -22,6 +22,7 @@ from optiml_magic.kernels.primitives.pair_items import Items
 from optiml_magic.kernels.primitives.pair_lines import Lines, PairLines
 from optiml_magic.kernels.primitives.pair_stores import WORD, rows
 from optiml_magic.kernels.primitives.pair_values import Element
+from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -89,10 +90,17 @@ def in_pairs(kernel: Kernel) -> Kernel:
 
 
 def may_be_integers(kernel: Kernel) -> bool:
-    """Whether all that a kernel leaves in memory are numbers of which two make a word."""
-    stored = [a.element for a in kernel.reading.accesses
-              if a.mode == "store" and a.space == "global"]  # fmt: skip
-    return has_integer_pairs(kernel) and bool(stored) and all(map(_is_narrow, stored))
+    """Whether all that threads leave in memory is narrow, and not only bytes side by side."""
+    stored = [a for a in kernel.reading.accesses if a.mode == "store" and a.space == "global"]
+    narrow = has_integer_pairs(kernel) and all(_is_narrow(access.element) for access in stored)
+    return narrow and not all(map(_are_beside, stored))
+
+
+def _are_beside(access: Access) -> bool:
+    """Whether neighbouring threads store neighbouring bytes, of which halves are made."""
+    kind, index = access.element, access.index
+    by = index.coefficient("threadIdx.x") if index is not None else None
+    return kind.size == 1 and not kind.signed and by is not None and by.value == 1
 
 
 def are_integers(kernel: Kernel) -> bool:

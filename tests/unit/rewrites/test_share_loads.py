@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from optiml_magic.kernels.primitives.base import Kernel, Refused, kernels
+from optiml_magic.kernels.primitives.base import Kernel, kernels
 from optiml_magic.kernels.primitives.costs import long_calls
 from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.proposers.rewrites import share_loads
@@ -248,27 +248,35 @@ __global__ void k(const unsigned char* a, unsigned char* out, int w, int h, int 
 
 
 @pytest.mark.parametrize(
-    ("kind", "chip", "keys", "refused"),
+    ("kind", "chip", "both"),
     [
-        ("short", "h200", {"along x", "along x, apart"}, False),
-        ("unsigned char", "h200", {"along x", "along x, apart"}, True),
-        ("float", "h200", {"along x"}, False),
-        ("short", "a100", {"along x"}, False),
+        ("short", "h200", True),
+        ("signed char", "h200", True),
+        ("unsigned char", "h200", False),
+        ("float", "h200", False),
+        ("short", "a100", False),
     ],
 )
 def test_integers_in_pairs_are_an_idea_beside_those_one_at_a_time(
-    kind: str, chip: str, keys: set[str], *, refused: bool
+    kind: str, chip: str, *, both: bool
 ) -> None:
     text = PLANE.replace("float", kind).replace("a[y * w + x - 1] +", "max(a[y * w + x - 1],")
     text = text.replace("a[y * w + x + 1] +", "max(a[y * w + x + 1], max(")
     text = text.replace(" + a[y * w + x + w];", ", a[y * w + x + w])));")
+    made = _along_x(text, chip)
+    assert {*made} == {"along x", "along x, apart"} if both else {"along x"}
+    paired = [key for key, one in made.items() if "pair_ending" in one]
+    assert paired == (["along x"] if both else [])
+
+
+def test_integers_one_at_a_time_are_no_idea_where_none_are_in_pairs() -> None:
+    text = PLANE.replace("float", "short")
+    assert {*_along_x(text, "h200")} == {"along x"}
+
+
+def _along_x(text: str, chip: str) -> dict[str, str]:
+    """What the sites along rows alone make of a kernel, by their keys; those that are refused not."""
     (kernel,) = kernels(parse_program(text), None)
-    sites = {
-        s.key: s for s in ShareLoads().sites(replace(kernel, chip=chip)) if isinstance(s, Site)
-    }
-    assert {key for key in sites if key.startswith("along x") and "y" not in key} == keys
-    made = {key: sites[key].apply() for key in keys}
-    assert [key for key in keys if isinstance(made[key], Refused)] == ["along x, apart"] * refused
-    texts = {key: one.program.text for key, one in made.items() if isinstance(one, Kernel)}
-    paired = {key for key, one in texts.items() if "pair_ending" in one}
-    assert paired == ({"along x"} if "along x, apart" in texts else set())
+    sites = [s for s in ShareLoads().sites(replace(kernel, chip=chip)) if isinstance(s, Site)]
+    made = {s.key: s.apply() for s in sites if s.key in ("along x", "along x, apart")}
+    return {key: one.program.text for key, one in made.items() if isinstance(one, Kernel)}
