@@ -109,6 +109,7 @@ class Items(Places):
             except NotLegal:  # as of a place, for which nobody may ask any more
                 if not all(isinstance(part, _PLACES) for part in every(variable.value)):
                     raise
+                self.known = {p: v for p, v in self.known.items() if p[0] is not variable}
 
     def _begin(self, variable: Variable, parts: tuple[Value, ...]) -> None:
         """A variable that is no array has a number, or those of its lanes."""

@@ -51,14 +51,10 @@ class Row:
 
 def rows(items: Items, divided: Callable[[int], bool]) -> list[Row]:
     """What items store, whose number is ``divided`` by some."""
-    by_row: dict[tuple[object, str, int], list[Stored]] = {}
+    by_row: dict[tuple[object, str], list[Stored]] = {}
     for place in items.stored:
-        by_row.setdefault((place.variable, place.row, place.step), []).append(place)
-    found = list[Row]()
-    for (_, _, step), places in by_row.items():
-        places.sort(key=lambda place: place.at)
-        starts = range(0, len(places), step)
-        found += [_row(items, places[at : at + step], step) for at in starts]
+        by_row.setdefault((place.variable, place.row), []).append(place)
+    found = [_row(items, sorted(places, key=lambda p: p.at)) for places in by_row.values()]
     for row in found:
         begins = row.places[0].at * (row.kind.size or 0)
         if begins % WORD or not divided(row.together):
@@ -66,11 +62,13 @@ def rows(items: Items, divided: Callable[[int], bool]) -> list[Row]:
     return found
 
 
-def _row(items: Items, places: Sequence[Stored], step: int) -> Row:
-    first, variable = places[0].at, places[0].variable
+def _row(items: Items, places: Sequence[Stored]) -> Row:
+    """All numbers between one item and the next, so that none is stored by several items."""
+    first, step, variable = places[0].at, places[0].step, places[0].variable
     lanes = items.lanes(variable)
-    if [place.at for place in places] != [*range(first, first + step)] or first % lanes:
-        raise NotLegal("an item leaves out some numbers of those that it stores beside")
+    filled = [(place.at, place.step) for place in places]
+    if filled != [(at, step) for at in range(first, first + step)] or first % lanes:
+        raise NotLegal("items do not store all numbers of a row, each one once")
     numbers = tuple(items.stored[place] for place in places)
     return Row(tuple(places), numbers, items.kind(variable).lane, lanes)
 
