@@ -31,7 +31,7 @@ from optiml_magic.kernels.primitives.grids import most_threads as allowed
 from optiml_magic.kernels.primitives.indices import Along, Undecided
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.limits import at_least, limits
-from optiml_magic.kernels.primitives.pairs import in_pairs
+from optiml_magic.kernels.primitives.pairs import are_integers, in_pairs
 from optiml_magic.kernels.primitives.places import as_wide, axis_of, is_wide, own_text_only
 from optiml_magic.kernels.primitives.saved import Saved, saved_by
 from optiml_magic.kernels.primitives.together import Together
@@ -68,12 +68,23 @@ def jam(kernel: Kernel, several: Several) -> Kernel:
 
 
 def jam_in_pairs(kernel: Kernel, several: Several) -> Kernel | Refused:
-    """The same, where items of bytes are computed two at a time if that is exact."""
-    if "x" in several.counts:
-        made = in_turn(kernel, (lambda k: jam(k, replace(several, stacks=False)), in_pairs))
-        if isinstance(made, Kernel):
-            return made
+    """The same, where items of narrow numbers are computed two at a time if that is exact."""
+    made = _in_pairs(kernel, several)
+    return made if isinstance(made, Kernel) else jam(kernel, several)
+
+
+def jam_apart(kernel: Kernel, several: Several) -> Kernel | Refused:
+    """The same one at a time, where ``jam_in_pairs`` takes integers two at a time."""
+    made = _in_pairs(kernel, several)
+    if isinstance(made, Refused) or not are_integers(made):
+        return Refused("no integers are taken two at a time")
     return jam(kernel, several)
+
+
+def _in_pairs(kernel: Kernel, several: Several) -> Kernel | Refused:
+    if "x" not in several.counts:
+        return Refused("its items are not neighbours")
+    return in_turn(kernel, (lambda k: jam(k, replace(several, stacks=False)), in_pairs))
 
 
 def free_axes(kernel: Kernel) -> str:

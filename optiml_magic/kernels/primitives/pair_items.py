@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
@@ -18,14 +17,16 @@ from optiml_magic.kernels.expressions import (
     Expr,
     Index,
     Literal,
+    Member,
     Name,
     Step,
     Unary,
     every,
 )
 from optiml_magic.kernels.primitives import pair_values as values
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal
-from optiml_magic.kernels.primitives.pair_values import Test, Value, constant
+from optiml_magic.kernels.primitives.base import NotLegal
+from optiml_magic.kernels.primitives.pair_places import Places, chain
+from optiml_magic.kernels.primitives.pair_values import Test, Value
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -39,36 +40,37 @@ from optiml_magic.kernels.tree import (
     Variable,
     walk,
 )
-from optiml_magic.kernels.types import named
+from optiml_magic.kernels.types import CType, named
 
 _STATEMENTS = 2000  # that a round may run to, written out: ours
 _DEEPEST = 4  # functions within each other: ours
+_PLACES = (Binary, Literal, Name)  # what places are made of
 _COMPARED = ("<", ">", "<=", ">=", "==", "!=")
 _Place = tuple[Variable, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A byte that a round leaves in a local array: which row, how far behind the item."""
+    """A number that a round leaves in a local array: its row, how far behind the item's first.
+
+    Items are ``step`` numbers apart.
+    """
 
     variable: Variable
     row: str
     at: int
+    step: int = 1
 
 
 @dataclass(eq=False)
-class Items:
-    """One round of a loop over items, which ``counter`` counts; ``bytes_of`` are local arrays."""
+class Items(Places):
+    """One round of a loop over items."""
 
-    kernel: Kernel
-    counter: Variable
-    bytes_of: frozenset[Variable]
     known: dict[_Place, Value] = field(default_factory=dict)
     stored: dict[Stored, Value] = field(default_factory=dict)
     loaded: set[Variable] = field(default_factory=set)
     _left: int = _STATEMENTS
     _within: list[Function] = field(default_factory=list)
-    _own: set[Variable] = field(default_factory=set)
 
     def run(self, statement: Statement) -> None:
         self._left -= 1
@@ -93,7 +95,7 @@ class Items:
                 raise NotLegal("an item does what is not done in pairs", statement.line)
 
     def _declare(self, variable: Variable) -> None:
-        self._own.add(variable)
+        self.own.add(variable)
         plain = not variable.type.depth and not variable.type.reference
         if not plain or variable.storage != "local" or variable.type.volatile:
             raise NotLegal(f"`{variable.name}` is no plain local", variable.line)
@@ -102,7 +104,17 @@ class Items:
         elif isinstance(variable.value, Braces):
             self._table(variable, (), variable.value.members)
         elif variable.value is not None:
-            self._assign((variable, ()), self.value(variable.value))
+            try:
+                self._begin(variable, self._parts(variable.value, self.kind(variable)))
+            except NotLegal:  # as of a place, for which nobody may ask any more
+                if not all(isinstance(part, _PLACES) for part in every(variable.value)):
+                    raise
+                self.known = {p: v for p, v in self.known.items() if p[0] is not variable}
+
+    def _begin(self, variable: Variable, parts: tuple[Value, ...]) -> None:
+        """A variable that is no array has a number, or those of its lanes."""
+        for lane, part in enumerate(parts):
+            self._assign((variable, (lane,) if len(parts) > 1 else ()), part)
 
     def _table(self, variable: Variable, at: tuple[int, ...], given: tuple[Expr, ...]) -> None:
         for place, member in enumerate(given):
@@ -118,12 +130,18 @@ class Items:
             case Call(receiver=None, callee=None):
                 self._lend(expression)
             case Assign(op="=", target=target, value=value):
-                self._set(target, self.value(value), line)
+                variable, _, lane = chain(target)
+                if variable is None or lane:
+                    self._set(target, self.value(value), line)
+                    return
+                parts = self._parts(value, self.kind(variable))
+                for one, part in zip(self.numbers(target), parts, strict=True):
+                    self._set(one, part, line)
             case Assign(op=op, target=target, value=value) if not any(
                 isinstance(part, Step) for part in every(target)
             ):
-                made = Binary(None, op[:-1], target, value)
-                self._set(target, self._binary(made), line)
+                changed = Binary(None, op[:-1], target, value)
+                self._set(target, self._binary(changed), line)
             case _:
                 raise NotLegal("an item does what is not done in pairs", line)
 
@@ -134,23 +152,22 @@ class Items:
         return after if step.prefix else before
 
     def _set(self, target: Expr, value: Value, line: int) -> None:
-        variable, indices = _chain(target)
+        variable, indices, part = self.chained(target)
         if variable is None:
             raise NotLegal("an item stores elsewhere", line)
-        if variable in self.bytes_of and variable not in self._own:
-            row, at = self._place(indices)
-            place = Stored(variable, row, at)
-            if place in self.stored or not 0 <= value.low <= value.high <= values.BYTE:
-                raise NotLegal("what an item stores may be beyond a byte", line)
+        if variable in self.arrays and variable not in self.own:
+            place = Stored(variable, *self.place(variable, indices, part))
+            if place in self.stored:
+                raise NotLegal("an item stores twice", line)
+            values.fits(value, self.kind(variable).lane, line)
             self.stored[place] = value
             return
-        if variable not in self._own:
+        if variable not in self.own:
             raise NotLegal(f"`{variable.name}` goes from item to item", line)
-        self._assign((variable, self._constants(indices)), value)
+        self._assign((variable, self.constants(indices, part)), value)
 
     def _assign(self, place: _Place, value: Value) -> None:
-        kind = named(place[0].type.base, self.kernel.unit.aliases)
-        values.fits(value, kind, place[0].line)
+        values.fits(value, self.kind(place[0]).lane, place[0].line)
         self.known[place] = value
 
     def _branch(self, branch: If) -> None:
@@ -218,7 +235,7 @@ class Items:
         match expr:
             case Literal(value=int() as known):
                 return values.number(known)
-            case Name() | Index():
+            case Name() | Index() | Member():
                 return self._read(expr)
             case Step(target=Name()):
                 return self._step(expr, 0)
@@ -259,12 +276,21 @@ class Items:
             return values.extreme(name, *self._sides(*given))
         if name == "abs" and len(given) == 1 and name not in own:
             return values.magnitude(self.value(given[0]))
+        parts = self._answered(name, given)
+        if len(parts) > 1:
+            raise NotLegal(f"`{name}` returns a vector")
+        return parts[0]
+
+    def _answered(self, name: str, given: tuple[Expr, ...]) -> tuple[Value, ...]:
+        """What a function of the text returns, which changes nothing else."""
         called, lent = self._entered(name, given)
-        if lent:
+        if not all(parameter.type.const for parameter, _ in lent.values()):
             raise NotLegal(f"`{name}` may change what it is given")
-        made = self._returned(called.body.body)
+        kind = self._result(called)
+        made = self._returned(called.body.body, kind)
         self._within.pop()
-        values.fits(made, named(called.result.base, self.kernel.unit.aliases), called.line)
+        for part in made:
+            values.fits(part, kind.lane, called.line)
         return made
 
     def _lend(self, call: Call) -> None:
@@ -274,40 +300,48 @@ class Items:
             raise NotLegal(f"nobody asks for what `{call.function}` returns")
         self.run(called.body)
         self._within.pop()
-        for place, parameter in lent.items():
-            self._assign(place, self.known[parameter, ()])
+        for place, own in lent.items():
+            self._assign(place, self.known[own])
 
-    def _entered(
-        self, name: str, given: tuple[Expr, ...]
-    ) -> tuple[Function, dict[_Place, Variable]]:
+    def _entered(self, name: str, given: tuple[Expr, ...]) -> tuple[Function, dict[_Place, _Place]]:
         """A function whose parameters have what they are given, and the locals lent to these."""
         found = self.kernel.unit.called(name, len(given))
         if len(found) != 1 or found[0].template or found[0].kernel or found[0] in self._within:
             raise NotLegal(f"`{name}` is not done in pairs")
-        lent: dict[_Place, Variable] = {}
-        known = [self.value(one) for one in given]
-        for parameter, one, value in zip(found[0].parameters, given, known, strict=True):
-            self._assign((parameter, ()), value)
-            if parameter.type.reference:
-                variable, indices = _chain(one)
-                place = (variable, self._constants(indices)) if variable in self._own else None
-                if place is None or variable is None or place in lent:
-                    raise NotLegal(f"`{name}` may change what is not a local of its own")
-                lent[variable, place[1]] = parameter
+        lent: dict[_Place, _Place] = {}
+        parameters = found[0].parameters[: len(given)]
+        known = [self._parts(one, self.kind(p)) for p, one in zip(parameters, given, strict=True)]
+        for parameter, one, parts in zip(parameters, given, known, strict=True):
             if parameter.type.depth or parameter.array or len(self._within) > _DEEPEST:
                 raise NotLegal(f"`{name}` is not done in pairs")
-        self._own |= {*found[0].parameters}
+            self._begin(parameter, parts)
+            for lane, number in enumerate(self.numbers(one) if parameter.type.reference else ()):
+                variable, indices, part = self.chained(number)
+                if variable is None or variable not in self.own:
+                    if parameter.type.const:
+                        continue
+                    raise NotLegal(f"`{name}` may change what is not a local of its own")
+                place = variable, self.constants(indices, part)
+                if place in lent:
+                    raise NotLegal(f"`{name}` may change what is not a local of its own")
+                lent[place] = parameter, (lane,) if len(parts) > 1 else ()
+        self.own |= {*found[0].parameters}
         self._within.append(found[0])
         return found[0], lent
 
-    def _returned(self, body: tuple[Statement, ...]) -> Value:
+    def _result(self, called: Function) -> CType:
+        if called.result.depth or called.result.reference:
+            raise NotLegal(f"what `{called.name}` returns is no number")
+        return named(called.result.base, self.kernel.unit.aliases)
+
+    def _returned(self, body: tuple[Statement, ...], kind: CType) -> tuple[Value, ...]:
         """What a function returns, whose ways each end with that."""
         for place, statement in enumerate(body):
             match statement:
                 case Leave(kind="return", value=Expr() as value):
-                    return self.value(value)
+                    return self._parts(value, kind)
                 case Block(body=inner):
-                    return self._returned((*inner, *body[place + 1 :]))
+                    return self._returned((*inner, *body[place + 1 :]), kind)
                 case If(before=None, constant=False) if any(
                     isinstance(inner, Leave) for inner in walk(statement)
                 ):
@@ -315,11 +349,12 @@ class Items:
                     then = (statement.then, *rest)
                     other = (*((statement.other,) if statement.other else ()), *rest)
                     if isinstance(test, bool):
-                        return self._returned(then if test else other)
+                        return self._returned(then if test else other, kind)
                     before = dict(self.known)
-                    first = self._returned(then)
+                    first = self._returned(then, kind)
                     self.known = before
-                    return values.chosen(test, first, self._returned(other))
+                    ways = zip(first, self._returned(other, kind), strict=True)
+                    return tuple(values.chosen(test, *way) for way in ways)
                 case _:
                     self.run(statement)
         raise NotLegal("a function may return nothing")
@@ -328,71 +363,37 @@ class Items:
         return values.operation(expr.op, self.value(expr.left), self.value(expr.right))
 
     def _read(self, expr: Expr) -> Value:
-        variable, indices = _chain(expr)
+        variable, indices, part = self.chained(expr)
         if variable is None:
             raise NotLegal("an item asks for what is not its own")
-        if variable in self._own:
-            place = variable, self._constants(indices)
+        if variable in self.own:
+            place = variable, self.constants(indices, part)
             if place not in self.known:
                 raise NotLegal(f"`{variable.name}` may not be set", variable.line)
             return self.known[place]
-        if variable in self.bytes_of and indices:
-            row, at = self._place(indices)
+        if variable in self.arrays and indices:
+            row, at, step = self.place(variable, indices, part)
             self.loaded.add(variable)
-            return values.element(variable.name, row, at)
+            return values.element(variable.name, row, at, step, self.kind(variable).lane)
         raise NotLegal(f"how great `{variable.name}` is is not known", variable.line)
 
-    def _constants(self, indices: tuple[Expr, ...]) -> tuple[int, ...]:
-        found = [constant(self.value(index)) for index in indices]
-        if any(one is None for one in found):
-            raise NotLegal("an index depends on what is loaded")
-        return tuple(one for one in found if one is not None)
-
-    def _place(self, indices: tuple[Expr, ...]) -> tuple[str, int]:
-        """The row of an element, and how far it lies behind the item."""
-        *rows, last = indices
-        times, at = self._along(last)
-        if times != 1:
-            raise NotLegal("items are not neighbours in a row")
-        return "".join(f"[{self._spelled(row)}]" for row in rows), at
-
-    def _along(self, expr: Expr) -> tuple[int, int]:
+    def _parts(self, expr: Expr, kind: CType) -> tuple[Value, ...]:
+        """The number that something of a type is set to, or those of its lanes."""
+        if kind.kind != "vector":
+            return (self.value(expr),)
         match expr:
-            case Name(variable=variable) if variable is self.counter:
-                return 1, 0
-            case Binary(op="+" | "-" as op, left=left, right=right):
-                (a, b), (c, d) = self._along(left), self._along(right)
-                sign = 1 if op == "+" else -1
-                return a + sign * c, b + sign * d
-        known = constant(self.value(expr))
-        if known is None:
-            raise NotLegal("an index depends on what is loaded")
-        return 0, known
-
-    def _spelled(self, expr: Expr) -> str:
-        """A row, with the counters of loops that are written out as numbers."""
-        swaps: dict[Node, Node] = {}
-        for part in every(expr):
-            if isinstance(part, Name):
-                if part.variable is self.counter or part.variable in self.bytes_of:
-                    raise NotLegal("the row of an element is another for each item")
-                if part.variable in self._own:
-                    known = constant(self.value(part))
-                    if known is None:
-                        raise NotLegal("an index depends on what is loaded")
-                    swaps[part] = text(str(known) if known >= 0 else f"({known})")
-            elif not isinstance(part, Literal | Binary | Unary):
-                raise NotLegal("where a row lies is not read")
-        shown = self.kernel.show(Evaluate(None, 0, edited(expr, swaps)) if swaps else Evaluate(
-            None, 0, expr
-        ))  # fmt: skip
-        return shown.strip().removesuffix(";")
-
-
-def _chain(expr: Expr) -> tuple[Variable | None, tuple[Expr, ...]]:
-    """Of which variable an expression is an element, and its indices."""
-    indices: list[Expr] = []
-    while isinstance(expr, Index):
-        indices.insert(0, expr.index)
-        expr = expr.base
-    return expr.variable if isinstance(expr, Name) else None, tuple(indices)
+            case Name() | Index():
+                variable, *_ = chain(expr)
+                if variable is not None and self.kind(variable) == kind:
+                    return tuple(self._read(number) for number in self.numbers(expr))
+            case Call(function=name, arguments=given, receiver=None, callee=None):
+                own = self.kernel.unit.called(name, len(given))
+                if own and self._result(own[0]) == kind:
+                    return self._answered(name, given)
+                plain = name.removeprefix("::") == f"make_{kind.name}" and not own
+                if plain and len(given) == kind.lanes:
+                    made = tuple(self.value(one) for one in given)
+                    for value in made:
+                        values.fits(value, kind.lane, 0)
+                    return made
+        raise NotLegal("a vector is made of what is not done in pairs")

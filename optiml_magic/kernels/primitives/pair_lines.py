@@ -10,6 +10,7 @@ Sources: IEEE 754, binary16; CUDA Math API, "Half2 Arithmetic Functions"; PTX IS
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from math import gcd
 
 from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.primitives.pair_values import (
+    BYTES,
     Chosen,
     Element,
     Extreme,
@@ -26,6 +28,7 @@ from optiml_magic.kernels.primitives.pair_values import (
     Value,
     constant,
 )
+from optiml_magic.kernels.types import CType
 
 _EXACT = 2048  # below which halves, of 11 bits, hold all whole numbers
 _WORD = 0xFFFF
@@ -53,25 +56,94 @@ HELPERS = (_HALVES, _BITS, _AT)
 NAMES = frozenset({"pair_halves", "pair_bits", "pair_at"})
 
 
-class PairLines:
-    """The lines that compute some values, each of which ``name`` finds."""
+class Lines(ABC):
+    """The lines that compute some values of two items, each of which ``name`` finds.
+
+    ``ends`` are the bytes of a word that a narrow number of each item ends with.
+    """
+
+    ends: tuple[int, int]
 
     def __init__(self, item: str, fresh: str, roots: Iterable[Value]) -> None:
         self.item = item
         self.fresh = fresh
         self.lines: list[str] = []
+        self.values = set[Value]()
         self._names: dict[object, str] = {}
         self._uses: Counter[Value] = Counter()
-        todo, seen = [*roots], set[Value]()
+        todo = [*roots]
         while todo:
             value = todo.pop()
-            if value not in seen:
-                seen.add(value)
+            if value not in self.values:
+                self.values.add(value)
                 self._uses.update(value.parts)
                 todo += value.parts
 
-    def stored(self, value: Value) -> str:
-        """A value of which the lowest byte alone is asked for."""
+    @abstractmethod
+    def stored(self, value: Value, kind: CType) -> str:
+        """The name of a value that is stored as a number of this type."""
+
+    def name(self, value: Value) -> str:
+        if value not in self._names:
+            self._names[value] = self._made(value)
+        return self._names[value]
+
+    @abstractmethod
+    def _made(self, value: Value) -> str:
+        """The name of a value that none of the lines computes yet; no constant."""
+
+    @abstractmethod
+    def _combined(self, which: str, left: str, right: str) -> str:
+        """The words for the extremes of two names."""
+
+    def _rounded(self, value: Value) -> str:
+        """A value where extremes alone ask for it."""
+        return self.name(value)
+
+    def _let(self, key: object, words: str) -> str:
+        if key not in self._names:
+            if len(self.lines) >= _MOST:
+                raise NotLegal("an item is too long to be written out")
+            self._names[key] = f"{self.fresh}_{len(self.lines)}"
+            self.lines.append(f"const unsigned {self._names[key]} = {words};")
+        return self._names[key]
+
+    def _extreme(self, value: Extreme) -> str:
+        """Extremes of a row first, which items of the next row ask for as well."""
+        rows: dict[object, list[Value]] = {}
+        for one in self._flat(value, value.which):
+            key = (one.array, one.row) if isinstance(one, Element) else one
+            rows.setdefault(key, []).append(one)
+        whole = ""
+        for row in rows.values():
+            row.sort(key=lambda v: v.at if isinstance(v, Element) else 0)
+            made = self._rounded(row[0])
+            for other in row[1:]:
+                made = self._better(value.which, made, self._rounded(other))
+            whole = self._better(value.which, whole, made) if whole else made
+        return whole
+
+    def _better(self, which: str, left: str, right: str) -> str:
+        return self._let((which, left, right), self._combined(which, left, right))
+
+    def _flat(self, value: Value, which: str) -> list[Value]:
+        if not isinstance(value, Extreme) or value.which != which:
+            return [value]
+        found: dict[Value, None] = {}
+        for part in value.parts:
+            inner = self._flat(part, which) if self._uses[part] == 1 else [part]
+            found |= dict.fromkeys(inner)
+        return [*found]
+
+
+class PairLines(Lines):
+    """The lines that compute some values of bytes, as whole numbers that are halves as well."""
+
+    ends = (0, 2)
+
+    def stored(self, value: Value, kind: CType) -> str:
+        if kind.size != 1 or kind.signed:
+            raise NotLegal("an item stores more than bytes")
         if isinstance(value, Quotient) and value.by <= 256 and value.by & (value.by - 1) == 0:
             return self._let(("low", value), self._shifted(value))
         return self.name(value)
@@ -82,9 +154,7 @@ class PairLines:
             if not _is_exact(known, known):
                 raise NotLegal(f"{known} is beyond what halves hold exactly")
             return _bits(known)
-        if value not in self._names:
-            self._names[value] = self._made(value)
-        return self._names[value]
+        return super().name(value)
 
     def _rounded(self, value: Value) -> str:
         """A value rounded to what halves hold, where extremes alone ask for it."""
@@ -103,8 +173,10 @@ class PairLines:
 
     def _made(self, value: Value) -> str:
         match value:
-            case Element(array=array, row=row, at=at):
+            case Element(array=array, row=row, at=at, step=1, kind=kind) if kind == BYTES:
                 return self._let(value, f"pair_at({array}{row}, {self.item} + {at})")
+            case Element():
+                raise NotLegal("halves are made of bytes that lie side by side, without a sign")
             case Linear():
                 return self._linear(value)
             case Extreme() if _is_exact(value.low, value.high):
@@ -122,14 +194,6 @@ class PairLines:
                 return self._let(value, f"({mask} & {one}) | (~{mask} & {two})")
         raise NotLegal("a number may be beyond what halves hold exactly")
 
-    def _let(self, key: object, words: str) -> str:
-        if key not in self._names:
-            if len(self.lines) >= _MOST:
-                raise NotLegal("an item is too long to be written out")
-            self._names[key] = f"{self.fresh}_{len(self.lines)}"
-            self.lines.append(f"const unsigned {self._names[key]} = {words};")
-        return self._names[key]
-
     def _halves(self, *values: Value) -> str:
         if any(not _is_exact(value.low, value.high) for value in values):
             raise NotLegal("a number may be beyond what halves hold exactly")
@@ -146,34 +210,11 @@ class PairLines:
         low, high = f"({name} & {_WORD:#x}u) * {times}u", f"({name} >> 16) * {times}u"
         return f"__byte_perm({low}, {high}, 0x7632)"
 
-    def _extreme(self, value: Extreme) -> str:
-        """Extremes of a row first, which items of the next row ask for as well."""
-        rows: dict[object, list[Value]] = {}
-        for one in self._flat(value, value.which):
-            key = (one.array, one.row) if isinstance(one, Element) else one
-            rows.setdefault(key, []).append(one)
-        function = f"__h{value.which}2"
-        whole = ""
-        for row in rows.values():
-            row.sort(key=lambda v: v.at if isinstance(v, Element) else 0)
-            made = self._rounded(row[0])
-            for other in row[1:]:
-                made = self._both(function, made, self._rounded(other))
-            whole = self._both(function, whole, made) if whole else made
-        return whole
-
-    def _flat(self, value: Value, which: str) -> list[Value]:
-        if not isinstance(value, Extreme) or value.which != which:
-            return [value]
-        found: dict[Value, None] = {}
-        for part in value.parts:
-            inner = self._flat(part, which) if self._uses[part] == 1 else [part]
-            found |= dict.fromkeys(inner)
-        return [*found]
+    def _combined(self, which: str, left: str, right: str) -> str:
+        return _halves_by(f"__h{which}2", left, right)
 
     def _both(self, function: str, left: str, right: str) -> str:
-        words = f"pair_bits({function}(pair_halves({left}), pair_halves({right})))"
-        return self._let((function, left, right), words)
+        return self._let((function, left, right), _halves_by(function, left, right))
 
     def _linear(self, value: Linear, *, rounded: bool = False) -> str:
         """Sums of a row first, which items of the next row ask for as well."""
@@ -270,6 +311,10 @@ def _fit_words(terms: Sequence[_Term], number: int) -> bool:
 
 def _is_exact(low: float, high: float) -> bool:
     return -_EXACT <= low <= high <= _EXACT
+
+
+def _halves_by(function: str, left: str, right: str) -> str:
+    return f"pair_bits({function}(pair_halves({left}), pair_halves({right})))"
 
 
 def _bits(number: int) -> str:

@@ -1,4 +1,4 @@
-"""What a loop over items computes of bytes, as expressions whose ranges are known.
+"""What a loop over items computes of narrow numbers, as expressions whose ranges are known.
 
 Statements are followed with loops written out and branches joined, so that each value is made of
 elements, whole numbers and a few operations.
@@ -11,9 +11,10 @@ from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from optiml_magic.kernels.primitives.base import NotLegal
-from optiml_magic.kernels.types import CType
+from optiml_magic.kernels.types import CType, scalar
 
 BYTE = 255
+BYTES = scalar("u", 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +31,16 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Element(Value):
-    """A byte of a local array: its row as text, and how far behind the item it lies."""
+    """A number of a local array: its row as text, and how far behind the item's first it lies.
+
+    Items are ``step`` numbers apart, as many as a vector has lanes, or a pixel has bytes.
+    """
 
     array: str
     row: str
     at: int
+    step: int = 1
+    kind: CType = BYTES
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,8 +116,9 @@ def _one(value: _V) -> _V:
     return found
 
 
-def element(array: str, row: str, at: int) -> Value:
-    return _one(Element(0, BYTE, array, row, at))
+def element(array: str, row: str, at: int, step: int, kind: CType) -> Value:
+    plain = scalar("i" if kind.signed else "u", kind.size or 0)
+    return _one(Element(*_ends(plain), array, row, at, step, plain))
 
 
 def number(value: int) -> Value:
@@ -268,7 +275,12 @@ def _clamps(way: Value, moved: Value, bound: Value) -> str:
 def fits(value: Value, kind: CType, line: int) -> None:
     """A number stays what it is in a type, so that no conversion changes it."""
     plain = kind.integral and kind.kind == "int" and kind.lanes == 1 and kind.size
-    bits = 8 * (kind.size or 1) - (1 if kind.signed else 0)
-    low = -(1 << bits) if kind.signed else 0
-    if not plain or not low <= value.low <= value.high < 1 << bits:
+    low, high = _ends(kind)
+    if not plain or not low <= value.low <= value.high <= high:
         raise NotLegal(f"a number may not fit into `{kind.name}`", line)
+
+
+def _ends(kind: CType) -> tuple[int, int]:
+    """The least and the greatest number of a type."""
+    bits = 8 * (kind.size or 1) - (1 if kind.signed else 0)
+    return -(1 << bits) if kind.signed else 0, (1 << bits) - 1

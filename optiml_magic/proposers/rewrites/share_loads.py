@@ -29,11 +29,13 @@ from optiml_magic.kernels.primitives.jammed import (
     extent_names,
     free_axes,
     item_names,
+    jam_apart,
     jam_in_pairs,
     least,
     most_threads,
     shared,
 )
+from optiml_magic.kernels.primitives.pairs import may_be_integers
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.saved import Saved
 from optiml_magic.kernels.primitives.sizes import rounds, threads, value
@@ -62,6 +64,7 @@ _BORDERS = 1 / 32  # of threads near a border, from which on their tests stay: o
 _REGISTERS, _CROWDED = 96, 0.7  # words of a window above which its chance is less: ours
 _CALLS = 1024  # of long functions, from which compilers take most of a minute: ours
 _ROLLED = 8  # rounds that share nothing, above which they are not written out: ours
+_APART = 0.6  # as likely one at a time where pairs are integers, of which each takes less: ours
 _ALONE = 2  # times as long as before items take that are taken one by one: ours
 _BLOCKS: Mapping[str, tuple[int, ...]] = {
     "x": (16, 32, 64, 128, 256), "y": (1, 2, 4, 8, 16, 32), "z": (1, 2, 4, 8),
@@ -81,7 +84,8 @@ class ShareLoads(KernelRule):
         "an axis keeps what they share in registers, so an output needs a fraction of the loads, "
         "and far from the borders one comparison stands for all tests of them. Of a long window, "
         "such as a filter of many taps or a correlation, it keeps a strip of rounds at a time; "
-        "where outputs are few, blocks share the rounds as well."
+        "where outputs are few, blocks share the rounds as well. Narrow numbers of two neighbours "
+        "are computed at once, each in a half of a word, where that is exact."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
@@ -163,12 +167,12 @@ def _along_rows(
         if length is not None and length % width:
             yield Refused(f"rows of {length} elements do not hold whole vectors")
             return
-    own = sharing.saved["x"]
-    alone: list[list[str]] = [[]] if own.share >= _SAVED or _is_narrow(kernel, own) else []
+    along = sharing.saved["x"]
+    alone: list[list[str]] = [[]] if along.share >= _SAVED or _is_narrow(kernel, along) else []
     best = [] if sharing.alone else sorted(found, key=lambda axis: -found[axis].share)[:1]
     for axes in [*alone, best] if best else alone:
-        saved = dict(sharing.saved) | {a: found[a] for a in axes}
-        yield _site(kernel, fixed, replace(sharing, saved=saved), items)
+        own = replace(sharing, saved=dict(sharing.saved) | {a: found[a] for a in axes})
+        yield from _sites(kernel, fixed, own, items)
 
 
 def _in_strips(kernel: Kernel, fixed: Mapping[str, int]) -> Iterator[Site | Refused]:
@@ -185,9 +189,10 @@ def _in_strips(kernel: Kernel, fixed: Mapping[str, int]) -> Iterator[Site | Refu
             prior = max(site.prior, _STRIP_PRIOR if ready.shared_out else 0)
             # Loads are waited for in each strip: more threads come before more registers.
             fewest = partial(_fewest, blocks_name(ready.kernel))
+            strips = ", ".join([f"strips {ready.number}", *site.key.split(", ")[1:]])
             yield replace(
-                site, key=f"strips {ready.number}", title=f"{site.title}, {ready.title}",
-                prior=prior, points=tuple(sorted(site.points, key=fewest)),
+                site, key=strips, title=f"{site.title}, {ready.title}", prior=prior,
+                points=tuple(sorted(site.points, key=fewest)),
             )  # fmt: skip
 
 
@@ -210,7 +215,7 @@ def _padded(
         whole = all((value(kernel, form) or 0) % width == 0 for form, width in sharing.rows)
         if whole and sharing.saved["x"].share >= _SAVED:
             near = _near(kernel, {a: n[0] for a, n in counts.items()})
-            yield _site(kernel, fixed, sharing, items, near if sharing.stay < stay else 0.0)
+            yield from _sites(kernel, fixed, sharing, items, near if sharing.stay < stay else 0.0)
 
 
 def _near(kernel: Kernel, items: Mapping[str, int]) -> float:
@@ -223,6 +228,21 @@ def _near(kernel: Kernel, items: Mapping[str, int]) -> float:
     return 1 - inside
 
 
+def _sites(
+    kernel: Kernel, fixed: Mapping[str, int], sharing: Sharing, vectors: tuple[int, ...],
+    near: float = 0.0,
+) -> Iterator[Site | Refused]:  # fmt: skip
+    """Items in vectors, and one at a time as well where they may be integers in pairs."""
+    site = _site(kernel, fixed, sharing, vectors, near)
+    yield site
+    if isinstance(site, Site) and may_be_integers(kernel):
+        several = Several(_counts(sharing, vectors), fixed, _BLOCKS, sharing.stay > 0)
+        yield replace(
+            site, key=f"{site.key}, apart", title=f"{site.title}, one at a time",
+            prior=round(site.prior * _APART, 2), apply=partial(jam_apart, kernel, several),
+        )  # fmt: skip
+
+
 def _site(
     kernel: Kernel, fixed: Mapping[str, int], sharing: Sharing, vectors: tuple[int, ...],
     near: float = 0.0,
@@ -231,10 +251,8 @@ def _site(
     left, saved, padded = 1.0, sharing.saved, sharing.stay > 0
     for axis, own in saved.items():
         left *= (1 - own.share) / (_VECTORS if axis == "x" else 1)
-    items = _ITEMS if len(saved) == 1 else _SEVERAL
-    counts = {axis: vectors if axis == "x" else items for axis in saved}
-    calls = prod(items[0] for items in counts.values()) * long_calls(kernel)
-    if calls > _CALLS:
+    counts = _counts(sharing, vectors)
+    if (calls := prod(items[0] for items in counts.values()) * long_calls(kernel)) > _CALLS:
         return Refused(f"its items would be written out with {calls} calls of long functions")
     several = Several(counts, fixed, _BLOCKS, padded)
     along = " and ".join(sorted(saved))
@@ -255,6 +273,12 @@ def _site(
         ),
         _points(kernel, several, deep=sharing.deep and not padded),
     )  # fmt: skip
+
+
+def _counts(sharing: Sharing, vectors: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """How many items a thread may take along each axis, along x in vectors."""
+    items = _ITEMS if len(sharing.saved) == 1 else _SEVERAL
+    return {axis: vectors if axis == "x" else items for axis in sharing.saved}
 
 
 def _words(saved: Mapping[str, Saved], counts: Mapping[str, tuple[int, ...]]) -> float:

@@ -36,7 +36,7 @@ def same(
     text_of = (program.with_values(values) if values else program).text
     arrays = {}
     for at, (name, shape) in enumerate(shapes.items()):
-        typed = shape[0] in ("f8", "u1", "i1", "i4", "f2")
+        typed = shape[0] in ("f8", "u1", "i1", "u2", "i2", "i4", "f2")
         content = "zeros" if at == len(shapes) - 1 else given
         arrays[name] = Array(shape[0] if typed else "f4", shape[typed:], content)
     others = {n: max(1, s // 3) for n, s in sizes.items()}

@@ -245,3 +245,38 @@ __global__ void k(const unsigned char* a, unsigned char* out, int w, int h, int 
     for site in along:
         text = site.apply().program.text  # type: ignore[union-attr]
         assert "for (int d = 0; d < t; ++d) {" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "chip", "both"),
+    [
+        ("short", "h200", True),
+        ("signed char", "h200", True),
+        ("unsigned char", "h200", False),
+        ("float", "h200", False),
+        ("short", "a100", False),
+    ],
+)
+def test_integers_in_pairs_are_an_idea_beside_those_one_at_a_time(
+    kind: str, chip: str, *, both: bool
+) -> None:
+    text = PLANE.replace("float", kind).replace("a[y * w + x - 1] +", "max(a[y * w + x - 1],")
+    text = text.replace("a[y * w + x + 1] +", "max(a[y * w + x + 1], max(")
+    text = text.replace(" + a[y * w + x + w];", ", a[y * w + x + w])));")
+    made = _along_x(text, chip)
+    assert {*made} == {"along x", "along x, apart"} if both else {"along x"}
+    paired = [key for key, one in made.items() if "pair_ending" in one]
+    assert paired == (["along x"] if both else [])
+
+
+def test_integers_one_at_a_time_are_no_idea_where_none_are_in_pairs() -> None:
+    text = PLANE.replace("float", "short")
+    assert {*_along_x(text, "h200")} == {"along x"}
+
+
+def _along_x(text: str, chip: str) -> dict[str, str]:
+    """What the sites along rows alone make of a kernel, by their keys; those that are refused not."""
+    (kernel,) = kernels(parse_program(text), None)
+    sites = [s for s in ShareLoads().sites(replace(kernel, chip=chip)) if isinstance(s, Site)]
+    made = {s.key: s.apply() for s in sites if s.key in ("along x", "along x, apart")}
+    return {key: one.program.text for key, one in made.items() if isinstance(one, Kernel)}
