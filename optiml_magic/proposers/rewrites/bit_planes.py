@@ -1,0 +1,89 @@
+"""Counts of elements that differ between two rows, 32 elements at a time as planes of bits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.bit_planes import BITS, Planes, bit_planes
+from optiml_magic.kernels.primitives.blocked import Blocking, block_outputs
+from optiml_magic.kernels.primitives.counted import as_counted
+from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.in_ints import in_ints
+from optiml_magic.kernels.primitives.operands import Contraction, combining
+from optiml_magic.kernels.primitives.sizes import rounds
+from optiml_magic.kernels.primitives.tile_planes import Words
+from optiml_magic.kernels.primitives.untiled import counts_alone
+from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct, contraction
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.product_tiles import first_tile, points_of, worth_tiles
+
+_INSTRUCTIONS = "smsp__inst_executed.sum"
+_LEAST = 2 * BITS  # rounds below which launches before are worth more than they save: ours
+_PRIOR, _MIRRORED = 0.96, 0.97
+
+
+class BitPlanes(KernelRule):
+    """Hamming distances of all pairs, matching genotypes: `count += a[i, k] != b[j, k]`."""
+
+    name = "bit_planes"
+    before = (in_ints, *BlockedProduct.before)
+    teaches = (
+        "Each element of a row was compared with one of a column by itself: a comparison and an "
+        "addition for each. A launch before finds which bits tell any two elements apart, which "
+        "are few where values are small, and another lays these bits of 32 elements into a word "
+        "each. Two words differ where their elements do, so that an exclusive or and an or for "
+        "each bit compare 32 elements, and `__popc` counts what differs. The words are brought "
+        "to shared memory in tiles, and threads hold several outputs in registers."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        for number, loop in enumerate(loops_in(kernel.function.body)):
+            if not combining(kernel, loop):
+                continue
+            ready = as_counted(kernel, number, counts_alone)
+            if isinstance(ready, Refused):
+                yield ready
+                continue
+            found = contraction(ready, number)
+            if isinstance(found, Refused):
+                yield found
+                continue
+            yield from _tiled(*found)
+
+
+def _tiled(parts: Contraction, at: int) -> Iterator[Site | Refused]:
+    """Tiles of planes for all outputs, and for those of one side of the diagonal."""
+    long = rounds(parts.kernel, parts.axis)
+    if long is not None and long < _LEAST:
+        yield Refused(f"{long} elements are too few for words of {BITS}", parts.loop.line)
+        return
+    try:
+        planes = bit_planes(parts.kernel, at)
+        yield _site(planes, at, mirrored=False)
+    except NotLegal as reason:
+        yield Refused(reason.reason, reason.line)
+        return
+    try:
+        yield _site(planes, at, mirrored=True)
+    except NotLegal:
+        return
+
+
+def _site(planes: Planes, at: int, *, mirrored: bool) -> Site:
+    kernel = planes.kernel
+    words = Words(planes.each, planes.most)
+    parts = Contraction(kernel, loops_in(kernel.function.body)[at])
+    product = Blocking(parts, mirrored=mirrored, words=words)
+    worth_tiles(product)
+    pairs = ", each pair once" if mirrored else ""
+    return Site(
+        f"planes {at}{' mirrored' if mirrored else ''}",
+        f"compare 32 elements at once as planes of bits, in tiles{pairs}",
+        partial(block_outputs, kernel, at, first_tile(product), mirrored=mirrored, words=words),
+        _MIRRORED if mirrored else _PRIOR,
+        Hypothesis(_INSTRUCTIONS, "lower", "a word compares 32 elements", (4.0, 64.0)),
+        points_of(product),
+    )
