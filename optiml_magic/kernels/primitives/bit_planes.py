@@ -23,6 +23,7 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction, Operand
 from optiml_magic.kernels.primitives.parameters import with_parameters
+from optiml_magic.kernels.primitives.tile_guards import guards
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.tidying import tidied
 from optiml_magic.kernels.types import named
@@ -209,9 +210,9 @@ class _Making:
         first, across = fresh("first"), fresh("blocks_across")
         rounds, line = self._size(self.found.rounds), []
         for operand in self.operands:
-            count = self._size(self._extent(operand.side))
             value = self._element(operand, self.k, self.row)
-            line.append(f"if ({self.row} < {count}) {seen} |= {first} ^ {value};")
+            there = self._there(operand, self.k, self.row)
+            line.append(f"if ({there}) {seen} |= {first} ^ {value};")
         body = f"""\
 __shared__ unsigned int {all_};
 if (threadIdx.x == 0) {all_} = 0;
@@ -219,7 +220,7 @@ __syncthreads();
 const int {across} = max(({rounds} + {_THREADS - 1}) / {_THREADS}, 1);
 const int {self.k} = blockIdx.x % {across} * {_THREADS} + threadIdx.x;
 if ({self.k} < {rounds}) {{
-const unsigned int {first} = {self._element(self.found.row)};
+const unsigned int {first} = {self._there(self.found.row)} ? {self._element(self.found.row)} : 0;
 unsigned int {seen} = 0;
 #pragma unroll 8
 for (int {turn} = 0; {turn} < {BITS}; ++{turn}) {{
@@ -241,6 +242,7 @@ if (threadIdx.x == 0 && {all_} != 0) atomicOr({self.bits}, (int){all_});"""
         planes, name = self.names[operand]
         rounds, count = self._size(self.found.rounds), self._size(self._extent(operand.side))
         value = self._element(operand, self.k, self.row)
+        there = self._there(operand, self.k, self.row)
         told = ""
         if operand is self.operands[0]:
             told = f"""
@@ -256,7 +258,7 @@ unsigned int {values}[{BITS}];
 #pragma unroll
 for (int {turn} = 0; {turn} < {BITS}; ++{turn}) {{
 const int {self.row} = {first} + {turn};
-{values}[{turn}] = {self.k} < {rounds} && {self.row} < {count} ? {value} : 0;
+{values}[{turn}] = {self.k} < {rounds} && {there} ? {value} : 0;
 }}
 unsigned int {left} = max((unsigned int){self.bits}[0], 1u);{told}
 for (int {at} = {number} * __popc({left}); {left} != 0; {left} &= {left} - 1, ++{at}) {{
@@ -290,6 +292,16 @@ if ({first} + {lane} < {count}) {planes}[(size_t){at} * {count} + {first} + {lan
         kind = {8: "unsigned char", 16: "unsigned short", 32: "unsigned int"}[size]
         loaded = f"({kind}){operand.array}[{self._speller(names).form(form)}]"
         return loaded if size == BITS else f"(unsigned int){loaded}"
+
+    def _there(self, operand: Operand, k: str = "0", row: str = "0") -> str:
+        """When an element is there, of rows that are columns as well whichever asks for it."""
+        every = (self.found.row, self.found.column) if self.found.same else (operand,)
+        ways = []
+        for one in every:
+            speller = self._speller({self.parts.axis.name: k, one.side: row})
+            ways.append(" && ".join(map(speller.condition, guards(self.parts, one))))
+        ways = [*dict.fromkeys(ways)]
+        return ways[0] if len(ways) == 1 else f"({' || '.join(f'({way})' for way in ways)})"
 
     def _expression(self, form: Polynomial) -> Expression:
         names = [p.name for p in self.old.function.parameters]

@@ -24,6 +24,7 @@ from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.primitives.effects import is_simple
 from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction, Operand
 from optiml_magic.kernels.primitives.tile_guards import guards
+from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -62,7 +63,7 @@ class Differences:
 
     @property
     def same(self) -> bool:
-        """Whether rows and columns are the same elements."""
+        """Whether rows and columns are the same elements, as far as these are there."""
         form = self.column.form.coefficient(COLUMN)
         if self.row.array != self.column.array or form is None:
             return False
@@ -112,8 +113,10 @@ def _check_elements(parts: Contraction, row: Operand, column: Operand) -> None:
         inside = operand.form.symbols - {operand.side, parts.axis.name}
         if any(name not in symbols or symbols[name].kind != "scalar" for name in inside):
             raise NotLegal("where an element is, sizes alone do not say", line)
-        if len(guards(parts, operand)) != 1:
-            raise NotLegal("not all elements of a row are certain to be there", line)
+        for test in guards(parts, operand):
+            plain = {operand.side, parts.axis.name, *given}
+            if not isinstance(test, Compare) or not test.form.symbols <= plain:
+                raise NotLegal("which elements are there, sizes alone do not say", line)
 
 
 def _kind(parts: Contraction, operand: Operand) -> CType:
