@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from optiml_magic.kernels.editing import edited, lines
+from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.formulas import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
@@ -23,6 +23,7 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction, Operand
 from optiml_magic.kernels.primitives.parameters import with_parameters
+from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.tile_guards import guards
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.tidying import tidied
@@ -97,7 +98,8 @@ class _Making:
         args = launch.args
         if args is not None:
             args = (*args, *map(parse_expression, scratch))
-        body = edited(old.function.body, {self.parts.loop: lines(self._counting())})
+        swaps: dict[Node, Node | None] = dict.fromkeys(hints_of(old, self.parts.loop))
+        body = edited(old.function.body, {**swaps, self.parts.loop: lines(self._counting())})
         made = old.rewritten(
             body, launch=replace(launch, kernel=self._spelled, args=args),
             directives=self._directives(size),
@@ -150,12 +152,12 @@ class _Making:
             words.append(f"{self.names[operand][0]}[(size_t){self.k} * {count} + {place[side]}]")
         differing = self._fresh("differing")
         rounds = self._size(self.found.rounds)
-        counted = f"{rounds} - {differing}" if self.found.alike else differing
+        counted = f"max({rounds}, 0) - {differing}" if self.found.alike else differing
         return (
-            f"int {differing} = 0;\n"
+            f"{{\nint {differing} = 0;\n"
             f"for (int {self.k} = 0; {self.k} < {self.counts}[1]; ++{self.k}) "
             f"{differing} += __popc({words[0]} ^ {words[1]});\n"
-            f"{sum_} += {counted};"
+            f"{sum_} {'-=' if self.found.down else '+='} {counted};\n}}"
         )
 
     # -- the launches before
@@ -219,16 +221,20 @@ if (threadIdx.x == 0) {all_} = 0;
 __syncthreads();
 const int {across} = max(({rounds} + {_THREADS - 1}) / {_THREADS}, 1);
 const int {self.k} = blockIdx.x % {across} * {_THREADS} + threadIdx.x;
+unsigned int {seen} = 0;
 if ({self.k} < {rounds}) {{
 const unsigned int {first} = {self._there(self.found.row)} ? {self._element(self.found.row)} : 0;
-unsigned int {seen} = 0;
 #pragma unroll 8
 for (int {turn} = 0; {turn} < {BITS}; ++{turn}) {{
 const int {self.row} = blockIdx.x / {across} * {BITS} + {turn};
 {chr(10).join(line)}
 }}
-atomicOr(&{all_}, {seen});
 }}
+#pragma unroll
+for (int {turn} = {BITS // 2}; {turn} > 0; {turn} /= 2) {{
+{seen} |= __shfl_xor_sync(~0u, {seen}, {turn});
+}}
+if (threadIdx.x % {BITS} == 0) atomicOr(&{all_}, {seen});
 __syncthreads();
 if (threadIdx.x == 0 && {all_} != 0) atomicOr({self.bits}, (int){all_});"""
         return self._kernel(self.looking, body)
@@ -265,7 +271,7 @@ for (int {at} = {number} * __popc({left}); {left} != 0; {left} &= {left} - 1, ++
 unsigned int {word} = 0;
 #pragma unroll
 for (int {turn} = 0; {turn} < {BITS}; ++{turn}) {{
-const unsigned int {bits} = __ballot_sync(0xffffffffu, {values}[{turn}] & {left} & -{left});
+const unsigned int {bits} = __ballot_sync(~0u, {values}[{turn}] & {left} & -{left});
 if ({lane} == {turn}) {word} = {bits};
 }}
 if ({first} + {lane} < {count}) {planes}[(size_t){at} * {count} + {first} + {lane}] = {word};

@@ -104,7 +104,11 @@ def _once(kernel: Kernel) -> tuple[Kernel, str, float | None] | None:
     axes, effects = kernel.axes(), Effects(kernel)
     for loop in reversed(loops_in(kernel.function.body)):
         axis = axes.get(loop)
-        if axis is None or not _is_plain(kernel, axis, effects) or _exchanges(kernel, effects, axis):
+        if (
+            axis is None
+            or not _is_plain(kernel, axis, effects)
+            or _exchanges(kernel, effects, axis)
+        ):
             continue
         found = _clip(kernel, axis)
         if found is not None:

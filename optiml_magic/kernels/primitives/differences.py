@@ -43,13 +43,17 @@ _WORD = 4  # bytes of a sum, from which it has room for all rounds
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """Such a loop: it adds to ``sum`` where elements differ, or where they are ``alike``."""
+    """Such a loop: it adds to ``sum`` where elements differ, or where they are ``alike``.
+
+    Or takes away, where it counts ``down``.
+    """
 
     parts: Contraction
     sum: Variable
     row: Operand
     column: Operand
     alike: bool
+    down: bool
 
     @property
     def rounds(self) -> Polynomial:
@@ -85,13 +89,13 @@ def differences(parts: Contraction) -> Differences:
     kind = parts.reductions[0].type
     if not kind.integral or (kind.size or 0) < _WORD:
         raise NotLegal(f"`{variable.name}` is no whole number of 4 bytes or more", line)
-    test, alike = _Round(parts, variable).test()
-    one, other = test
+    compared = _Round(parts, variable)
+    (one, other), alike = compared.test()
     row, column = (one, other) if one.side == ROW else (other, one)
     if {row.side, column.side} != {ROW, COLUMN}:
         raise NotLegal("it compares no row with a column", line)
     _check_elements(parts, row, column)
-    return Differences(parts, variable, row, column, alike)
+    return Differences(parts, variable, row, column, alike, compared.down)
 
 
 def _check_elements(parts: Contraction, row: Operand, column: Operand) -> None:
@@ -134,7 +138,7 @@ class _Round:
         self.parts, self.own = parts, own
         self.lets = dict[Variable, Expr]()
         self.loads = {a.own: o for o in parts.operands for a in o.accesses}
-        self.line = parts.loop.line
+        self.line, self.down = parts.loop.line, False
         self._types = parts.kernel.reading.types
 
     def test(self) -> tuple[tuple[Operand, Operand], bool]:
@@ -150,10 +154,12 @@ class _Round:
                     counting = self._statements(then)
                 if len(counting) != 1 or not self._counts(counting[0]):
                     raise self._refused()
-            case [Evaluate(expression=Assign(op="+=", target=Name(variable=own), value=test))] if (
-                own is self.own
-            ):
-                pass
+            case [
+                Evaluate(
+                    expression=Assign(op="+=" | "-=" as op, target=Name(variable=own), value=test)
+                )
+            ] if own is self.own:
+                self.down = op == "-="
             case _:
                 raise self._refused()
         return self._compared(test, alike=alike)
@@ -178,11 +184,15 @@ class _Round:
         match statement:
             case Block(body=(only,)):
                 return self._counts(only)
-            case Evaluate(expression=Step(op="++", target=Name(variable=own))):
+            case Evaluate(expression=Step(op=op, target=Name(variable=own))):
+                self.down = op == "--"
                 return own is self.own
             case Evaluate(
-                expression=Assign(op="+=", target=Name(variable=own), value=Literal(value=1))
+                expression=Assign(
+                    op="+=" | "-=" as op, target=Name(variable=own), value=Literal(value=1)
+                )
             ):
+                self.down = op == "-="
                 return own is self.own
         return False
 

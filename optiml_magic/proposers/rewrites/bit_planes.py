@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.expressions import Binary
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.bit_planes import BITS, Planes, bit_planes
 from optiml_magic.kernels.primitives.blocked import Blocking, block_outputs
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.in_ints import in_ints
 from optiml_magic.kernels.primitives.operands import Contraction, combining
-from optiml_magic.kernels.primitives.sizes import rounds
+from optiml_magic.kernels.primitives.sizes import rounds, value
 from optiml_magic.kernels.primitives.tile_planes import Words
 from optiml_magic.kernels.primitives.untiled import counts_alone
+from optiml_magic.kernels.tree import Loop, expressions
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct, contraction
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.product_tiles import first_tile, points_of, worth_tiles
 
 _INSTRUCTIONS = "smsp__inst_executed.sum"
-_LEAST = 2 * BITS  # rounds below which launches before are worth more than they save: ours
+_LEAST = 2 * BITS  # rounds below which words have few elements: ours
+_FEWEST = 32  # rows, and columns, for which it pays to look at each element twice before: ours
 _PRIOR, _MIRRORED = 0.96, 0.97
 
 
@@ -29,7 +32,7 @@ class BitPlanes(KernelRule):
     """Hamming distances of all pairs, matching genotypes: `count += a[i, k] != b[j, k]`."""
 
     name = "bit_planes"
-    before = (in_ints, *BlockedProduct.before)
+    before = BlockedProduct.before
     teaches = (
         "Each element of a row was compared with one of a column by itself: a comparison and an "
         "addition for each. A launch before finds which bits tell any two elements apart, which "
@@ -40,8 +43,11 @@ class BitPlanes(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        if not any(map(_compares, loops_in(kernel.function.body))):
+            return
+        kernel = where_legal(in_ints, kernel)
         for number, loop in enumerate(loops_in(kernel.function.body)):
-            if not combining(kernel, loop):
+            if not _compares(loop) or not combining(kernel, loop):
                 continue
             ready = as_counted(kernel, number, counts_alone)
             if isinstance(ready, Refused):
@@ -54,14 +60,28 @@ class BitPlanes(KernelRule):
             yield from _tiled(*found)
 
 
+def _compares(loop: Loop) -> bool:
+    """Whether a loop asks in its own rounds whether two values are alike."""
+    inside = expressions(loop.body)
+    return not loops_in(loop.body) and any(
+        isinstance(e, Binary) and e.op in ("==", "!=") for e in inside
+    )
+
+
 def _tiled(parts: Contraction, at: int) -> Iterator[Site | Refused]:
     """Tiles of planes for all outputs, and for those of one side of the diagonal."""
-    long = rounds(parts.kernel, parts.axis)
+    kernel, line = parts.kernel, parts.loop.line
+    long = rounds(kernel, parts.axis)
     if long is not None and long < _LEAST:
-        yield Refused(f"{long} elements are too few for words of {BITS}", parts.loop.line)
+        yield Refused(f"{long} elements are too few for words of {BITS}", line)
+        return
+    counts = [value(kernel, form) for form in (parts.outputs.rows, parts.outputs.columns)]
+    fewest = min((n for n in counts if n is not None), default=_FEWEST)
+    if fewest < _FEWEST:
+        yield Refused(f"elements are compared {fewest} times each", line)
         return
     try:
-        planes = bit_planes(parts.kernel, at)
+        planes = bit_planes(kernel, at)
         yield _site(planes, at, mirrored=False)
     except NotLegal as reason:
         yield Refused(reason.reason, reason.line)
