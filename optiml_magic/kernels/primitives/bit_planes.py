@@ -25,7 +25,9 @@ from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction, O
 from optiml_magic.kernels.primitives.parameters import with_parameters
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.tile_guards import guards
+from optiml_magic.kernels.primitives.tile_planes import Words
 from optiml_magic.kernels.spelling import Speller
+from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tidying import tidied
 from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import (
@@ -43,14 +45,13 @@ _THREADS = 256  # of one that looks for bits: ours
 
 @dataclass(frozen=True)
 class Planes:
-    """A kernel whose loop goes over words of planes: ``each`` rounds in turn are one word's.
+    """A kernel whose loop goes over ``words`` of planes.
 
-    There are at most ``most`` of these. Its text is what it says for one plane a word.
+    Its text says what it does where a word has one plane: ``blocked`` takes those of a word as one.
     """
 
     kernel: Kernel
-    each: str
-    most: int
+    words: Words
 
 
 def bit_planes(kernel: Kernel, at: int) -> Planes:
@@ -88,12 +89,16 @@ class _Making:
         return (row,) if self.found.same else (row, column)
 
     @property
+    def width(self) -> int:
+        """The bits of an element."""
+        return 8 * (self.found.element.size or 4)
+
+    @property
     def _spelled(self) -> str:
         return self.old.launch.kernel or self.old.function.name
 
     def planes(self) -> Planes:
         old, launch = self.old, self.old.launch
-        size = 8 * (self.found.element.size or 4)
         scratch = [self.counts, *(name for name, _ in self.names.values())]
         args = launch.args
         if args is not None:
@@ -102,12 +107,13 @@ class _Making:
         body = edited(old.function.body, {**swaps, self.parts.loop: lines(self._counting())})
         made = old.rewritten(
             body, launch=replace(launch, kernel=self._spelled, args=args),
-            directives=self._directives(size),
+            directives=self._directives(),
             helpers=[self._looking(), *map(self._packing, self.operands)],
         )  # fmt: skip
         kinds = ["const int*", *["const unsigned int*"] * len(self.operands)]
         declared = (f"{kind} {name}" for kind, name in zip(kinds, scratch, strict=True))
-        return Planes(with_parameters(made, declared), f"{self.counts}[0]", size)
+        words = Words(f"{self.counts}[0]", self.width)
+        return Planes(with_parameters(made, declared), words)
 
     def _check_launch(self) -> None:
         launch, function = self.old.launch, self.old.function
@@ -122,9 +128,13 @@ class _Making:
         """All that says how many elements there are, and where, is an ``int``."""
         found, parts = self.found, self.parts
         sizes = found.rounds, parts.outputs.rows, parts.outputs.columns
+        for form in sizes:
+            self._expression(form)
         inside = frozenset[str]().union(
             *map(self.old.reading.symbols.inside, sizes),
-            found.row.form.symbols, found.column.form.symbols,
+            *(o.form.symbols for o in (found.row, found.column)),
+            *(test.form.symbols for o in (found.row, found.column) for test in guards(parts, o)
+              if isinstance(test, Compare)),
         )  # fmt: skip
         for parameter in self.old.function.parameters:
             kind = named(parameter.type.base, self.old.unit.aliases)
@@ -162,17 +172,18 @@ class _Making:
 
     # -- the launches before
 
-    def _directives(self, size: int) -> Iterator[Directive]:
+    def _directives(self) -> Iterator[Directive]:
         """Scratch and launches; rows without an element still have a word each, which is empty."""
         deep = self._expression(self.found.rounds)
         yield ScratchDirective(self.bits, "<i4", parse_expression("1"))
         yield ScratchDirective(self.counts, "<i4", parse_expression("2"))
         yield ZeroDirective(self.bits)
+        yield from self.parts.asked
         words = f"max(cdiv({deep}, {BITS}), 1)"
         for operand, (planes, _) in self.names.items():
-            count = f"{size} * {words} * ({self._expression(self._extent(operand.side))})"
+            count = f"{self.width} * {words} * ({self._expression(self._extent(operand.side))})"
             yield ScratchDirective(planes, "<u4", parse_expression(count))
-        rows = " , ".join(str(self._expression(self._extent(o.side))) for o in self.operands)
+        rows = ", ".join(str(self._expression(self._extent(o.side))) for o in self.operands)
         most = f"max({rows})" if len(self.operands) > 1 else rows
         blocks = f"cdiv({most}, {BITS}) * max(cdiv({deep}, {_THREADS}), 1)"
         yield self._launch(self.looking, blocks, _THREADS, self._looking())
@@ -294,10 +305,9 @@ if ({first} + {lane} < {count}) {planes}[(size_t){at} * {count} + {first} + {lan
         """The bits of an element, those above it 0; without a place of the first one."""
         names = {self.parts.axis.name: k, operand.side: row}
         form = operand.form if k else operand.form.without([*names])
-        size = 8 * (self.found.element.size or 4)
-        kind = {8: "unsigned char", 16: "unsigned short", 32: "unsigned int"}[size]
+        kind = {8: "unsigned char", 16: "unsigned short", 32: "unsigned int"}[self.width]
         loaded = f"({kind}){operand.array}[{self._speller(names).form(form)}]"
-        return loaded if size == BITS else f"(unsigned int){loaded}"
+        return loaded if self.width == BITS else f"(unsigned int){loaded}"
 
     def _there(self, operand: Operand, k: str = "0", row: str = "0") -> str:
         """When an element is there, of rows that are columns as well whichever asks for it."""
@@ -313,7 +323,9 @@ if ({first} + {lane} < {count}) {planes}[(size_t){at} * {count} + {first} + {lan
         names = [p.name for p in self.old.function.parameters]
         found = expression(form, self.old.reading.symbols, names)
         if found is None or not said_alike(self.old, found.names):
-            raise NotLegal("how many elements there are is not said by sizes alone")
+            raise NotLegal(
+                "sizes alone do not say how many elements there are", self.parts.loop.line
+            )
         return found
 
 

@@ -89,7 +89,7 @@ class Blocking:
             self.layout.margins = frozenset()
         self.margins = Margins(self.layout, self.tiles, self.sums)
         self.bytes = Bytes(self.layout, self.tiles, self.sums)
-        self.planes = TilePlanes(parts, self.layout, self.sums, words) if words else None
+        self.planes = TilePlanes(parts, self.tiles, self.sums, words) if words else None
 
     def kernel(self) -> Kernel:
         written = outputs(self.parts, self.layout, self.sums, self.partners)

@@ -13,7 +13,7 @@ from optiml_magic.kernels.editing import Node
 from optiml_magic.kernels.expressions import Binary, Call
 from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.primitives.operands import Contraction
-from optiml_magic.kernels.primitives.tile_layout import Layout
+from optiml_magic.kernels.primitives.tiles import Tiles
 
 _UNROLLED = 4  # planes at a time, of small numbers all: ours
 
@@ -33,9 +33,12 @@ class TilePlanes:
     """The rounds of a tile by words. Raises NotLegal where a round does more than to count."""
 
     def __init__(
-        self, parts: Contraction, layout: Layout, sums: Mapping[str, str], words: Words
+        self, parts: Contraction, tiles: Tiles, sums: Mapping[str, str], words: Words
     ) -> None:
+        layout = tiles.layout
         self.parts, self.layout, self.words = parts, layout, words
+        if any(one.along == parts.axis.name and one.width > 1 for one in tiles.brought):
+            raise NotLegal("a tile of whole words may begin within a vector", parts.loop.line)
         fresh = parts.kernel.fresh
         self.each, self.step = fresh("planes_each"), fresh("tile_rounds")
         self.word, self.differ = fresh("word"), fresh("differ")

@@ -14,7 +14,6 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.in_ints import in_ints
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.sizes import rounds, value
-from optiml_magic.kernels.primitives.tile_planes import Words
 from optiml_magic.kernels.primitives.untiled import counts_alone
 from optiml_magic.kernels.tree import Loop, expressions
 from optiml_magic.model.hypothesis import Hypothesis
@@ -93,8 +92,7 @@ def _tiled(parts: Contraction, at: int) -> Iterator[Site | Refused]:
 
 
 def _site(planes: Planes, at: int, *, mirrored: bool) -> Site:
-    kernel = planes.kernel
-    words = Words(planes.each, planes.most)
+    kernel, words = planes.kernel, planes.words
     parts = Contraction(kernel, loops_in(kernel.function.body)[at])
     product = Blocking(parts, mirrored=mirrored, words=words)
     worth_tiles(product)

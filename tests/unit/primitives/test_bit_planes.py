@@ -8,7 +8,6 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.bit_planes import bit_planes
 from optiml_magic.kernels.primitives.blocked import block_outputs
 from optiml_magic.kernels.primitives.tile_layout import Tile
-from optiml_magic.kernels.primitives.tile_planes import Words
 from tests.rewriting.writing import Array
 
 from .alike import end_of, kernel_of, refused, unchanged, written
@@ -79,8 +78,8 @@ def result(text: str, tile: Tile | None = None) -> Kernel | Refused:
         planes = bit_planes(kernel_of(text), 0)
     except NotLegal as reason:
         return Refused(reason.reason, reason.line)
-    words = Words(planes.each, planes.most)
-    return block_outputs(planes.kernel, 0, tile or Tile(32, 32, 32, 4, 4), words=words)
+    tile = tile or Tile(32, 32, 32, 4, 4)
+    return block_outputs(planes.kernel, 0, tile, words=planes.words)
 
 
 @pytest.mark.parametrize("content", CONTENTS)
@@ -157,6 +156,7 @@ def test_rows_without_an_element_do_not_differ() -> None:
         ("int", ROUND + "c += a[i*d+k] != out[j*d+k];", "it reads what it writes, line 6"),
         ("int", "if (i == j) return; " + COUNTS[0], "a guard ties rows to columns, line 5"),
         ("int", "if (a[i*d] == 3) return; " + COUNTS[0], "an index is not a sum of its parts, line 5"),
+        ("int", ROUND.replace("k < d", "k < a[0]") + "c += a[i*d+k] != b[j*d+k];", "sizes alone do not say how many elements there are, line 5"),
         ("int", "int c = 0, e = 0; for (int k = 0; k < d; k++) if (a[i*d+k] != b[j*d+k]) c++; else e++; c += 3 * e;", "the loop does more than to count, line 5"),
         ("int", ROUND + "{ if (a[i*d+k] != b[j*d+k]) c++; if (c > 9) break; }", "the loop is not read, line 5"),
     ],
@@ -175,4 +175,5 @@ def test_others_stay(kind: str, body: str, reason: str) -> None:
     ],
 )
 def test_other_parameters_refuse(old: str, new: str, reason: str) -> None:
-    assert refused(result(TEXT.format("int", COUNTS[0]).replace(old, new))) == f"{reason}, line 5"
+    text = TEXT.format("int", COUNTS[0]).replace(old, new)
+    assert refused(result(text)) == f"{reason}, line 5"
