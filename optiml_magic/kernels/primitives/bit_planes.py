@@ -110,8 +110,11 @@ class _Making:
             directives=self._directives(),
             helpers=[self._looking(), *map(self._packing, self.operands)],
         )  # fmt: skip
+        # What memory says would be loaded anew behind each barrier without a promise.
         kinds = ["const int*", *["const unsigned int*"] * len(self.operands)]
-        declared = (f"{kind} {name}" for kind, name in zip(kinds, scratch, strict=True))
+        declared = (
+            f"{kind} __restrict__ {name}" for kind, name in zip(kinds, scratch, strict=True)
+        )
         words = Words(f"{self.counts}[0]", self.width)
         return Planes(with_parameters(made, declared), words)
 

@@ -9,6 +9,7 @@ from optiml_magic.kernels.expressions import Binary
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.bit_planes import BITS, Planes, bit_planes
 from optiml_magic.kernels.primitives.blocked import Blocking, block_outputs
+from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.in_ints import in_ints
@@ -19,12 +20,21 @@ from optiml_magic.kernels.tree import Loop, expressions
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct, contraction
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
-from optiml_magic.proposers.rewrites.product_tiles import first_tile, points_of, worth_tiles
+from optiml_magic.proposers.rewrites.product_tiles import (
+    PARTS,
+    WORTH,
+    first_tile,
+    points_of,
+    split_points,
+    worth_tiles,
+)
 
 _INSTRUCTIONS = "smsp__inst_executed.sum"
 _LEAST = 2 * BITS  # rounds below which words have few elements: ours
 _FEWEST = 32  # rows, and columns, for which it pays to look at each element twice before: ours
+_SOME = 8  # planes of a word, which is how many rounds it has: a guess of ours
 _PRIOR, _MIRRORED = 0.96, 0.97
+_FIRST = 0.005  # of a chance, by which blocks that share rounds come first: ours
 
 
 class BitPlanes(KernelRule):
@@ -81,27 +91,37 @@ def _tiled(parts: Contraction, at: int) -> Iterator[Site | Refused]:
         return
     try:
         planes = bit_planes(kernel, at)
-        yield _site(planes, at, mirrored=False)
+        yield from _sites(planes, at, long)
     except NotLegal as reason:
         yield Refused(reason.reason, reason.line)
         return
     try:
-        yield _site(planes, at, mirrored=True)
+        yield from _sites(planes, at, long, mirrored=True)
     except NotLegal:
         return
 
 
-def _site(planes: Planes, at: int, *, mirrored: bool) -> Site:
+def _sites(planes: Planes, at: int, long: int | None, *, mirrored: bool = False) -> Iterator[Site]:
+    """Tiles of all words, and in front of them tiles that share these out where tiles are few."""
     kernel, words = planes.kernel, planes.words
     parts = Contraction(kernel, loops_in(kernel.function.body)[at])
     product = Blocking(parts, mirrored=mirrored, words=words)
     worth_tiles(product)
+    tiled = partial(block_outputs, at=at, tile=first_tile(product), mirrored=mirrored, words=words)
+    key, prior = (f"planes {at} mirrored", _MIRRORED) if mirrored else (f"planes {at}", _PRIOR)
     pairs = ", each pair once" if mirrored else ""
-    return Site(
-        f"planes {at}{' mirrored' if mirrored else ''}",
-        f"compare 32 elements at once as planes of bits, in tiles{pairs}",
-        partial(block_outputs, kernel, at, first_tile(product), mirrored=mirrored, words=words),
-        _MIRRORED if mirrored else _PRIOR,
-        Hypothesis(_INSTRUCTIONS, "lower", "a word compares 32 elements", (4.0, 64.0)),
-        points_of(product),
-    )
+    hypothesis = Hypothesis(_INSTRUCTIONS, "lower", "a word compares 32 elements", (4.0, 64.0))
+    length = -(-long // BITS) * _SOME if long is not None else None
+    gain, points = split_points(product, length)
+    shared = chunk(kernel, at, 1, PARTS, words.planes) if points else Refused("")
+    if isinstance(shared, Kernel):
+        yield Site(
+            f"{key} split",
+            f"compare 32 elements at once as planes of bits, in tiles that share them out{pairs}",
+            partial(tiled, front(shared)), prior + (_FIRST if gain >= WORTH else -_FIRST),
+            hypothesis, points,
+        )  # fmt: skip
+    yield Site(
+        key, f"compare 32 elements at once as planes of bits, in tiles{pairs}",
+        partial(tiled, kernel), prior, hypothesis, points_of(product),
+    )  # fmt: skip

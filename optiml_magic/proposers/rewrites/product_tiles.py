@@ -98,13 +98,15 @@ def worth_tiles(product: Blocking) -> None:
         raise NotLegal("its products are too small for tiles")
 
 
-def split_points(product: Blocking) -> tuple[float, tuple[Point, ...]]:
+def split_points(product: Blocking, length: int | None = None) -> tuple[float, tuple[Point, ...]]:
     """Large tiles, in as many parts as fill the chip, and how many times as much of it these use.
 
-    None where tiles alone use far more, or rounds are few. What parts leave in memory is little
-    beside what they load.
+    ``length`` is about how many rounds there are where memory says it. None where tiles alone use
+    far more, or rounds are few. What parts leave in memory is little beside what they load.
     """
     filling, name = _filling(product), product.old.fresh("PARTS")
+    if filling is not None and length is not None:
+        filling = replace(filling, length=length)
     if filling is None or not filling.length:
         return 0.0, ()
     found = list[tuple[float, Point]]()

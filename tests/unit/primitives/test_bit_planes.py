@@ -7,6 +7,7 @@ import pytest
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.bit_planes import bit_planes
 from optiml_magic.kernels.primitives.blocked import block_outputs
+from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.tile_layout import Tile
 from tests.rewriting.writing import Array
 
@@ -122,6 +123,18 @@ def test_rows_that_are_columns_have_planes_once(test: str) -> None:
     assert after.count("__ballot_sync") == 1
     given = {"a": Array("i4", ("n", "d"), "below n"), "out": Array("i4", ("n", "n"), "zeros")}
     assert end_of(text, after, given, {"n": 37, "d": 97}, {"n": 1, "d": 1}) == "same"
+
+
+@pytest.mark.parametrize("parts", [2, 3])
+@pytest.mark.parametrize("content", CONTENTS)
+def test_blocks_may_share_whole_words(parts: int, content: str) -> None:
+    text = TEXT.format("int", COUNTS[1])
+    planes = bit_planes(kernel_of(text), 0)
+    shared = chunk(planes.kernel, 0, parts, (1, 2, 3), planes.words.planes)
+    assert isinstance(shared, Kernel)
+    made = block_outputs(front(shared), 0, Tile(32, 32, 32, 4, 4), words=planes.words)
+    sizes = {**SIZES[0], "d": 297}, {**SIZES[1], "d": 1}
+    assert unchanged(text, written(made), arrays("int", content), *sizes) == "same"
 
 
 def test_rows_without_an_element_do_not_differ() -> None:

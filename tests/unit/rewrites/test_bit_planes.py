@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, kernels
@@ -81,6 +83,16 @@ def test_sizes_that_are_known_may_have_other_types(kind: str) -> None:
     every, once = found(kernel)
     for site in (every, once):
         check(text, site, arrays())
+
+
+def test_few_tiles_share_out_the_words() -> None:
+    text = THREAD_A_PAIR.format("int")
+    stand = Stand(Made("one", text, arrays(), {"n": 67, "d": 1030}, SIZES[1]))
+    (kernel,) = kernels(parse_program(text), stand.facts(text))
+    several = [s for s in found(kernel) if isinstance(s, Site) and "share them out" in s.title]
+    assert ["each pair once" in site.title for site in several] == [False, True]
+    for site in several:
+        check(text, replace(site, points=site.points[:1]), arrays())
 
 
 @pytest.mark.parametrize(
