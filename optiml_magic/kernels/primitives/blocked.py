@@ -29,6 +29,7 @@ from optiml_magic.kernels.primitives.tile_margins import Margins
 from optiml_magic.kernels.primitives.tile_mirror import partners
 from optiml_magic.kernels.primitives.tile_outputs import outputs
 from optiml_magic.kernels.primitives.tile_outside import Outside
+from optiml_magic.kernels.primitives.tile_planes import TilePlanes, Words
 from optiml_magic.kernels.primitives.tile_rounds import TileRounds
 from optiml_magic.kernels.primitives.tile_sums import once, unasked
 from optiml_magic.kernels.primitives.tiles import Tiles
@@ -47,14 +48,17 @@ _LEAST_BESIDE = 20  # registers for indices and addresses, below which they spil
 
 
 @primitive
-def block_outputs(kernel: Kernel, at: int, tile: Tile, *, mirrored: bool = False) -> Kernel:
+def block_outputs(
+    kernel: Kernel, at: int, tile: Tile, *, mirrored: bool = False, words: Words | None = None
+) -> Kernel:
     """The loop with this number becomes a product of tiles.
 
     One that is the same on both sides of the diagonal is computed once if it is ``mirrored``.
+    Rounds that are planes of bits are those of ``words``.
     """
     kernel = kernel.settled()
     loop = loops_in(kernel.function.body)[at]
-    product = Blocking(Contraction(kernel, loop), tile, mirrored=mirrored)
+    product = Blocking(Contraction(kernel, loop), tile, mirrored=mirrored, words=words)
     return where_legal(steadied, product.kernel())
 
 
@@ -62,8 +66,9 @@ class Blocking:
     """A product by tiles; raises NotLegal where a round asks for what a tile cannot have."""
 
     def __init__(
-        self, parts: Contraction, tile: Tile | None = None, *, mirrored: bool = False
-    ) -> None:
+        self, parts: Contraction, tile: Tile | None = None, *, mirrored: bool = False,
+        words: Words | None = None,
+    ) -> None:  # fmt: skip
         self.parts = parts
         self.partners = partners(parts) if mirrored else {}
         self.old = parts.kernel
@@ -84,6 +89,7 @@ class Blocking:
             self.layout.margins = frozenset()
         self.margins = Margins(self.layout, self.tiles, self.sums)
         self.bytes = Bytes(self.layout, self.tiles, self.sums)
+        self.planes = TilePlanes(parts, self.tiles, self.sums, words) if words else None
 
     def kernel(self) -> Kernel:
         written = outputs(self.parts, self.layout, self.sums, self.partners)
@@ -99,6 +105,11 @@ class Blocking:
         return all(
             tune.condition is None or tune.condition.evaluate(values) for tune in self._tunes(1)
         )
+
+    @property
+    def least_deep(self) -> int:
+        """No tile has fewer rounds: a word has all of its planes in one."""
+        return self.planes.words.most if self.planes else 0
 
     def _opening(self) -> str:
         triangle = self.turns.triangle
@@ -117,6 +128,7 @@ class Blocking:
                 begun = f"{self.layout.sum_of(reduction.place, sums)} = {first};"
                 made += [f"{declared};", self.layout.each(begun)]
         made += self.outside.before()
+        made += self.planes.declared() if self.planes else []
         made += self.tiles.looking()
         return "\n".join([*made, self.tiles.fetching(), self.tiles.putting()])
 
@@ -137,7 +149,8 @@ class Blocking:
 
     def _main(self) -> str:
         layout, tiles, turns = self.layout, self.tiles, self.turns
-        from_, half, deep = layout.from_, layout.half, layout.deep
+        from_, half = layout.from_, layout.half
+        deep = self.planes.step if self.planes else layout.deep
         first, last, opening = "0", tiles.rounds, list[str]()
         if turns.begin:
             first = self.old.fresh("first_round")
@@ -169,6 +182,8 @@ __syncthreads();
     def _rounds(self) -> str:
         """The rounds of one tile, with tests where not all of them count for all of its outputs."""
         layout, tiles, turns = self.layout, self.tiles, self.turns
+        if self.planes:
+            return self.planes.rounds(self._now(), {**self.inside, **self.outside.swaps})
         deep, depth, beyond = layout.round, tiles.rounds, not self.parts.zero_beyond
         each = f"for (int {deep} = 0; {deep} < {layout.deep}; ++{deep}) {{"
         whole = self._all(f"#pragma unroll\n{each}\n", *turns.body)
@@ -194,6 +209,11 @@ __syncthreads();
 
     def _inside(self, *body: Statement) -> str:
         """A round of a tile: what a thread takes from shared memory, and what it does with that."""
+        taken = [*self._now(), *self.outside.first()]
+        return "\n".join([*taken, self.layout.each(self._round(body))])
+
+    def _now(self) -> list[str]:
+        """What a thread takes from shared memory in a round."""
         layout, at, made = self.layout, self.layout.at, list[str]()
         for operand in self.parts.operands:
             side, now = layout.side(operand), layout.names[operand][2]
@@ -202,7 +222,7 @@ __syncthreads();
                 f"for (int {at} = 0; {at} < {side.own}; ++{at}) "
                 f"{now}[{at}] = {self.tiles.taken(operand, at)};"
             )
-        return "\n".join([*made, *self.outside.first(), layout.each(self._round(body))])
+        return made
 
     def _round(self, body: Sequence[Statement]) -> str:
         """What the loop does on what a thread has in registers."""
@@ -261,7 +281,7 @@ __syncthreads();
         return [
             TuneDirective(m.whole, at_least(_TILES, min(least, TALL)), tile.rows),
             TuneDirective(n.whole, _TILES, tile.columns),
-            TuneDirective(layout.deep, DEEP, tile.deep),
+            TuneDirective(layout.deep, at_least(DEEP, self.least_deep), tile.deep),
             TuneDirective(m.own, _OWN, tile.own_rows),
             TuneDirective(
                 n.own, _OWN, tile.own_columns, parse_expression(" && ".join(fits))

@@ -31,12 +31,12 @@ from optiml_magic.source.expressions import parse_expression
 
 @primitive
 def chunk(
-    kernel: Kernel, at: int, parts: int, counts: tuple[int, ...], whole: int = 1
+    kernel: Kernel, at: int, parts: int, counts: tuple[int, ...], whole: int | str = 1
 ) -> Kernel:  # fmt: skip
     """The kernel that combines the parts of the loop with this number, which counts from 0 by 1.
 
     In front of it stands the one that makes them. ``counts`` are the numbers of parts to choose
-    from; all but the last have a multiple of ``whole`` rounds.
+    from; all but the last have a multiple of ``whole`` rounds, a number or what is one there.
     """
     return Chunks(kernel.settled(), at, Sharing(1, parts, (1,), counts), whole).kernel()
 
@@ -59,7 +59,7 @@ class Chunks(Splitting):
 
     in_order = True
 
-    def __init__(self, kernel: Kernel, at: int, sharing: Sharing, whole: int = 1) -> None:
+    def __init__(self, kernel: Kernel, at: int, sharing: Sharing, whole: int | str = 1) -> None:
         super().__init__(kernel, at, sharing)
         self.whole = whole
         alone = is_alone(kernel)
@@ -109,9 +109,9 @@ class Chunks(Splitting):
         count, own, turn = self.count, self.own, self.round
         body = self.old.show(self.loop.body, private).strip()
         inner = body[1:].lstrip() if body.startswith("{") else f"{body}\n}}"
-        all_parts = f"({parts} * {self.whole})" if self.whole > 1 else parts
+        all_parts = f"({parts} * {self.whole})" if self.whole != 1 else parts
         shares = f"{count} / {all_parts} + ({count} % {all_parts} != 0)"
-        if self.whole > 1:  # of which a multiple is read, as of no comparison
+        if self.whole != 1:  # of which a multiple is read, as of no comparison
             rest = f"({count} % {all_parts} + {all_parts} - 1) / {all_parts}"
             shares = f"({count} / {all_parts} + {rest}) * {self.whole}"
         first = f"min(({kind}){self.turn} * {each}, {count})"

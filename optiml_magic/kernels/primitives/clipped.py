@@ -26,7 +26,7 @@ from optiml_magic.kernels.expressions import (
     Unread,
     every,
 )  # fmt: skip
-from optiml_magic.kernels.functions import pure
+from optiml_magic.kernels.functions import LANES, pure
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, once, primitive
 from optiml_magic.kernels.primitives.effects import Effects, by_ones, loops_in
@@ -104,7 +104,11 @@ def _once(kernel: Kernel) -> tuple[Kernel, str, float | None] | None:
     axes, effects = kernel.axes(), Effects(kernel)
     for loop in reversed(loops_in(kernel.function.body)):
         axis = axes.get(loop)
-        if axis is None or not _is_plain(kernel, axis, effects):
+        if (
+            axis is None
+            or not _is_plain(kernel, axis, effects)
+            or _exchanges(kernel, effects, axis)
+        ):
             continue
         found = _clip(kernel, axis)
         if found is not None:
@@ -140,6 +144,15 @@ def _is_plain(kernel: Kernel, axis: Axis, effects: Effects) -> bool:
         return False
     kind = type_of(kernel, axis.variable)
     return kind.integral and kind.signed and kind.size in (4, 8)
+
+
+def _exchanges(kernel: Kernel, effects: Effects, axis: Axis) -> bool:
+    """Whether lanes may exchange values in a round, for which all of them have to make it."""
+    calls = [e for e in effects.inside(axis.node) if isinstance(e, Call)]
+    own = any(kernel.unit.called(e.function, len(e.arguments)) for e in calls)
+    return any(LANES.fullmatch(e.function) for e in calls) or (
+        own and any(map(LANES.fullmatch, kernel.reading.calls))
+    )
 
 
 def _clip(kernel: Kernel, axis: Axis) -> _Clip | None:

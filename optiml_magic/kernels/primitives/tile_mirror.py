@@ -17,6 +17,7 @@ from optiml_magic.kernels.expressions import (
     Cast,
     Choice,
     Expr,
+    Index,
     Literal,
     Member,
     Name,
@@ -191,6 +192,9 @@ class _Rounds:
                 return all(map(self._is_steady, expr.parts))
             case Call(function="min" | "max", arguments=arguments):
                 return all(map(self._is_steady, arguments))
+            case Index(base=Name(name=name, variable=Variable(storage="parameter")), index=index):
+                same, written = self.parts.effects.same, self.parts.kernel.reading.written
+                return self._is_steady(index) and not any(same(name, other) for other in written)
         return False
 
     def _binary(self, op: str, one: _Form, other: _Form) -> _Form:

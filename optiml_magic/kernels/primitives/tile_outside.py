@@ -64,9 +64,9 @@ class Outside:
 
     def before(self) -> list[str]:
         """The lines before the first round."""
-        made = []
+        made, inside = [], self.parts.effects.inside(self.parts.loop.body)
         for operand in self.parts.others:
-            if operand.deep:
+            if operand.deep or not any(access.own in inside for access in operand.accesses):
                 continue
             name, kind = self.names[operand], operand.kind
             if not operand.side:

@@ -49,7 +49,9 @@ class Tiles:
         self.parts = layout.parts
         fresh = layout.old.fresh
         self.count = layout.speller({}).factor(depth)
-        self.rounds = fresh("rounds") if "(" in self.count else self.count
+        # What memory says would be loaded anew behind each barrier.
+        named = any(sign in self.count for sign in "([")
+        self.rounds = fresh("rounds") if named else self.count
         self.depth = depth
         self.turn, self.element = fresh("turn"), fresh("element")
         self.fetch, self.put, self.look = fresh("fetch"), fresh("put"), fresh("look")

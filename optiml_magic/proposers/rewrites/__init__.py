@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.proposers.rewrites.accumulate_in_register import AccumulateInRegister
 from optiml_magic.proposers.rewrites.add_at_once import AddAtOnce
+from optiml_magic.proposers.rewrites.bit_planes import BitPlanes
 from optiml_magic.proposers.rewrites.block_size import BlockSize
 from optiml_magic.proposers.rewrites.block_sum import BlockSum
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
@@ -82,6 +83,7 @@ REWRITES: tuple[Rewrite, ...] = (
     SplitReduction(),
     SplitScan(),
     BlockedProduct(),
+    BitPlanes(),
     StageTile(),
     SlideWindow(),
     ShareLoads(),

@@ -138,7 +138,7 @@ def _either(
 
     Also for one side of the diagonal alone, where the other comes to the same.
     """
-    found = _contraction(ready, number)
+    found = contraction(ready, number)
     if isinstance(found, Refused):
         yield found
         return
@@ -226,7 +226,7 @@ def _split(
     )
 
 
-def _contraction(kernel: Kernel, number: int) -> Refused | tuple[Contraction, int]:
+def contraction(kernel: Kernel, number: int) -> Refused | tuple[Contraction, int]:
     """The parts of the loop with this number, and its number then.
 
     If need be with the rounds of the loops around it as blocks, or with rows of another axis.

@@ -92,22 +92,25 @@ def worth_tiles(product: Blocking) -> None:
         return
     if filling.others > MOST_BLOCKS:
         raise NotLegal("it has more products than a grid has blocks along z")
-    sizes = [filling.blocks(tile) * tile.rows * tile.columns for tile, _ in _SHAPES]
+    shapes = _shapes(product)
+    sizes = [filling.blocks(tile) * tile.rows * tile.columns for tile, _ in shapes]
     if filling.outputs < _EMPTY * min(sizes):
         raise NotLegal("its products are too small for tiles")
 
 
-def split_points(product: Blocking) -> tuple[float, tuple[Point, ...]]:
+def split_points(product: Blocking, length: int | None = None) -> tuple[float, tuple[Point, ...]]:
     """Large tiles, in as many parts as fill the chip, and how many times as much of it these use.
 
-    None where tiles alone use far more, or rounds are few. What parts leave in memory is little
-    beside what they load.
+    ``length`` is about how many rounds there are where memory says it. None where tiles alone use
+    far more, or rounds are few. What parts leave in memory is little beside what they load.
     """
     filling, name = _filling(product), product.old.fresh("PARTS")
+    if filling is not None and length is not None:
+        filling = replace(filling, length=length)
     if filling is None or not filling.length:
         return 0.0, ()
     found = list[tuple[float, Point]]()
-    for tile, share in _SHAPES:
+    for tile, share in _shapes(product):
         blocks = filling.blocks(tile)
         for count in PARTS:
             point = _point(product, tile, -(-blocks * count // filling.sms))
@@ -125,9 +128,10 @@ def points_of(product: Blocking) -> tuple[Point, ...]:
     """The tiles that keep most multiprocessors busy, by whole waves of blocks."""
     filling = _filling(product)
     if filling is None:
-        chosen = (_SHAPES[0][0], Tile(), Tile(32, 32, 32, 2, 2), first_tile(product))
+        chosen = (_shapes(product)[0][0], _deep(product, Tile()), Tile(32, 32, 32, 2, 2),
+                  first_tile(product))  # fmt: skip
         return tuple(p for tile in chosen if (p := _point(product, tile, 1024)))[:2]
-    best = sorted(_SHAPES, key=lambda shape: filling.rate(*shape), reverse=True)
+    best = sorted(_shapes(product), key=lambda shape: filling.rate(*shape), reverse=True)
     most = ((tile, -(-filling.blocks(tile) // filling.sms)) for tile, _ in best)
     found = [p for tile, each in most if (p := _point(product, tile, each))]
     return tuple(found[:_MOST_POINTS]) or (_point(product, first_tile(product), 1),)
@@ -135,15 +139,25 @@ def points_of(product: Blocking) -> tuple[Point, ...]:
 
 def first_tile(product: Blocking) -> Tile:
     """The tile that a program begins with: one that a multiprocessor has room for."""
-    for tile in (Tile(), *(tile for tile, _ in _SHAPES)):
+    for tile in (_deep(product, Tile()), *(tile for tile, _ in _shapes(product))):
         if _point(product, tile, 1):
             return tile
     raise NotLegal("a multiprocessor has no room for its tiles")
 
 
+def _shapes(product: Blocking) -> tuple[tuple[Tile, float], ...]:
+    """Tiles worth a try that have as many rounds as they need."""
+    return tuple((_deep(product, tile), share) for tile, share in _SHAPES)
+
+
+def _deep(product: Blocking, tile: Tile) -> Tile:
+    return replace(tile, deep=max(tile.deep, product.least_deep))
+
+
 def _shallow(product: Blocking, tile: Tile) -> Tile:
     """A tile with no more rounds than there are, where that is possible: others are for nothing."""
     count = rounds(product.parts.kernel, product.parts.axis) or tile.deep
+    count = max(count, product.least_deep)
     fewer = replace(tile, deep=min(n for n in (*DEEP, tile.deep) if n >= min(count, tile.deep)))
     return fewer if product.fits(fewer) else tile
 

@@ -86,6 +86,8 @@ def test_such_rounds_are_not_made(body: str) -> None:
         "for (unsigned k = 0; k < m; ++k) { if (k <= i) last = k; }",
         "for (int k = 0; k < m; ++k) { if (i > 4) last = k; }",
         "s = m;",
+        "for (int k = 0; k < 32; ++k) { int t = __ballot_sync(~0u, k > m); if (k <= i) last = t; }",
+        "for (int k = 0; k < 32; ++k) { if (k <= i) last = __any_sync(__activemask(), k > m); }",
     ],
 )
 def test_others_stay(body: str) -> None:

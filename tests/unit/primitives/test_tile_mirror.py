@@ -43,6 +43,7 @@ def pairs(round_: str, end: str = "out[i * n + j] = s;", **more: str) -> str:
     [
         ("s += x[i * d + k] * x[j * d + k];", {}),
         ("s += x[j * d + k] * x[i * d + k];", {"end": "out[j * n + i] = s + i;"}),
+        ("s += f * (x[i * d + k] + x[j * d + k]);", {"before": "const float f = y[d / 2];"}),
         ("float e = x[i * d + k] - x[j * d + k]; s += e * e;", {"end": "out[i * n + j] = sqrtf(s);"}),
         ("s += powf(x[i * d + k] - x[j * d + k], 2.0f);", {}),
         ("s += fabsf(x[i * d + k] - x[j * d + k]);", {"end": "if (i != j) out[i * n + j] = s;"}),
@@ -78,6 +79,8 @@ def test_each_pair_is_computed_once(round_: str, more: dict[str, str]) -> None:
         ("s += x[i * d + k] * x[j * d + k];", {"high": "m"}),
         ("s += x[i * d + k] * x[(j + 1) * d + k];", {}),
         ("if (k < i) s += x[i * d + k] * x[j * d + k];", {}),
+        ("s += f * (x[i * d + k] + x[j * d + k]);", {"before": "const float f = y[i];"}),
+        ("s += f * (x[i * d + k] + x[j * d + k]);", {"before": "const float f = out[0];"}),
     ],
 )
 def test_else_all_of_them_are(round_: str, more: dict[str, str]) -> None:
