@@ -6,25 +6,15 @@ Their ranges grow with a counter of that loop, so that each round adds a rim to 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from optiml_magic.kernels.editing import edited
-from optiml_magic.kernels.expressions import (
-    Assign,
-    Call,
-    Expr,
-    Lambda,
-    Literal,
-    Name,
-    Unread,
-    every,
-)
+from optiml_magic.kernels.expressions import Call, Expr, Lambda, Literal, Name, Unread, every
 from optiml_magic.kernels.functions import READERS, bare
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, once
+from optiml_magic.kernels.primitives.begun_anew import BegunAnew, Kept, is_steady
 from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.effects import (
     Effects,
@@ -34,33 +24,17 @@ from optiml_magic.kernels.primitives.effects import (
     names,
 )
 from optiml_magic.kernels.primitives.flow import ends
-from optiml_magic.kernels.primitives.moving_ends import Ends, Range, is_constant, range_of
+from optiml_magic.kernels.primitives.moving_ends import Ends, Range, range_of
 from optiml_magic.kernels.primitives.naming import type_of
 from optiml_magic.kernels.primitives.stepwise import plain
-from optiml_magic.kernels.reading import Reduction
 from optiml_magic.kernels.tree import (
-    Block,
     Declare,
     Evaluate,
     Loop,
     Statement,
     Variable,
     body_of,
-    expressions,
-    walk,
 )
-
-_OPS = ("+", "*", "&", "|", "^", "&&", "||", "min", "max", "<", ">")
-
-
-@dataclass(frozen=True, eq=False)
-class Kept:
-    """A local that each round begins with ``value`` in ``begin``, and that its ranges combine."""
-
-    local: Variable
-    begin: Declare | Evaluate
-    value: Expr
-    reduction: Reduction | None  # None for one that counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,10 +137,10 @@ class _Finder:
         ranges = tuple(self._ranges(ends_, counter, step))
         if not ranges:
             return
-        kept = tuple(self._kept())
+        unsteady = frozenset({*self.changed, *self.beside})
+        kept = tuple(BegunAnew(self.kernel, self.body, self.nest, unsteady, self._hidden).found())
         if not kept:
             raise NotLegal("a nest of loops sums up nothing", self.nest.line)
-        unsteady = frozenset({*self.changed, *self.beside})
         made = Growing(
             self.kernel, self.outer, self.nest, counter, step, move, ranges, kept, ends_, unsteady
         )
@@ -262,24 +236,6 @@ class _Finder:
                 raise NotLegal("a range does not hold the one before", loop.line)
             yield one
 
-    def _kept(self) -> Iterator[Kept]:
-        """The locals that the nest combines into."""
-        for local in self.effects.changed(self.nest):
-            kind = local.type
-            odd = kind.reference or kind.depth or kind.volatile or local.array
-            odd = odd or local in self.effects.lent or self._hidden(local)
-            if odd or local.storage != "local":
-                raise NotLegal(f"`{local.name}` has more than one name", self.nest.line)
-            one = self._combined(local)
-            if one is None and not self._counts(local):
-                raise NotLegal(f"`{local.name}` is not only combined", self.nest.line)
-            begin = self._begin(local)
-            value = local.value if isinstance(begin, Declare) else _given(begin)
-            if value is None or not is_steady(self.kernel, value, {*self.changed, *self.beside}):
-                reason = f"`{local.name}` does not begin with the same in each round"
-                raise NotLegal(reason, begin.line)
-            yield Kept(local, begin, value, one)
-
     def _hidden(self, local: Variable) -> bool:
         """Whether another variable has the name of this one, where this one may be asked for."""
         scope = self.own | self.beside
@@ -287,43 +243,6 @@ class _Finder:
             if local in declared_in(loop):
                 scope = declared_in(loop)
         return any(v.name == local.name and v is not local for v in scope)
-
-    def _combined(self, local: Variable) -> Reduction | None:
-        """What says how all loops of the nest combine a local, and do nothing else with it."""
-        around = [one for one in loops_in(self.nest) if local in self.effects.changed(one.body)]
-        own = {self.axes[one].name for one in around if one in self.axes}
-        found = [r for r in self.kernel.reading.reductions if r.place == local.name
-                 and own & {*r.axes}]  # fmt: skip
-        covered = {name for r in found for name in r.axes}
-        if not found or len(own) < len(around) or not own <= covered:
-            return None
-        for one in found:
-            late = one.carried or one.op not in _OPS or any(t[:1] == "!" for t in one.tests)
-            if late or one.op != found[0].op:
-                raise NotLegal(f"the order decides what `{local.name}` becomes", one.line)
-        return found[0]
-
-    def _counts(self, local: Variable) -> bool:
-        """Whether all that is done with a local in the nest is to add what stays to it."""
-        found = self.effects.changed(self.nest)[local]
-        asked = [e for e in self.effects.inside(self.nest)
-                 if isinstance(e, Name) and e.variable is local]  # fmt: skip
-        by = [c.value for c in found if c.value is not None]
-        whole = type_of(self.kernel, local).integral and all(c.op in ("+", "-") for c in found)
-        return whole and len(asked) == len(found) and all(isinstance(v, Literal) for v in by)
-
-    def _begin(self, local: Variable) -> Declare | Evaluate:
-        """The statement right before the nest that gives a local its value."""
-        for statement in reversed(self.body[: self.body.index(self.nest)]):
-            if isinstance(statement, Declare) and local in statement.variables:
-                if local.value is not None and local.opening == "=":
-                    return statement
-                break
-            if local in self.effects.mentions(statement):
-                if isinstance(statement, Evaluate) and _gives(statement, local):
-                    return statement
-                break
-        raise NotLegal(f"`{local.name}` is not begun anew right before the loops", self.nest.line)
 
     def _check(self, made: Growing) -> None:
         """Raise NotLegal where what is combined may be another the next time."""
@@ -354,10 +273,19 @@ class _Finder:
                 raise NotLegal("a part of it is not read", line)
             if isinstance(part, Name) and part.variable is not None:
                 self._check_name(part.variable, kept)
+            if isinstance(part, Name) and part.variable is None and part.name in self._globals:
+                reason = f"what is summed depends on `{part.name}`, which may change"
+                raise NotLegal(reason, line)
             reads = isinstance(part, Call) and READERS.fullmatch(bare(part.function))
             if isinstance(part, Call) and not reads and not only_computes(self.kernel, part):
                 raise NotLegal(f"what `{part.function}` does is not known", line)
         self._check_memory()
+
+    @cached_property
+    def _globals(self) -> set[str]:
+        """The numbers of the program that a kernel may change."""
+        declared = (v for s in self.kernel.unit.declarations for v in s.variables)
+        return {v.name for v in declared if not (v.type.const or v.type.depth or v.array)}
 
     def _check_name(self, one: Variable, kept: set[Variable]) -> None:
         """A name that the rounds of the nest ask for means the same in all of them."""
@@ -403,57 +331,11 @@ def declared_in_head(loop: Loop) -> set[Variable]:
     return {*loop.before.variables} if isinstance(loop.before, Declare) else set()
 
 
-def is_steady(kernel: Kernel, expr: Expr, unsteady: Collection[Variable]) -> bool:
-    """Whether an expression asks for nothing but numbers, constants and locals that stay."""
-    named = (e for e in every(expr) if isinstance(e, Name) and e.variable is None)
-    zero = Literal(None, "0", 0)
-    alone = edited(expr, {e: zero for e in named if is_constant(kernel, e.name)})
-    return plain(alone, Effects(kernel)) and not names([expr]) & {*unsteady}
-
-
-def given_before(kernel: Kernel, outer: Loop, local: Variable) -> Expr | None:
-    """What a local is declared with beside a loop, where it still has that as the loop begins."""
-    for block in walk(kernel.function.body):
-        if not isinstance(block, Block) or outer not in block.body:
-            continue
-        ahead = block.body[: block.body.index(outer)]
-        for at, statement in enumerate(ahead):
-            if isinstance(statement, Declare) and local in statement.variables:
-                head = [] if outer.before is None else [outer.before]
-                moved = Effects(kernel).changed(*ahead[at + 1 :], *head)
-                return local.value if local.opening == "=" and local not in moved else None
-    return None
-
-
 def _moves(loop: Loop) -> list[Statement]:
     """What the head of a loop does in each round."""
     return [Evaluate(None, loop.line, e) for e in (loop.test, loop.update) if e is not None]
 
 
-def named_once(kernel: Kernel, local: Variable) -> bool:
-    """Whether a name is that of one variable in all of a kernel."""
-    declared = [p.name for p in kernel.function.parameters]
-    for statement in walk(kernel.function.body):
-        declared += [v.name for v in statement.variables] if isinstance(statement, Declare) else []
-    others = any(
-        isinstance(e, Name) and e.name == local.name and e.variable is not local
-        for e in expressions(kernel.function.body)
-    )
-    return Counter(declared)[local.name] == 1 and not others
-
-
 def _head(loop: Loop) -> tuple[Expr, ...]:
     before = loop.before.expressions if loop.before is not None else ()
     return (*before, *(e for e in (loop.test, loop.update) if e is not None))
-
-
-def _given(begin: Declare | Evaluate) -> Expr | None:
-    expression = begin.expressions[0]
-    return expression.value if isinstance(expression, Assign) else None
-
-
-def _gives(statement: Evaluate, local: Variable) -> bool:
-    match statement.expression:
-        case Assign(op="=", target=Name(variable=own), value=value):
-            return own is local and local not in names([value])
-    return False

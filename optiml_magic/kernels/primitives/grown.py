@@ -16,15 +16,10 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Assign, Expr, Literal, Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.begun_anew import Kept, given_before, named_once
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.flow import ends
-from optiml_magic.kernels.primitives.growing import (
-    Growing,
-    Kept,
-    given_before,
-    growing,
-    named_once,
-)
+from optiml_magic.kernels.primitives.growing import Growing, growing
 from optiml_magic.kernels.primitives.moving_ends import Range, spelled
 from optiml_magic.kernels.primitives.naming import declared_type
 from optiml_magic.kernels.primitives.staged import hints_of

@@ -77,6 +77,7 @@ OUT = "out[t * m + k] = s; }"
         ("int k = 0; while (k < m) { float s = 0; for (int i = 0; i <= k; i++) s += row[i]; out[t * m + k] = s; k++; }", "const int i = k;"),
         ("int k = 0; float s = 0; while (s < 2.5f && k < m) { k++; s = 0; for (int i = 0; i < k; i++) s += row[i]; } out[t * m] = s + 100 * k;", "const int i = k - 1;"),
         ("int k = c[t * m] & 1; float s = 0; while (s < 2.5f && k < m) { k++; s = 0; for (int i = 0; i < k; i++) s += row[i]; } out[t * m] = s + 100 * k;", "const int k_first = k;"),
+        ("int base = t % 3, k = base; base += 1; float s = 0; while (k < m) { k++; s = 0; for (int i = base - 2; i < k + base - base; i++) s += i; out[t * m + k - 1] = s; }", "const int k_first = k;"),
         ("int k = 0; float s = 3; do { s = 0; for (int i = 0; i <= k; i++) s += row[i]; k++; } while (s < 2.5f && k < m); out[t * m] = s + 100 * k;", "const int i = k;"),
         ("for (int b = 0; b < m; b++) { float most = -9; for (int k = b; k < m; k++) { float s = 0; for (int i = b; i <= k; i++) s += row[i]; most = fmaxf(most, s); } out[t * m + b] = most; }", "const int i = k;"),
         ("for (int k = 0; k < m; k++) { float s = 0; for (int d = 0; d < 3; d++) for (int i = 0; i <= k; i++) s += row[i] * d; " + OUT, "const int i = k;"),
