@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import edited
-from optiml_magic.kernels.expressions import Assign, Expr, Literal, Name, every
+from optiml_magic.kernels.expressions import Assign, Expr, Index, Literal, Name, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.moving_ends import is_constant
@@ -25,6 +25,7 @@ from optiml_magic.kernels.tree import (
     walk,
 )
 
+ORDER = "the order of additions"
 _OPS = ("+", "*", "&", "|", "^", "&&", "||", "min", "max", "<", ">")
 
 
@@ -69,10 +70,27 @@ class BegunAnew:
                 raise NotLegal(f"`{local.name}` is not only combined", self.nest.line)
             begin = self._begin(local)
             value = local.value if isinstance(begin, Declare) else _given(begin)
-            if value is None or not is_steady(self.kernel, value, self.unsteady):
+            if value is None or not self._steady(value):
                 reason = f"`{local.name}` does not begin with the same in each round"
                 raise NotLegal(reason, begin.line)
             yield Kept(local, begin, value, one)
+
+    def _steady(self, value: Expr) -> bool:
+        """Whether each round begins with the same, such as the first element of a row."""
+        loads = {e: Literal(None, "0", 0) for e in every(value) if isinstance(e, Index)}
+        if not is_steady(self.kernel, edited(value, loads), self.unsteady):
+            return False
+        own = [a for a in self.kernel.reading.accesses if a.node in loads]
+        written = self.kernel.reading.written
+        places = (e.index for e in loads if isinstance(e, Index))
+        bases = names(e.base for e in loads if isinstance(e, Index))
+        return (
+            {a.node for a in own} == {*loads}
+            and all(a.mode == "load" and a.space == "global" for a in own)
+            and not any(self.effects.same(a.array, w) for a in own for w in written)
+            and all(is_steady(self.kernel, place, self.unsteady) for place in places)
+            and not bases & self.unsteady
+        )
 
     def _combined(self, local: Variable) -> Reduction | None:
         """What says how all loops of the nest combine a local, and do nothing else with it."""

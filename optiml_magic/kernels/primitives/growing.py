@@ -36,6 +36,8 @@ from optiml_magic.kernels.tree import (
     body_of,
 )
 
+SHRINKS = "a range does not hold the one before"
+
 
 @dataclass(frozen=True, eq=False)
 class Growing:
@@ -233,7 +235,7 @@ class _Finder:
             if first is None or end is None:
                 raise NotLegal("how the ends of a loop move is not known", loop.line)
             if first * up > 0 or end * up < 0:
-                raise NotLegal("a range does not hold the one before", loop.line)
+                raise NotLegal(SHRINKS, loop.line)
             yield one
 
     def _hidden(self, local: Variable) -> bool:

@@ -13,10 +13,11 @@ from functools import cached_property
 
 from optiml_magic.kernels.combining import same
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Assign, Expr, Literal, Name
+from optiml_magic.kernels.expressions import Assign, Expr, Index, Literal, Name, every
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.accumulating import first_test
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.begun_anew import Kept, given_before, named_once
+from optiml_magic.kernels.primitives.begun_anew import ORDER, Kept, given_before, named_once
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.growing import Growing, growing
@@ -27,7 +28,6 @@ from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, Statement, body_of
 
 _Swaps = dict[Node, Node | tuple[Statement, ...] | None]
-_ORDER = "the order of additions"
 _OUT = "#pragma unroll"
 _ONE = Polynomial.constant(1)
 
@@ -75,7 +75,7 @@ class _Writer:
         exact = all(kept.reduction is None or kept.reduction.exact for kept in found.kept)
         if exact or found.in_order:
             return made
-        return replace(made, arithmetic=(*made.arithmetic, _ORDER))
+        return replace(made, arithmetic=(*made.arithmetic, ORDER))
 
     def _outer_ranges(self, nest: Block) -> Block:
         """A nest where the compiler is told to write out the ranges that others are in."""
@@ -103,7 +103,7 @@ class _Writer:
     def _keep(self, kept: Kept) -> None:
         """A local that is kept itself, or another one where it changes in other places as well."""
         found, local = self.found, kept.local
-        kind, value = declared_type(self.kernel, local), self.kernel.spelled(kept.value)
+        kind, value = declared_type(self.kernel, local), self._begun(kept.value)
         declared = isinstance(kept.begin, Declare)
         if self._alone(kept):
             self.ahead += [f"{kind} {local.name} = {value};"] if declared else []
@@ -114,6 +114,18 @@ class _Writer:
         inside = Effects(self.kernel).inside(found.nest)
         named = (e for e in inside if isinstance(e, Name) and e.variable is local)
         self.renamed |= dict.fromkeys(named, text(name))
+
+    def _begun(self, value: Expr) -> str:
+        """What a local begins with, in front of the outer loop; memory is asked for a round."""
+        words, outer = self.kernel.spelled(value), self.found.outer
+        if not any(isinstance(e, Index) for e in every(value)):
+            return words
+        axis = self.kernel.axes().get(outer)
+        if axis is None:
+            raise NotLegal("whether there is a first round is not known", outer.line)
+        if axis.first or axis.trips:
+            return words
+        return f"{first_test(self.kernel, Effects(self.kernel), axis)} ? {words} : 0"
 
     def _alone(self, kept: Kept) -> bool:
         """Whether nothing but the nest changes a local, and it has its first value before."""
@@ -212,10 +224,10 @@ class _Writer:
         parts = list[str]()
         if low != old_low:
             lone = ordered and old_low - low == _ONE
-            parts.append(self._rounds(one, spelled(low), below, lone=lone))
+            parts.append(self._rounds(one, _said(one.first, one.more, low), below, lone=lone))
         if high != old_high:
             lone = ordered and high - old_high == _ONE
-            parts.append(self._rounds(one, above, spelled(high), lone=lone))
+            parts.append(self._rounds(one, above, _said(one.end, one.beyond, high), lone=lone))
         return parts[::-1] if one.down else parts
 
     def _rounds(self, one: Range, low: str, high: str, *, lone: bool) -> str:
@@ -228,6 +240,13 @@ class _Writer:
         if one.down:
             head = f"{words}{name} = {high} - 1; {name} >= {low}; --{name}"
         return f"{_OUT if self.out else ''}\nfor ({head}) {{\n{body}\n}}".strip()
+
+
+def _said(end: Expr, more: int, form: Polynomial) -> str:
+    """An end as the loop says it, where that is a local for more than a sum."""
+    if not isinstance(end, Name) or form.value is not None:
+        return spelled(form)
+    return f"{end.name} + {more}" if more else end.name
 
 
 def _alike(one: Expr, other: Expr) -> bool:

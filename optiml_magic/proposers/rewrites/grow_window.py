@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
 from optiml_magic.kernels.expressions import Lambda
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import in_register
+from optiml_magic.kernels.primitives.backward import backward
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn
+from optiml_magic.kernels.primitives.clamped import clamped
 from optiml_magic.kernels.primitives.direct import direct, in_full
-from optiml_magic.kernels.primitives.growing import Growing, growing
+from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.growing import SHRINKS, Growing, growing
 from optiml_magic.kernels.primitives.grown import grown
 from optiml_magic.kernels.primitives.in_ints import in_ints
 from optiml_magic.kernels.primitives.plain import PLAIN
@@ -32,7 +36,7 @@ class GrowWindow(KernelRule):
     """A window that grows until it holds enough, running means, sums of all beginnings."""
 
     name = "grow_window"
-    before = (in_ints, *PLAIN, in_full, direct, in_register)
+    before = (in_ints, *PLAIN, in_full, direct, clamped, in_register)
     teaches = (
         "Each round of a loop summed up a range anew that is the one of the round before and a "
         "little more, so that n rounds took n * n / 2 steps. The sum is kept from round to round, "
@@ -45,6 +49,7 @@ class GrowWindow(KernelRule):
         if any(isinstance(e, Lambda) for e in expressions(kernel.function.body)):
             return  # what stands around its loops could not be written anew
         try:
+            kernel = _turned(kernel)
             found = growing(kernel)
         except NotLegal as reason:
             if reason.line:
@@ -71,6 +76,22 @@ class GrowWindow(KernelRule):
                 min(0.97, prior + 0.1), promise, arithmetic=changes,
             )  # fmt: skip
         yield Site("rim", title, partial(grown, kernel), prior, promise, arithmetic=changes)
+
+
+def _turned(kernel: Kernel) -> Kernel:
+    """The kernel with the rounds of one loop the other way round where ranges grow so alone."""
+    try:
+        growing(kernel)
+    except NotLegal as reason:
+        if reason.reason != SHRINKS:
+            raise
+        for number, loop in enumerate(loops_in(kernel.function.body)):
+            if loops_in(loop.body) and isinstance(made := backward(kernel, number), Kernel):
+                with suppress(NotLegal):
+                    growing(made)
+                    return made
+        raise
+    return kernel
 
 
 @dataclass(frozen=True)
