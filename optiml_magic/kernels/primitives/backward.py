@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import edited, lines
+from optiml_magic.kernels.expressions import Expr, Literal
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.begun_anew import ORDER, is_steady
 from optiml_magic.kernels.primitives.effects import Effects, by_ones, declared_in, loops_in
@@ -40,10 +41,7 @@ def backward(kernel: Kernel, at: int) -> Kernel:
         raise NotLegal("the order of its rounds decides what is chosen", loop.line)
     begin = loop.before
     assert isinstance(begin, Declare)
-    said = (kernel.spelled(end) for end in (one.first, one.end))
-    low, high = (words if is_one(words) else f"({words})" for words in said)
-    last = high if one.beyond else f"{high} - 1"
-    first = f"{low} + 1" if one.more else low
+    first, last = _with(kernel, one.first, one.more), _with(kernel, one.end, one.beyond - 1)
     head = f"{begin.words}{counter.name} = {last}; {counter.name} >= {first}; --{counter.name}"
     if one.down:
         head = f"{begin.words}{counter.name} = {first}; {counter.name} <= {last}; ++{counter.name}"
@@ -51,3 +49,12 @@ def backward(kernel: Kernel, at: int) -> Kernel:
     turned = kernel.rewritten(edited(kernel.function.body, {loop: made}))
     exact = all(r.exact for r in reductions)
     return turned if exact else replace(turned, arithmetic=(*turned.arithmetic, ORDER))
+
+
+def _with(kernel: Kernel, end: Expr, more: int) -> str:
+    """An end and a number, 1, 0 or -1."""
+    if isinstance(end, Literal) and isinstance(end.value, int):
+        return str(end.value + more)
+    words = kernel.spelled(end)
+    whole = words if is_one(words) or not more else f"({words})"
+    return f"{whole} {'+' if more > 0 else '-'} 1" if more else whole

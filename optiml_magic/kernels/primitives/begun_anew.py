@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from optiml_magic.kernels.editing import edited
+from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Assign, Expr, Index, Literal, Name, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
@@ -77,7 +77,9 @@ class BegunAnew:
 
     def _steady(self, value: Expr) -> bool:
         """Whether each round begins with the same, such as the first element of a row."""
-        loads = {e: Literal(None, "0", 0) for e in every(value) if isinstance(e, Index)}
+        loads: dict[Node, Node] = {
+            e: Literal(None, "0", 0) for e in every(value) if isinstance(e, Index)
+        }
         if not is_steady(self.kernel, edited(value, loads), self.unsteady):
             return False
         own = [a for a in self.kernel.reading.accesses if a.node in loads]

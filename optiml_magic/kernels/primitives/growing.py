@@ -36,6 +36,7 @@ from optiml_magic.kernels.tree import (
     body_of,
 )
 
+DEPENDS = "what is summed depends on"
 SHRINKS = "a range does not hold the one before"
 
 
@@ -110,7 +111,7 @@ def growing(kernel: Kernel) -> tuple[Growing, ...]:
             if not isinstance(nest, Loop):
                 continue
             try:
-                found += _Finder(kernel, outer, nest).found()
+                found += Nest(kernel, outer, nest).found()
             except NotLegal as reason:
                 why = NotLegal(reason.reason, reason.line or nest.line)
     if not found:
@@ -118,7 +119,9 @@ def growing(kernel: Kernel) -> tuple[Growing, ...]:
     return tuple(found)
 
 
-class _Finder:
+class Nest:
+    """A nest of loops that is one of the statements of a loop's body."""
+
     def __init__(self, kernel: Kernel, outer: Loop, nest: Loop) -> None:
         self.kernel, self.outer, self.nest = kernel, outer, nest
         self.effects = Effects(kernel)
@@ -131,11 +134,11 @@ class _Finder:
 
     def found(self) -> Iterator[Growing]:
         """The nest, where its ranges move at all. Raises NotLegal where that is not enough."""
-        counter = self._counter()
+        counter = self.moving()
         if counter is None:
             return
-        step, move = self._step(counter)
-        ends_ = Ends(self.kernel, counter, self._meaning)
+        step, move = self.step(counter)
+        ends_ = Ends(self.kernel, counter, self.meaning)
         ranges = tuple(self._ranges(ends_, counter, step))
         if not ranges:
             return
@@ -149,9 +152,9 @@ class _Finder:
         self._check(made)
         yield made
 
-    def _counter(self) -> Variable | None:
+    def moving(self) -> Variable | None:
         """What the heads of loops are made of, and each round of the outer loop changes."""
-        asked = {v for loop in loops_in(self.nest) for v in self._asked(_head(loop))}
+        asked = {v for loop in loops_in(self.nest) for v in self.asked(head_of(loop))}
         moving = [
             v for v in asked
             if v in {*self.changed} or (v in self.beside and v not in self.effects.lasting)
@@ -160,7 +163,7 @@ class _Finder:
             raise NotLegal("the ends of its loops move with more than one counter", self.nest.line)
         return moving[0] if moving else None
 
-    def _asked(self, parts: Sequence[Expr]) -> Iterator[Variable]:
+    def asked(self, parts: Sequence[Expr]) -> Iterator[Variable]:
         """The names that expressions come down to, what locals of a round stand for included."""
         todo, seen = [*names(parts)], set[Variable]()
         while todo:
@@ -171,7 +174,7 @@ class _Finder:
                 if one in self.beside | self.own and one.value is not None:
                     todo += names([one.value]) if one in self.effects.lasting else ()
 
-    def _step(self, counter: Variable) -> tuple[int, Statement | None]:
+    def step(self, counter: Variable) -> tuple[int, Statement | None]:
         """How far the counter moves in each round, and where."""
         kind, line = type_of(self.kernel, counter), self.outer.line
         odd = counter.type.reference or counter.array or counter in self.effects.lent
@@ -200,7 +203,7 @@ class _Finder:
                 raise NotLegal(f"`{counter.name}` may stay in a round", line)
         return by if change.op == "+" else -by, move if inside else None
 
-    def _meaning(self, local: Variable) -> Expr | Variable | None:
+    def meaning(self, local: Variable) -> Expr | Variable | None:
         """What stands for a local in the ends of the loops."""
         if local in {*self.changed} or local.type.reference or local.array or local.type.volatile:
             return None
@@ -217,7 +220,7 @@ class _Finder:
 
     def _ranges(self, ends_: Ends, counter: Variable, step: int) -> Iterator[Range]:
         for loop in loops_in(self.nest):
-            if counter not in {*self._asked(_head(loop))}:
+            if counter not in {*self.asked(head_of(loop))}:
                 continue
             axis = self.axes.get(loop)
             by = axis.step.value if axis is not None and axis.step is not None else None
@@ -265,10 +268,10 @@ class _Finder:
         for loop, changed in zip(inner, within, strict=True):
             if others := [v for v in changed if v not in kept]:
                 raise NotLegal(f"`{others[0].name}` goes from round to round", loop.line)
-        for one in {*self._asked([e for r in made.ranges for e in _head(r.loop)])}:
+        for one in {*self.asked([e for r in made.ranges for e in head_of(r.loop)])}:
             if self._hidden(one):
                 raise NotLegal(f"`{one.name}` is the name of several", line)
-        heads = {e for one in made.ranges for top in _head(one.loop) for e in every(top)}
+        heads = {e for one in made.ranges for top in head_of(one.loop) for e in every(top)}
         asked = [e for e in self.effects.inside(self.nest) if e not in heads]
         for part in asked:
             if isinstance(part, Lambda | Unread):
@@ -276,7 +279,7 @@ class _Finder:
             if isinstance(part, Name) and part.variable is not None:
                 self._check_name(part.variable, kept)
             if isinstance(part, Name) and part.variable is None and part.name in self._globals:
-                reason = f"what is summed depends on `{part.name}`, which may change"
+                reason = f"{DEPENDS} `{part.name}`, which may change"
                 raise NotLegal(reason, line)
             reads = isinstance(part, Call) and READERS.fullmatch(bare(part.function))
             if isinstance(part, Call) and not reads and not only_computes(self.kernel, part):
@@ -301,11 +304,11 @@ class _Finder:
                 moved = True
             lent = local in self.effects.lent and not local.array and not local.type.depth
             if moved or lent:
-                reason = f"what is summed depends on `{local.name}`, which changes"
+                reason = f"{DEPENDS} `{local.name}`, which changes"
                 raise NotLegal(reason, self.nest.line)
             if local in self.beside and local not in seen and local.value is not None:
                 if not plain(local.value, self.effects):
-                    reason = f"what is summed depends on `{local.name}`, which may change"
+                    reason = f"{DEPENDS} `{local.name}`, which may change"
                     raise NotLegal(reason, self.nest.line)
                 seen.add(local)
                 todo += names([local.value])
@@ -338,6 +341,7 @@ def _moves(loop: Loop) -> list[Statement]:
     return [Evaluate(None, loop.line, e) for e in (loop.test, loop.update) if e is not None]
 
 
-def _head(loop: Loop) -> tuple[Expr, ...]:
+def head_of(loop: Loop) -> tuple[Expr, ...]:
+    """The expressions of a loop's head."""
     before = loop.before.expressions if loop.before is not None else ()
     return (*before, *(e for e in (loop.test, loop.update) if e is not None))

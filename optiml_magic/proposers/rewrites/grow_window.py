@@ -15,10 +15,11 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_t
 from optiml_magic.kernels.primitives.clamped import clamped
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import loops_in
-from optiml_magic.kernels.primitives.growing import SHRINKS, Growing, growing
+from optiml_magic.kernels.primitives.growing import DEPENDS, SHRINKS, Growing, growing
 from optiml_magic.kernels.primitives.grown import grown
 from optiml_magic.kernels.primitives.in_ints import in_ints
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.recentred import recentred
 from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.symbols import Compare
@@ -49,7 +50,7 @@ class GrowWindow(KernelRule):
         if any(isinstance(e, Lambda) for e in expressions(kernel.function.body)):
             return  # what stands around its loops could not be written anew
         try:
-            kernel = _turned(kernel)
+            kernel = _ready(kernel)
             found = growing(kernel)
         except NotLegal as reason:
             if reason.line:
@@ -78,17 +79,23 @@ class GrowWindow(KernelRule):
         yield Site("rim", title, partial(grown, kernel), prior, promise, arithmetic=changes)
 
 
-def _turned(kernel: Kernel) -> Kernel:
-    """The kernel with the rounds of one loop the other way round where ranges grow so alone."""
+def _ready(kernel: Kernel) -> Kernel:
+    """The kernel, with rounds turned or counters moved where ranges grow so alone.
+
+    Raises NotLegal where nothing grows so either.
+    """
     try:
         growing(kernel)
     except NotLegal as reason:
-        if reason.reason != SHRINKS:
-            raise
-        for number, loop in enumerate(loops_in(kernel.function.body)):
-            if loops_in(loop.body) and isinstance(made := backward(kernel, number), Kernel):
-                with suppress(NotLegal):
-                    growing(made)
+        others = list[Kernel | Refused]()
+        if reason.reason.startswith(DEPENDS):
+            others = [recentred(kernel)]
+        if reason.reason == SHRINKS:
+            loops = enumerate(loops_in(kernel.function.body))
+            others = [backward(kernel, at) for at, loop in loops if loops_in(loop.body)]
+        for made in others:
+            with suppress(NotLegal):
+                if isinstance(made, Kernel) and growing(made):
                     return made
         raise
     return kernel
