@@ -10,6 +10,7 @@ from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Assign, Expr, Index, Literal, Name, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
+from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.moving_ends import is_constant
 from optiml_magic.kernels.primitives.naming import type_of
 from optiml_magic.kernels.primitives.stepwise import plain
@@ -70,18 +71,21 @@ class BegunAnew:
                 raise NotLegal(f"`{local.name}` is not only combined", self.nest.line)
             begin = self._begin(local)
             value = local.value if isinstance(begin, Declare) else _given(begin)
-            if value is None or not self._steady(value):
+            if value is None or not self._steady(value, begin):
                 reason = f"`{local.name}` does not begin with the same in each round"
                 raise NotLegal(reason, begin.line)
             yield Kept(local, begin, value, one)
 
-    def _steady(self, value: Expr) -> bool:
+    def _steady(self, value: Expr, begin: Statement) -> bool:
         """Whether each round begins with the same, such as the first element of a row."""
         loads: dict[Node, Node] = {
             e: Literal(None, "0", 0) for e in every(value) if isinstance(e, Index)
         }
         if not is_steady(self.kernel, edited(value, loads), self.unsteady):
             return False
+        ahead = self.body[: self.body.index(begin)]
+        if loads and any(way for s in ahead for way in ends(s)):
+            return False  # a first round may end before it asks for them
         own = [a for a in self.kernel.reading.accesses if a.node in loads]
         written = self.kernel.reading.written
         places = (e.index for e in loads if isinstance(e, Index))
@@ -123,7 +127,8 @@ class BegunAnew:
         """The statement right before the nest that gives a local its value."""
         for statement in reversed(self.body[: self.body.index(self.nest)]):
             if isinstance(statement, Declare) and local in statement.variables:
-                if local.value is not None and local.opening == "=":
+                others = (v.value for v in statement.variables if v.value is not None)
+                if local.value is not None and local.opening == "=" and local not in names(others):
                     return statement
                 break
             if local in self.effects.mentions(statement):

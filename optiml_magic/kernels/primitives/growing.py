@@ -233,6 +233,9 @@ class Nest:
                 raise NotLegal("where a loop ends is not followed", loop.line)
             if axis.variable in self.effects.changed(loop.body):
                 raise NotLegal("a loop does not count in its head alone", loop.line)
+            kinds = [self.kernel.reading.types.get(end) for end in (one.first, one.end)]
+            if any(k is None or not (k.integral and k.signed) for k in kinds):
+                raise NotLegal("an end of a loop may have no sign", loop.line)
             up = 1 if step > 0 else -1
             first, end = ends_.way(one.first), ends_.way(one.end)
             if first is None or end is None:

@@ -18,7 +18,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import first_test
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.begun_anew import ORDER, Kept, given_before, named_once
-from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
+from optiml_magic.kernels.primitives.effects import Effects, declared_in, loops_in, names
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.growing import Growing, growing
 from optiml_magic.kernels.primitives.moving_ends import Range, spelled
@@ -157,6 +157,9 @@ class _Writer:
                 begin = value if own is counter else None
             case None:
                 begin = given_before(self.kernel, found.outer, counter)
+        inside = {v.name for v in declared_in(found.outer)}
+        if begin is not None and any(v.name in inside for v in names([begin])):
+            raise NotLegal("what the counter begins with has a name of another", found.outer.line)
         if begin is not None and found.steady(begin):
             return found.ends.form(begin, self.at) + more
         if before is not None:
@@ -173,11 +176,8 @@ class _Writer:
         own = found.length(one, none)
         # What would be before the first round is nothing already, or it is asked for.
         known = own == 0 or any(length is not None and length <= 0 for length in lengths)
-        tests = (
-            []
-            if known
-            else [f"{spelled(self.at)} {'>' if found.step > 0 else '<'} {spelled(self.first)}"]
-        )
+        later = f"{spelled(self.at)} {'>' if found.step > 0 else '<'} {spelled(self.first)}"
+        tests = [] if known else [later]
         old = self.at - step
         for outer in around:
             name = outer.counter.name
@@ -191,7 +191,7 @@ class _Writer:
             return rim
         begun = found.length(one, self.first)
         if not around and begun is not None and begun <= 0:
-            return f"if ({tests[0]}) {{\n{rim}\n}}"
+            return f"if ({later}) {{\n{rim}\n}}"
         hints = [self.kernel.show(hint).strip() for hint in hints_of(self.kernel, one.loop)]
         hints = hints or [_OUT] * self.out
         whole = "\n".join([*hints, self.kernel.show(one.loop, self.renamed).strip()])

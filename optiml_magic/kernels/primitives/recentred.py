@@ -78,11 +78,11 @@ class _Shift:
         ends_ = [end for one in self.ranges for end in (one.first, one.end)]
         heads = {e for one in self.ranges for e in head_of(one.loop)}
         tops = [e for s in walk(nest) for e in s.expressions if e not in heads]
-        for top, node in ((top, part) for top in tops for part in self._sums(top)):
+        for whole, node in ((top, part) for top in tops for part in self._sums(top)):
             form = self._moved(node)
             if self.counter.name in _words(form):
                 raise NotLegal(f"what is summed depends on `{self.counter.name}`", nest.line)
-            swaps[node] = Unread(None, spelled(form)) if node is top else text(spelled(form))
+            swaps[node] = Unread(None, spelled(form)) if node is whole else text(spelled(form))
         if not swaps or not self.ranges:
             raise NotLegal(_NONE)
         swaps |= {end: Unread(None, spelled(self._moved(end) - self.by)) for end in ends_}

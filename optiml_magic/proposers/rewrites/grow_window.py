@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.growing import DEPENDS, SHRINKS, Growing, growing
 from optiml_magic.kernels.primitives.grown import grown
+from optiml_magic.kernels.primitives.hoisted import hoisted
 from optiml_magic.kernels.primitives.in_ints import in_ints
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.recentred import recentred
@@ -37,7 +38,7 @@ class GrowWindow(KernelRule):
     """A window that grows until it holds enough, running means, sums of all beginnings."""
 
     name = "grow_window"
-    before = (in_ints, *PLAIN, in_full, direct, clamped, in_register)
+    before = (in_ints, *PLAIN, in_full, direct, clamped, in_register, hoisted)
     teaches = (
         "Each round of a loop summed up a range anew that is the one of the round before and a "
         "little more, so that n rounds took n * n / 2 steps. The sum is kept from round to round, "

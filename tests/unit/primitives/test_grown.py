@@ -111,8 +111,8 @@ ADD = "{ sum += a[(y + i) * w + x + j]; count++; }"
         (WHILE % f"{BOX} {INSIDE} {ADD}", "if (q > 1 && i >= 1 - q && i < q)"),
         (WHILE % f"for (int i = q; i >= -q; i--) for (int j = q; j >= -q; --j) {INSIDE} {ADD}", "if (q > 1 && i >= 1 - q && i < q)"),
         (WHILE % f"\n#pragma unroll 2\nfor (int i = -q; i <= q; i++) {{\n#pragma unroll 4\nfor (int j = -q; j <= q; j++) {INSIDE} {ADD} }}", "#pragma unroll 4\n"),
-        (WHILE % f"for (int i = -q; i <= q; i++) {{ int v = y + i; if (v < 0 || v >= h) continue; for (int j = -q; j <= q; j++) {{ int u = x + j; if (u < 0 || u >= w) continue; sum += a[v * w + u]; count++; }} }}", "for (int j = -q; j < 1 - q; ++j)"),
-        (WHILE % f"for (int i = -q; i <= q; i++) {{ const float* row = a + min(max(y + i, 0), h - 1) * w; for (int j = -q; j <= q; j++) sum += row[min(max(x + j, 0), w - 1)]; }}", "const int j = -q;"),
+        (WHILE % "for (int i = -q; i <= q; i++) { int v = y + i; if (v < 0 || v >= h) continue; for (int j = -q; j <= q; j++) { int u = x + j; if (u < 0 || u >= w) continue; sum += a[v * w + u]; count++; } }", "for (int j = -q; j < 1 - q; ++j)"),
+        (WHILE % "for (int i = -q; i <= q; i++) { const float* row = a + min(max(y + i, 0), h - 1) * w; for (int j = -q; j <= q; j++) sum += row[min(max(x + j, 0), w - 1)]; }", "const int j = -q;"),
         (WHILE % "for (int v = max(0, y - q); v <= min(h - 1, y + q); v++) for (int u = max(0, x - q); u <= min(w - 1, x + q); u++) { sum += a[v * w + u]; count++; }", "v < min(h - 1, q + y - 1) + 1"),
         (WHILE % "int top = max(0, y - q), left = max(0, x - q), low = min(h, y + q + 1), right = min(w, x + q + 1); for (int v = top; v < low; v++) for (int u = left; u < right; u++) { sum += a[v * w + u]; count++; }", "u < max(0, x + 1 - q)"),
         ("for (q = 0; q <= most; q++) { sum = 0; count = 0; " + f"{BOX} {INSIDE} {ADD}" + " if (sum > 4) break; }", "if (i >= 1 - q && i < q)"),
@@ -166,10 +166,14 @@ SUM = "for (int i = 0; i <= k; i++) s += row[i]; "
         ("for (int k = 0; k < m; k++) { float s = 0; int lo = k; if (c[t * m + k] < 0) lo = 0; for (int i = 0; i <= lo; i++) s += row[i]; " + OUT, "`lo` does not move once a round"),
         ("for (int k = 0; k < m; k++) { float s = 0; const signed char hi = k * 40; for (int i = 0; i <= hi; i++) s += 1; " + OUT, "how the ends of a loop move is not known"),
         ("for (int k = 0; k < m; k++) { float s = 0; for (int i = 0; i <= (signed char)(k * 40); i++) s += 1; " + OUT, "how the ends of a loop move is not known"),
-        ("for (int k = 0; k < m; k++) { float s = 0; for (int i = 0; i < k + threadIdx.x; i++) s += 1; " + OUT, "how the ends of a loop move is not known"),
+        ("for (int k = 0; k < m; k++) { float s = 0; for (int i = 0; i < k + threadIdx.x; i++) s += 1; " + OUT, "an end of a loop may have no sign"),
         ("for (int k = 0; k < m; k++) { float s = 0; for (int i = 0; i < k * 0.5f; i++) s += 1; " + OUT, "a loop does not count in its head alone"),
         ("for (int k = 0; k < m; k++) { float s = 0; for (int i = 0; i < sqrtf(k); i++) s += 1; " + OUT, "a loop does not count in its head alone"),
         ("for (int k = 0; k < m; k++) { float s = 0; for (int i = 0, j = 2; i <= k; i++) s += row[i] * j; " + OUT, "a loop does not count in its head alone"),
+        ("unsigned e = 3; for (int k = 0; k < m; k++) { float s = 0; for (int i = -k; i < e; i++) s += 1; " + OUT, "a loop does not count in its head alone"),
+        ("for (int k = 0; k < m; k++) { if (k > t) break; float s = row[t]; for (int i = 0; i <= k; i++) s += row[i]; " + OUT, "`s` does not begin with the same in each round"),
+        ("for (int k = 0; k < m; k++) { float s = 0, d = s + 1; for (int i = 0; i <= k; i++) s += row[i]; s += d; " + OUT, "`s` is not begun anew right before the loops"),
+        ("int b = 1; for (int k = b; k < m; k++) { float s = 0; for (int i = -k; i <= k; i++) { int b = i; s += b; } " + OUT, "what the counter begins with has a name of another"),
         # The counter moves in another way.
         ("for (int k = 1; k < m; k *= 2) { float s = 0; for (int i = 0; i < k; i++) s += row[i]; " + OUT, "how far `k` moves is not known"),
         ("for (int k = 0; k < m; k += 1 + (t & 1)) { float s = 0; " + SUM + OUT, "how far `k` moves is not known"),
@@ -196,7 +200,7 @@ SUM = "for (int i = 0; i <= k; i++) s += row[i]; "
         ("for (int k = 0; k < m; k++) { float s = 0; for (int i = 0; i <= k; i++) { s += 1; for (int d = 0; d <= k; d++) s += row[d]; } " + OUT, "`s` changes outside of what grows"),
         ("for (int k = 0; k < m; k++) { float s = 0; for (int d = 0; d <= k; d++) { float q = 0; for (int i = 0; i <= k; i++) { q += row[i]; s += q; } } " + OUT, "`q` goes from round to round"),
         ("for (int k = 0; k < m; k++) { float s = k; " + SUM + OUT, "`s` does not begin with the same in each round"),
-        ("for (int k = 0; k < m; k++) { float s = row[0]; " + SUM + OUT, "`s` does not begin with the same in each round"),
+        ("for (int k = 0; k < m; k++) { float s = row[k]; " + SUM + OUT, "`s` does not begin with the same in each round"),
         ("float s = 0; for (int k = 0; k < m; k++) { " + SUM + OUT, "`s` is not begun anew right before the loops"),
         ("float s = 0; for (int k = 0; k < m; k++) { if (k != 3) s = 0; " + SUM + OUT, "`s` is not begun anew right before the loops"),
         ("for (int k = 0; k < m; k++) { float s = 0; s += row[k]; " + SUM + OUT, "`s` is not begun anew right before the loops"),
@@ -214,3 +218,31 @@ SUM = "for (int i = 0; i <= k; i++) s += row[i]; "
 )  # fmt: skip
 def test_what_only_looks_like_it_stays(body: str, why: str) -> None:
     assert refused(result(LINE % body)).startswith(why)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("const float* a", "const volatile float* a", "what is summed depends on `row`"),
+        ("#pragma", "__device__ float gain;\n#pragma", "what is summed depends on `gain`"),
+        ("const float* a", "float* a", ""),
+        ("#pragma", "__constant__ float gain;\n#pragma", "what is summed depends on `gain`"),
+        ("#pragma", "const float gain = 3;\n#pragma", ""),
+        ("#pragma", "#define gain 2\n#pragma", ""),
+        ("#pragma", "#pragma optiml tune gain in {1, 2} = 2\n#pragma", ""),
+        ("#pragma", "__device__ float twice(float v) { return 2 * v; }\n#define gain twice(2)\n#pragma", ""),
+    ],
+)  # fmt: skip
+def test_what_may_change_from_outside(before: str, after: str, why: str) -> None:
+    text = LINE.replace(
+        "const float* row",
+        "const volatile float* row" * ("volatile" in after) or "const float* row",
+    )
+    factor = " * gain" * ("gain" in after)
+    body = "for (int k = 0; k < m; k++) { float s = 0; for (int i = 0; i <= k; i++) s += row[i]%s; "
+    text = (text % (body % factor + OUT)).replace(before, after, 1)
+    made = result(text)
+    if why:
+        assert refused(made).startswith(why)
+    else:
+        assert unchanged(text, written(made), ROWS, {"n": 70, "m": 9}, {"n": 33, "m": 1}) == "same"
