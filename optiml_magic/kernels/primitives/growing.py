@@ -143,7 +143,7 @@ class Nest:
         if not ranges:
             return
         unsteady = frozenset({*self.changed, *self.beside})
-        kept = tuple(BegunAnew(self.kernel, self.body, self.nest, unsteady, self._hidden).found())
+        kept = tuple(BegunAnew(self.kernel, self.body, self.nest, unsteady, self.hidden).found())
         if not kept:
             raise NotLegal("a nest of loops sums up nothing", self.nest.line)
         made = Growing(
@@ -244,7 +244,7 @@ class Nest:
                 raise NotLegal(SHRINKS, loop.line)
             yield one
 
-    def _hidden(self, local: Variable) -> bool:
+    def hidden(self, local: Variable) -> bool:
         """Whether another variable has the name of this one, where this one may be asked for."""
         scope = self.own | self.beside
         for loop in loops_in(self.nest):  # the innermost one comes last
@@ -272,7 +272,7 @@ class Nest:
             if others := [v for v in changed if v not in kept]:
                 raise NotLegal(f"`{others[0].name}` goes from round to round", loop.line)
         for one in {*self.asked([e for r in made.ranges for e in head_of(r.loop)])}:
-            if self._hidden(one):
+            if self.hidden(one):
                 raise NotLegal(f"`{one.name}` is the name of several", line)
         heads = {e for one in made.ranges for top in head_of(one.loop) for e in every(top)}
         asked = [e for e in self.effects.inside(self.nest) if e not in heads]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from optiml_magic.kernels.editing import Node, edited, text
-from optiml_magic.kernels.expressions import Binary, Expr, Name, Unary, Unread
+from optiml_magic.kernels.expressions import Binary, Expr, Lambda, Name, Unary, Unread
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import is_counted, loops_in, names
@@ -75,9 +75,13 @@ class _Shift:
     def written(self) -> Kernel:
         """Raises NotLegal where the counter of the loop around does not go away so."""
         swaps, nest = dict[Node, Node](), self.nest.nest
+        self.nest.effects.straightforward()
         ends_ = [end for one in self.ranges for end in (one.first, one.end)]
         heads = {e for one in self.ranges for e in head_of(one.loop)}
         tops = [e for s in walk(nest) for e in s.expressions if e not in heads]
+        for local in self.nest.asked([*tops, *ends_]):
+            if self.nest.hidden(local):
+                raise NotLegal(f"`{local.name}` is the name of several", nest.line)
         for whole, node in ((top, part) for top in tops for part in self._sums(top)):
             form = self._moved(node)
             if self.counter.name in _words(form):
@@ -93,7 +97,7 @@ class _Shift:
         if not self._is_sum(expr):
             raise NotLegal(f"what is summed depends on `{self.counter.name}`", self.nest.nest.line)
         form = self.ends.form(expr, self.by)
-        for one in self.shifted:
+        for one in self.shifted & {*self.nest.asked([expr])}:  # no two of one name
             factor = form.coefficient(one.name)
             if factor is None:
                 raise NotLegal(f"`{one.name}` is multiplied by itself", self.nest.nest.line)
@@ -107,8 +111,8 @@ class _Shift:
         if self._is_sum(expr):
             yield expr
             return
-        if isinstance(expr, Name):
-            raise NotLegal(f"what is summed depends on `{expr.name}`", self.nest.nest.line)
+        if isinstance(expr, Name | Unread | Lambda):
+            raise NotLegal(f"what is summed depends on `{self.counter.name}`", self.nest.nest.line)
         for part in expr.parts:
             yield from self._sums(part)
 

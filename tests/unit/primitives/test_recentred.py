@@ -34,6 +34,7 @@ INSIDE = "int v = y + i - r, u = x - r + j; if (v >= 0 && v < h && u >= 0 && u <
         ("int d = 2 * r + 1, top = y - r; for (int i = 0; i < d; i++) if (top + i >= 0 && top + i < h) sum += a[(top + i) * w + x];", "for (int i = -r; i < r + 1; i++)"),
         ("for (int i = 2 * r; i >= 0; i--) sum += a[min(max(y + i - r, 0), h - 1) * w + x];", "for (int i = r; i >= -r; i--)"),
         ("for (int i = 0; i <= 2 * r; i++) for (int j = 0; j < 3; j++) sum += (i - r) * (j + 1) * a[y * w + x];", "(i * j + i)"),
+        ("for (int i = 0; i < 2 * r + 1; i++) { for (int j = 0; j < 2 * r; j++) sum += j - r; for (int j = i; j < r; j++) sum += (j - r) * (i - r); }", "int j = -r;"),
         ("for (int i = 0; i <= 2 * r; i++) sum += abs(i - r) * ((r - i) / 2 + (i - r) % 3);", "abs(i)"),
         ("for (int i = 0; i <= 2 * r; i++) for (int j = i; j <= 2 * r; j++) sum += (i - r) * 3 + (j - r);", "int j = i;"),
     ],
@@ -61,7 +62,11 @@ def test_counters_begin_in_the_middle(body: str, made: str) -> None:
         ("for (int i = 0; i <= 2 * r; i += 2) sum += i - r;", "where a loop ends is not followed"),
         ("for (int i = 0; i <= 2 * r; i++) { sum += i - r; if (sum > 3) i++; }", "a loop does not count in its head alone"),
         ("for (int i = 0; i < 3; i++) sum += i - r;", "no counter is moved by that of a loop around it"),
-        ("for (int i = 0; i < 2 * r + 1; i++) { float r = 1; sum += i - r; }", "what is summed depends on `r`"),
+        ("for (int i = 0; i < 2 * r + 1; i++) { int r = 1; sum += i - r; }", "`r` is the name of several"),
+        ("for (int i = 0; i < 2 * r + 1; i++) { for (int j = 0; j < 2 * r; j++) sum += j - 2 * r; for (int j = 0; j < r; j++) sum += j; }", "what is summed depends on `r`"),
+        ("for (int i = 0; i < 2 * r + 1; i++) { for (int j = 0; j < 2 * r; j++) sum += j - r; for (int j = 0; j < 3; j++) sum += j - r; }", "what is summed depends on `r`"),
+        ("int y2 = y - r; for (int i = 0; i < 2 * r + 1; i++) { int y = 3; sum += y2 + i + y; }", "`y` is the name of several"),
+        ("for (int i = 0; i < 2 * r + 1; i++) { float r = 1; sum += i - r; }", "`r` is the name of several"),
     ],
 )  # fmt: skip
 def test_others_stay(body: str, why: str) -> None:
