@@ -86,6 +86,7 @@ def test_such_rounds_are_not_made(body: str) -> None:
         "for (unsigned k = 0; k < m; ++k) { if (k <= i) last = k; }",
         "for (int k = 0; k < m; ++k) { if (i > 4) last = k; }",
         "s = m;",
+        "unsigned e = c[i]; for (int k = -m; k <= e; ++k) { if (k >= i - 2) last = k; }",
     ],
 )
 def test_others_stay(body: str) -> None:
