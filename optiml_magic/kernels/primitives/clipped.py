@@ -34,6 +34,7 @@ from optiml_magic.kernels.primitives.endings import denied
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before, type_of
 from optiml_magic.kernels.primitives.sizes import middle, value
 from optiml_magic.kernels.primitives.staged import hints_of
+from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import Compare
@@ -49,6 +50,7 @@ from optiml_magic.kernels.tree import (
 from optiml_magic.kernels.types import named
 
 _ONE = Polynomial.constant(1)
+_WORD_BYTES = 4  # of numbers that no comparison promotes
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -143,7 +145,24 @@ def _is_plain(kernel: Kernel, axis: Axis, effects: Effects) -> bool:
     if not up or axis.variable is None or axis.variable in effects.changed(axis.node.body):
         return False
     kind = type_of(kernel, axis.variable)
-    return kind.integral and kind.signed and kind.size in (4, 8)
+    return kind.integral and kind.signed and kind.size in (4, 8) and _counts_up(kernel, axis)
+
+
+def _counts_up(kernel: Kernel, axis: Axis) -> bool:
+    """Whether a loop's test compares numbers with a sign, or its counter is never below zero.
+
+    ``i < n`` does not hold for an ``i`` below zero where ``n`` has no sign.
+    """
+    sides = axis.node.test.parts if axis.node.test is not None else ()
+    kinds = [kernel.reading.types.get(side) for side in sides]
+    signed = all(
+        k is not None and (k.signed or (k.size or _WORD_BYTES) < _WORD_BYTES) for k in kinds
+    )
+    value = axis.variable.value if axis.variable is not None else None
+    first = kernel.reading.types.get(value) if value is not None else None
+    if signed or axis.start is None or first is None or not first.signed:
+        return signed
+    return Ranges(axis.guard, kernel.reading.symbols).nonnegative(axis.start)
 
 
 def _exchanges(kernel: Kernel, effects: Effects, axis: Axis) -> bool:

@@ -18,6 +18,7 @@ from optiml_magic.proposers.rewrites.float_literals import FloatLiterals
 from optiml_magic.proposers.rewrites.fuse_elementwise import FuseElementwise
 from optiml_magic.proposers.rewrites.fuse_map_reduce import FuseMapReduce
 from optiml_magic.proposers.rewrites.greatest_first import GreatestFirst
+from optiml_magic.proposers.rewrites.grow_window import GrowWindow
 from optiml_magic.proposers.rewrites.index_strength import IndexStrength
 from optiml_magic.proposers.rewrites.lend_lanes import LendLanes
 from optiml_magic.proposers.rewrites.load_ahead import LoadAhead
@@ -86,6 +87,7 @@ REWRITES: tuple[Rewrite, ...] = (
     BitPlanes(),
     StageTile(),
     SlideWindow(),
+    GrowWindow(),
     ShareLoads(),
     PrivateCounters(),
     MergeRuns(),

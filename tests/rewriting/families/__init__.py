@@ -24,6 +24,7 @@ from . import (
     filters,
     gathers,
     groups,
+    growths,
     histories,
     inplace,
     layers,
@@ -108,4 +109,5 @@ FAMILIES = {
     "quantised": quantised.FAMILY,
     "apart": apart.FAMILY,
     "left_out": left_out.FAMILY,
+    "growths": growths.FAMILY,
 }

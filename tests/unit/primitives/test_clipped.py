@@ -88,6 +88,7 @@ def test_such_rounds_are_not_made(body: str) -> None:
         "s = m;",
         "for (int k = 0; k < 32; ++k) { int t = __ballot_sync(~0u, k > m); if (k <= i) last = t; }",
         "for (int k = 0; k < 32; ++k) { if (k <= i) last = __any_sync(__activemask(), k > m); }",
+        "unsigned e = c[i]; for (int k = -m; k <= e; ++k) { if (k >= i - 2) last = k; }",
     ],
 )
 def test_others_stay(body: str) -> None:
