@@ -8,7 +8,8 @@ from typing import Literal
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.deciding import REASON, TURNED, line_decided, line_turned
-from optiml_magic.kernels.primitives.fast import Kind, angles, fast, kinds_in, of_kind, repeated
+from optiml_magic.kernels.primitives.fast import angles, fast, kinds_in, of_kind, repeated
+from optiml_magic.kernels.primitives.fast_kinds import Kind
 from optiml_magic.kernels.primitives.own_functions import own_functions
 from optiml_magic.kernels.primitives.sines import has_pairs, sines_at_once
 from optiml_magic.model.hypothesis import Hypothesis

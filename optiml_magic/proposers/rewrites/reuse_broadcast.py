@@ -16,7 +16,8 @@ from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
-from optiml_magic.kernels.primitives.fast import Kind, fast, kinds_in, repeated
+from optiml_magic.kernels.primitives.fast import fast, kinds_in, repeated
+from optiml_magic.kernels.primitives.fast_kinds import Kind
 from optiml_magic.kernels.primitives.foreseen import foreseen
 from optiml_magic.kernels.primitives.held import holding
 from optiml_magic.kernels.primitives.once_a_row import once_a_row

@@ -8,7 +8,8 @@ from optiml_magic.kernels.expressions import Call
 from optiml_magic.kernels.primitives.axes import without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.computing import only_computes
-from optiml_magic.kernels.primitives.fast import KINDS, fast, kinds_in
+from optiml_magic.kernels.primitives.fast import fast, kinds_in
+from optiml_magic.kernels.primitives.fast_kinds import KINDS
 from optiml_magic.kernels.tree import expressions
 from tests.rewriting.writing import Array
 
