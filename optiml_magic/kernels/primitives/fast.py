@@ -32,10 +32,9 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.deciding import REASON, line_decided
+from optiml_magic.kernels.primitives.deciding import ANGLES, REASON, line_decided
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.fast_kinds import (
-    ANGLES,
     BASES,
     FAST,
     KINDS,
@@ -150,7 +149,7 @@ def angles(kernel: Kernel) -> int:
         for top in statement.expressions
         for e in every(top)
         if isinstance(e, Call)
-        and bare(e.function) in ANGLES
+        and bare(e.function).removesuffix("f") in ANGLES
         and is_single(kernel, e)
         and kind_of(kernel, e) != "turns"
     )

@@ -34,7 +34,6 @@ FAST = {
     "logf": "__logf", "log": "__logf", "log2f": "__log2f", "log2": "__log2f",
     "log10f": "__log10f", "log10": "__log10f",
 }  # fmt: skip
-ANGLES = frozenset({"sinf", "cosf", "tanf", "sin", "cos", "tan"})
 TURNS = {"sinf": "sinpif", "sin": "sinpif", "cosf": "cospif", "cos": "cospif"}
 _NEAR = 1e-6  # of itself, by which a constant that stands for half turns may be off: ours
 _MOST, _SHORT = 16, 3  # the greatest power that becomes products, and that repeats its base: ours
