@@ -231,9 +231,9 @@ class Layout:
         counts = [self.sides[s].own if whole else self.sides[s].at for s in sides]
         return name + "".join(f"[{count}]" for count in counts)
 
-    def each(self, inside: str) -> str:
-        """For all outputs of a thread."""
-        m, n = self.sides[ROW], self.sides[COLUMN]
+    def each(self, inside: str, *, by_columns: bool = False) -> str:
+        """For all outputs of a thread, row by row or column by column."""
+        m, n = (self.sides[s] for s in ((COLUMN, ROW) if by_columns else (ROW, COLUMN)))
         return (
             f"#pragma unroll\nfor (int {m.at} = 0; {m.at} < {m.own}; ++{m.at}) {{\n"
             f"#pragma unroll\nfor (int {n.at} = 0; {n.at} < {n.own}; ++{n.at}) {{\n"
