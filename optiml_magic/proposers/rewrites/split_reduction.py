@@ -26,7 +26,7 @@ from optiml_magic.kernels.primitives.taking import dealing
 from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
-from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.reading import Axis, Reduction
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.space import Point
@@ -92,13 +92,32 @@ class SplitReduction(KernelRule):
                 ("the order of additions",) if sums else (),
             )  # fmt: skip
             return
+        points = _points(kernel.fresh("PARTS"), apart, length or _FEW)
+        behind = _behind(kernel, number)
+        sums += [r for r in behind if not r.exact]
+        more = ", and those behind it" if behind else ""
         yield Site(
-            f"split {number}", f"rows of threads and blocks share the loop over {counter}",
-            partial(_apply, kernel, number), 0.88 if apart >= 8 else 0.5,
-            Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)),
-            _points(kernel.fresh("PARTS"), apart, length or _FEW),
+            f"split {number}", f"rows of threads and blocks share the loop over {counter}{more}",
+            partial(self._in_turn, kernel, number, points[0]), 0.88 if apart >= 8 else 0.5,
+            Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)), points,
             ("the order of additions",) if sums else (),
         )  # fmt: skip
+
+    def _in_turn(self, kernel: Kernel, number: int, point: Point) -> Kernel | Refused:
+        """The loop with this number in parts, then what is as long behind it.
+
+        As long as one of them is left to as few threads, nothing is won by the others.
+        """
+        (parts,) = (int(value) for value in point.values())
+        made = _apply(kernel, number, parts)
+        while isinstance(made, Kernel):
+            shaped = self.shaped(made)
+            found = _long(shaped) if not rows(shaped) else None
+            more = _apply(shaped, found[0], parts) if found is not None and found[2] else None
+            if not isinstance(more, Kernel):
+                break
+            made = more
+        return made
 
 
 def _in_blocks(kernel: Kernel, apart: int) -> Iterator[Site]:
@@ -141,6 +160,14 @@ def _long(kernel: Kernel) -> tuple[int, Axis, int | None] | None:
         reduces = any(axis.name in r.axes for r in kernel.reading.reductions)
         return (number, axis, length) if reduces else None
     return None
+
+
+def _behind(kernel: Kernel, number: int) -> list[Reduction]:
+    """What the long loops behind the one with this number reduce."""
+    axes = kernel.axes()
+    later = [axes[loop] for loop in loops_in(kernel.function.body)[number + 1 :] if loop in axes]
+    long = {axis.name for axis in later if (alike_rounds(kernel, axis) or 0) >= _FEW}
+    return [r for r in kernel.reading.reductions if r.axes[-1:] and r.axes[-1] in long]
 
 
 def _in_rows(kernel: Kernel, few: int) -> Iterator[Site]:
@@ -209,7 +236,7 @@ def _points(name: str, wanted: int, length: int) -> tuple[Point, ...]:
     return tuple({name: n} for n in dict.fromkeys((fit, more, less)))
 
 
-def _apply(kernel: Kernel, at: int) -> Kernel | Refused:
+def _apply(kernel: Kernel, at: int, parts: int) -> Kernel | Refused:
     """Counted, in narrow blocks where these are free, and split: the loop with this number."""
     plain = all_counted(kernel, (at,))
     if isinstance(plain, Refused):
@@ -218,4 +245,4 @@ def _apply(kernel: Kernel, at: int) -> Kernel | Refused:
     if across * down > _WIDTH and (down == 1 or across <= _WIDTH):
         narrow = {"x": _WIDTH} if down == 1 else {"y": _WIDTH // across}
         plain = where_legal(cut, plain, narrow)
-    return split(plain, at, Sharing(8, 8, _ROWS, _PARTS))
+    return split(plain, at, Sharing(8, parts, _ROWS, _PARTS))
