@@ -41,6 +41,7 @@ _FEW = 2 * _PARTS[-1]  # rounds below which none is split; what combines parts h
 _EACH = 4  # rounds of a part, at least: ours
 _THREADS = 256  # of a block for a row: eight blocks fill a multiprocessor
 _EMPTY = 4  # such blocks for each row, below which lanes alone fill the chip: ours
+_FILLED = 2  # times that blocks of several rounds fill the chip, at least: ours
 _WIDTH = 64  # threads of a row: two lines of the cache side by side
 
 
@@ -98,13 +99,13 @@ class SplitReduction(KernelRule):
         more = ", and those behind it" if behind else ""
         yield Site(
             f"split {number}", f"rows of threads and blocks share the loop over {counter}{more}",
-            partial(self._in_turn, kernel, number, points[0]), 0.88 if apart >= 8 else 0.5,
+            partial(self._in_turn, kernel, number, points[0], apart), 0.88 if apart >= 8 else 0.5,
             Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)), points,
             ("the order of additions",) if sums else (),
         )  # fmt: skip
 
-    def _in_turn(self, kernel: Kernel, number: int, point: Point) -> Kernel | Refused:
-        """The loop with this number in parts, then what is as long behind it.
+    def _in_turn(self, kernel: Kernel, number: int, point: Point, apart: int) -> Kernel | Refused:
+        """The loop with this number in parts, then what is as long behind it, by parts or blocks.
 
         As long as one of them is left to as few threads, nothing is won by the others.
         """
@@ -114,9 +115,12 @@ class SplitReduction(KernelRule):
             shaped = self.shaped(made)
             found = _long(shaped) if not rows(shaped) else None
             more = _apply(shaped, found[0], parts) if found is not None and found[2] else None
-            if not isinstance(more, Kernel):
-                break
-            made = more
+            if isinstance(more, Kernel):
+                made = more
+                continue
+            apiece = () if rows(shaped) else _in_blocks(shaped, apart)
+            last = next((s.apply() for s in apiece if s.key.startswith("spread")), None)
+            return last if isinstance(last, Kernel) else made
         return made
 
 
@@ -131,10 +135,18 @@ def _in_blocks(kernel: Kernel, apart: int) -> Iterator[Site]:
             continue
         counter = axes[loop].variable
         name = counter.name if counter is not None else "its rounds"
+        # What other loops find every block finds anew.
+        most = length // (_FILLED * apart) if number else 1
+        fit = max(n for n in _PARTS if n <= max(most, 1))
+        each = tuple(n for n in (fit, fit * 2, fit // 2) if n > 1) if fit > 1 else ()
+        if each and isinstance(spread_rounds(kernel, number, each), Refused):
+            each = ()
+        many = "several rounds" if each else "a round"
         yield Site(
-            f"spread {number}", f"blocks take a round each of the loop over {name}",
-            partial(spread_rounds, kernel, number), 0.86 if apart >= 8 else 0.5,
+            f"spread {number}", f"blocks take {many} each of the loop over {name}",
+            partial(spread_rounds, kernel, number, each), 0.86 if apart >= 8 else 0.5,
             Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)),
+            tuple({kernel.fresh("ROUNDS"): n} for n in each) or ({},),
         )  # fmt: skip
         return
     shared = dealing(kernel)

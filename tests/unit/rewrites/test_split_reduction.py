@@ -336,3 +336,49 @@ def test_rounds_that_do_not_meet_become_blocks_where_there_are_few_threads() -> 
 )
 def test_rounds_that_stay_where_they_are(old: str, new: str, cols: int) -> None:
     assert not [s for s in said(at(MOVED.replace(old, new), 1000, cols)) if isinstance(s, Site)]
+
+
+SOFTMAX = """\
+#pragma optiml launch k grid(cdiv(cols, 256)) block(256)
+__global__ void k(const float* a, float* out, int rows, int cols) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= cols) return;
+    float m = -INFINITY, s = 0.0f;
+    for (int r = 0; r < rows; ++r) m = fmaxf(m, a[r * cols + c]);
+    for (int r = 0; r < rows; ++r) s += expf(a[r * cols + c] - m);
+    for (COUNTER r = 0; r < rows; ++r) {
+        if (a[r * cols + c] == m) continue;
+        out[r * cols + c] = expf(a[r * cols + c] - m) / s;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(301, 70), (5, 64), (1, 1)])
+@pytest.mark.parametrize("counter", ["int", "long long", "unsigned int"])
+def test_blocks_take_several_rounds_of_what_stands_behind_other_loops(
+    counter: str, rows: int, cols: int
+) -> None:
+    text = SOFTMAX.replace("COUNTER", counter)
+    (site,) = found(at(text, 4096, 2048))
+    assert isinstance(site, Site)
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    several = counter == "int"
+    assert ("cdiv(rows, ROUNDS)" in str(made.launch)) == several
+    values = {"PARTS": 4, "PARTS_2": 2} | ({"ROUNDS": 4} if several else {})
+    shapes = {"a": ("rows", "cols"), "out": ("rows", "cols")}
+    same(text, made, shapes, {"rows": rows, "cols": cols}, values, rounds=True)
+    at_first = {"rows": rows, "cols": cols}
+    same(text, made, shapes, at_first, rounds=True)
+
+
+@pytest.mark.parametrize("end", ["rows - 1", "rows / 2", "2 * rows - 1"])
+def test_blocks_of_several_rounds_by_what_the_loop_ends_with(end: str) -> None:
+    text = SOFTMAX.replace("COUNTER", "int").replace(
+        "r = 0; r < rows; ++r) {", f"r = 0; r < {end}; ++r) {{ if (r >= rows) continue;"
+    )
+    (site,) = found(at(text, 4096, 2048))
+    assert isinstance(site, Site)
+    shapes = {"a": ("rows", "cols"), "out": ("rows", "cols")}
+    same(text, site.apply(), shapes, {"rows": 130, "cols": 70}, rounds=True)
