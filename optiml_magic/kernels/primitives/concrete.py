@@ -11,9 +11,10 @@ import re
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
-from optiml_magic.kernels.expressions import Call, Expr
+from optiml_magic.kernels.expressions import Binary, Call, Expr, Index, Name, Unary
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, kernels, primitive
 from optiml_magic.kernels.tree import Function, Variable, expressions
+from optiml_magic.kernels.types import named
 from optiml_magic.source.program import Program
 
 _TYPE = re.compile(r"[A-Za-z_]\w*(?: [A-Za-z_]\w*)*")
@@ -97,7 +98,29 @@ def _type(kernel: Kernel, parameter: Variable, argument: Expr) -> str | None:
     kind = kernel.reading.types.get(argument)
     if kind is None or kind.kind in ("unknown", "record", "void") or parameter.extents:
         return None
-    return kind.name if kind.depth == parameter.type.depth else None
+    if kind.depth != parameter.type.depth:
+        return None
+    leads = parameter.type.reference or kind.depth
+    if not leads or parameter.type.const:
+        return kind.name
+    const = _is_const(kernel, argument)
+    return None if const is None else f"{'const ' * const}{kind.name}"
+
+
+def _is_const(kernel: Kernel, place: Expr) -> bool | None:
+    """Whether a place, or what a pointer leads to, is const; None where that is not known."""
+    match place:
+        case Name(variable=Variable() as variable):
+            plain = named(variable.type.base, {}).kind not in ("unknown", "record")
+            known = plain and variable.type.depth < 2 and not variable.type.volatile
+            return variable.type.const if known else None
+        case Index(base=inner) | Unary(op="*" | "&", operand=inner):
+            return _is_const(kernel, inner)
+        case Binary(op="+" | "-", left=left, right=right):
+            kinds = [kernel.reading.types.get(side) for side in (left, right)]
+            leading = [s for s, k in zip((left, right), kinds, strict=True) if k and k.depth]
+            return _is_const(kernel, leading[0]) if len(leading) == 1 else None
+    return None
 
 
 def _shown(kernel: Kernel, function: Function, words: tuple[str, ...], name: str) -> str | None:
@@ -115,5 +138,6 @@ def _shown(kernel: Kernel, function: Function, words: tuple[str, ...], name: str
     for one, word in given.items():
         if re.search(rf"(?:\.|->|::)\s*{one}\b", text):
             return None
-        text = re.sub(rf"\b{one}\b", word, text)
+        own = rf"(?:const\s+)?{one}(?:\s+const)?" if word.startswith("const ") else one
+        text = re.sub(rf"\b{own}\b", word, text)  # no type is const twice
     return re.sub(rf"\b{bare}\b", name, text)

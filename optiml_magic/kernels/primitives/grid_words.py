@@ -2,6 +2,7 @@
 
 ``x + y * blockDim.x * gridDim.x`` of a launch of ``w / 16`` blocks is ``x + y * w`` where the width
 is whole blocks, which the launch then asks for. Steps that look for rows see how long these are.
+Scratch has rows of whole blocks at any width, so that nothing is asked for its sake.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.grids import form_of, said_alike
 from optiml_magic.kernels.primitives.places import bare, chain, own_text_only, tops
 from optiml_magic.kernels.primitives.sizes import measured
+from optiml_magic.kernels.primitives.tabled import passed
+from optiml_magic.kernels.symbols import UNKNOWN
 from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import Binary as Quotient
 from optiml_magic.source.expressions import Call, Expression, Number, parse_expression
@@ -71,7 +74,20 @@ def _words(kernel: Kernel, at: int) -> _Words | None:
         return _Words(words, f"({words} * {width})" if width != 1 else words)
     if kernel.facts is None or measured(kernel, parse_expression(f"{words} % {width}")):
         return None
+    if not _leads_to_data(kernel, "xyz"[at]):
+        return None
     return _Words(f"({words} / {width})", words, f"{words} % {width} == 0")
+
+
+def _leads_to_data(kernel: Kernel, axis: str) -> bool:
+    """Whether elements of other arrays than scratch are found by how many blocks there are."""
+    scratch = {s.name for s in kernel.program.scratch}
+    return any(
+        access.index is None
+        or {f"gridDim.{axis}", UNKNOWN} & kernel.reading.symbols.depends(access.index)
+        for access in kernel.reading.accesses
+        if access.space == "global" and passed(kernel, access.array) not in scratch
+    )
 
 
 def _swaps(kernel: Kernel, words: Mapping[str, _Words]) -> dict[Node, Node]:

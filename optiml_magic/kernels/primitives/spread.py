@@ -1,17 +1,17 @@
 """P4, spread: the rounds of a loop that do not meet become blocks along a free axis of the launch.
 
 What stands around the loop every block does for itself, but for what stores: that the blocks of
-the first round do.
+the first round do. A block may make several neighbouring rounds, so that this is done less often.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from optiml_magic.kernels.editing import Node, edited, lines
-from optiml_magic.kernels.expressions import builtin
+from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import Binary, Name, builtin
 from optiml_magic.kernels.formulas import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -24,15 +24,19 @@ from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import Block, Declare, Leave, Loop, Statement, expressions, walk
-from optiml_magic.source.directives import RequireDirective
+from optiml_magic.kernels.types import INT, named
+from optiml_magic.source.directives import RequireDirective, TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
 _ONE = Polynomial.constant(1)
 
 
 @primitive
-def spread_rounds(kernel: Kernel, at: int) -> Kernel:
-    """The loop with this number becomes an axis of the grid, a block a round."""
+def spread_rounds(kernel: Kernel, at: int, each: Sequence[int] = ()) -> Kernel:
+    """The loop with this number becomes an axis of the grid, a block a round.
+
+    Or a block for as many rounds as a tuned name says, one of ``each`` and at first the first.
+    """
     kernel = kernel.settled()
     loop = loops_in(kernel.function.body)[at]
     effects = Effects(kernel)
@@ -51,18 +55,21 @@ def spread_rounds(kernel: Kernel, at: int) -> Kernel:
     extent = expression(axis.stop, kernel.reading.symbols, names)
     if extent is None:
         raise NotLegal("how many rounds there are is not said by sizes alone", loop.line)
-    counter = f"const {axis.variable.type.base} {axis.variable.name} = blockIdx.{'xyz'[free]};"
-    inside: Statement = edited(loop.body, _leaving(loop)) if _leaving(loop) else loop.body
-    parts = inside.body if isinstance(inside, Block) else (inside,)
-    swaps: dict[Node, Node] = {loop: Block(None, 0, (lines(counter), *parts))}
-    body = edited(kernel.function.body, swaps | by_first(kernel, once, free))
+    ((_, factor), *more) = axis.stop.terms or (((), 0),)
+    plain = all(kernel.reading.symbols[name].kind == "scalar" for name in axis.stop.symbols)
+    block = f"blockIdx.{'xyz'[free]}"
+    tunes = [TuneDirective(kernel.fresh("ROUNDS"), tuple(sorted(each)), each[0])] if each else []
+    if tunes:
+        made_of = _several(kernel, axis, plain, str(extent), block, tunes[0].name)
+        extent = parse_expression(f"cdiv({extent}, {tunes[0].name})")
+    else:
+        made_of = _one(loop, f"const {axis.variable.type.base} {axis.variable.name} = {block};")
+    body = edited(kernel.function.body, {loop: made_of} | by_first(kernel, once, free))
     one = parse_expression("1")
     grid = [*kernel.launch.grid, one, one][:3]
     grid[free] = extent
     launch = replace(kernel.launch, grid=tuple(grid[: max(free + 1, len(kernel.launch.grid))]))
-    directives = with_limits(kernel, launch, lambda _: [])
-    ((_, factor), *more) = axis.stop.terms or (((), 0),)
-    plain = all(kernel.reading.symbols[name].kind == "scalar" for name in axis.stop.symbols)
+    directives = with_limits(kernel, launch, lambda _: tunes)
     if more or factor < 1 or not plain:  # no launch has no blocks
         directives.append(RequireDirective(parse_expression(f"{extent} >= 1")))
     made = kernel.rewritten(body, launch=launch, directives=directives)
@@ -70,8 +77,32 @@ def spread_rounds(kernel: Kernel, at: int) -> Kernel:
     if kernel.facts is None or count is None:
         return made
     sizes = [*kernel.facts.grid]
-    sizes[free] = count
+    sizes[free] = -(-count // (each[0] if each else 1))
     return replace(made, facts=replace(kernel.facts, grid=(sizes[0], sizes[1], sizes[2])))
+
+
+def _one(loop: Loop, counter: str) -> Block:
+    """What a round of a loop does, of the one that a block makes."""
+    inside: Statement = edited(loop.body, _leaving(loop)) if _leaving(loop) else loop.body
+    parts = inside.body if isinstance(inside, Block) else (inside,)
+    return Block(None, 0, (lines(counter), *parts))
+
+
+def _several(kernel: Kernel, axis: Axis, plain: bool, extent: str, block: str, each: str) -> Block:
+    """The loop over the rounds of a block; what is left for the last one is less."""
+    loop, variable = axis.node, axis.variable
+    kind = named(variable.type.base, kernel.unit.aliases) if variable is not None else None
+    if not isinstance(loop.before, Declare) or kind != INT or not plain:
+        raise NotLegal("rounds of several kinds of numbers are not put together", loop.line)
+    (counter,) = loop.before.variables
+    end = kernel.fresh(f"{counter.name}_end")
+    last = f"min((unsigned int)({extent}), ({block} + 1) * {each})"  # no int beyond the last round
+    swaps: dict[Node, Node] = {}
+    if counter.value is None or loop.test is None:
+        raise NotLegal("the loop does not count from 0 in its head", loop.line)
+    swaps[counter.value] = text(f"({block} * {each})")
+    swaps[loop.test] = Binary(None, "<", Name(None, counter.name, counter), text(end))
+    return Block(None, 0, (lines(f"const int {end} = {last};"), edited(loop, swaps)))
 
 
 def _counted(kernel: Kernel, loop: Loop, effects: Effects) -> Axis:

@@ -28,6 +28,7 @@ from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sized import block_sized
 from optiml_magic.kernels.primitives.stepwise import stepwise
 from optiml_magic.kernels.primitives.threaded import threaded
+from optiml_magic.kernels.primitives.unchained import unchained
 from optiml_magic.kernels.primitives.uncoarsened import thread_an_item
 from optiml_magic.kernels.primitives.unshadowed import unshadowed
 from optiml_magic.kernels.spelling import Unspelled
@@ -61,8 +62,9 @@ class Site:
 
 
 _SHAPES = (
-    block_sized, unshadowed, copied_parameters, left_early, stepwise, scoped, single, headed, lined,
-    one_axis, grid_in_words, onward, thread_an_item, threaded, added_up, aligned, rowed, boxed,
+    block_sized, unshadowed, unchained, copied_parameters, left_early, stepwise, scoped, single,
+    headed, lined, one_axis, grid_in_words, onward, thread_an_item, threaded, added_up, aligned,
+    rowed, boxed,
 )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from optiml_magic.kernels.primitives.taking import dealing
 from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
-from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.reading import Axis, Reduction
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.space import Point
@@ -41,6 +41,7 @@ _FEW = 2 * _PARTS[-1]  # rounds below which none is split; what combines parts h
 _EACH = 4  # rounds of a part, at least: ours
 _THREADS = 256  # of a block for a row: eight blocks fill a multiprocessor
 _EMPTY = 4  # such blocks for each row, below which lanes alone fill the chip: ours
+_FILLED = 2  # times that blocks of several rounds fill the chip, at least: ours
 _WIDTH = 64  # threads of a row: two lines of the cache side by side
 
 
@@ -92,13 +93,35 @@ class SplitReduction(KernelRule):
                 ("the order of additions",) if sums else (),
             )  # fmt: skip
             return
+        points = _points(kernel.fresh("PARTS"), apart, length or _FEW)
+        behind = _behind(kernel, number)
+        sums += [r for r in behind if not r.exact]
+        more = ", and those behind it" if behind else ""
         yield Site(
-            f"split {number}", f"rows of threads and blocks share the loop over {counter}",
-            partial(_apply, kernel, number), 0.88 if apart >= 8 else 0.5,
-            Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)),
-            _points(kernel.fresh("PARTS"), apart, length or _FEW),
+            f"split {number}", f"rows of threads and blocks share the loop over {counter}{more}",
+            partial(self._in_turn, kernel, number, points[0], apart), 0.88 if apart >= 8 else 0.5,
+            Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)), points,
             ("the order of additions",) if sums else (),
         )  # fmt: skip
+
+    def _in_turn(self, kernel: Kernel, number: int, point: Point, apart: int) -> Kernel | Refused:
+        """The loop with this number in parts, then what is as long behind it, by parts or blocks.
+
+        As long as one of them is left to as few threads, nothing is won by the others.
+        """
+        (parts,) = (int(value) for value in point.values())
+        made = _apply(kernel, number, parts)
+        while isinstance(made, Kernel):
+            shaped = self.shaped(made)
+            found = _long(shaped) if not rows(shaped) else None
+            more = _apply(shaped, found[0], parts) if found is not None and found[2] else None
+            if isinstance(more, Kernel):
+                made = more
+                continue
+            apiece = () if rows(shaped) else _in_blocks(shaped, apart)
+            last = next((s.apply() for s in apiece if s.key.startswith("spread")), None)
+            return last if isinstance(last, Kernel) else made
+        return made
 
 
 def _in_blocks(kernel: Kernel, apart: int) -> Iterator[Site]:
@@ -112,10 +135,18 @@ def _in_blocks(kernel: Kernel, apart: int) -> Iterator[Site]:
             continue
         counter = axes[loop].variable
         name = counter.name if counter is not None else "its rounds"
+        # What other loops find every block finds anew.
+        most = length // (_FILLED * apart) if number else 1
+        fit = max(n for n in _PARTS if n <= max(most, 1))
+        each = tuple(n for n in (fit, fit * 2, fit // 2) if n > 1) if fit > 1 else ()
+        if each and isinstance(spread_rounds(kernel, number, each), Refused):
+            each = ()
+        many = "several rounds" if each else "a round"
         yield Site(
-            f"spread {number}", f"blocks take a round each of the loop over {name}",
-            partial(spread_rounds, kernel, number), 0.86 if apart >= 8 else 0.5,
+            f"spread {number}", f"blocks take {many} each of the loop over {name}",
+            partial(spread_rounds, kernel, number, each), 0.86 if apart >= 8 else 0.5,
             Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)),
+            tuple({kernel.fresh("ROUNDS"): n} for n in each) or ({},),
         )  # fmt: skip
         return
     shared = dealing(kernel)
@@ -141,6 +172,14 @@ def _long(kernel: Kernel) -> tuple[int, Axis, int | None] | None:
         reduces = any(axis.name in r.axes for r in kernel.reading.reductions)
         return (number, axis, length) if reduces else None
     return None
+
+
+def _behind(kernel: Kernel, number: int) -> list[Reduction]:
+    """What the long loops behind the one with this number reduce."""
+    axes = kernel.axes()
+    later = [axes[loop] for loop in loops_in(kernel.function.body)[number + 1 :] if loop in axes]
+    long = {axis.name for axis in later if (alike_rounds(kernel, axis) or 0) >= _FEW}
+    return [r for r in kernel.reading.reductions if r.axes[-1:] and r.axes[-1] in long]
 
 
 def _in_rows(kernel: Kernel, few: int) -> Iterator[Site]:
@@ -209,7 +248,7 @@ def _points(name: str, wanted: int, length: int) -> tuple[Point, ...]:
     return tuple({name: n} for n in dict.fromkeys((fit, more, less)))
 
 
-def _apply(kernel: Kernel, at: int) -> Kernel | Refused:
+def _apply(kernel: Kernel, at: int, parts: int) -> Kernel | Refused:
     """Counted, in narrow blocks where these are free, and split: the loop with this number."""
     plain = all_counted(kernel, (at,))
     if isinstance(plain, Refused):
@@ -218,4 +257,4 @@ def _apply(kernel: Kernel, at: int) -> Kernel | Refused:
     if across * down > _WIDTH and (down == 1 or across <= _WIDTH):
         narrow = {"x": _WIDTH} if down == 1 else {"y": _WIDTH // across}
         plain = where_legal(cut, plain, narrow)
-    return split(plain, at, Sharing(8, 8, _ROWS, _PARTS))
+    return split(plain, at, Sharing(8, parts, _ROWS, _PARTS))

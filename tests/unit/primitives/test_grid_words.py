@@ -54,6 +54,45 @@ def test_blocks_that_are_whole_at_the_measured_sizes(w: int, whole: bool) -> Non
     same(text, made, SHAPES, {"w": 144, "h": 12})
 
 
+PARTS = """\
+#pragma optiml scratch parts f4[4 * cdiv(w, 16) * 16]
+#pragma optiml launch k grid(cdiv(w, 16)) block(16){args}
+__global__ void k(const float* a, {parts}, float* out, int w, int h) {{
+    int x = threadIdx.x + blockIdx.x * blockDim.x;
+    if (x >= w) return;
+    {body}
+}}
+"""
+ADD = "for (int p = 0; p < 4; ++p) s += {array}[p * threads + x];"
+
+
+@pytest.mark.parametrize("args", ["", " args(a, parts, out, w, h)"])
+@pytest.mark.parametrize(
+    ("arrays", "asked"),
+    [(("parts",), False), (("a",), True), (("parts", "a"), True), (("a", "parts"), True)],
+)
+def test_rows_of_scratch_need_no_whole_blocks(
+    args: str, arrays: tuple[str, ...], *, asked: bool
+) -> None:
+    own = "part" if args else "parts"
+    sums = " ".join(ADD.format(array=own if one == "parts" else one) for one in arrays)
+    body = f"int threads = gridDim.x * blockDim.x; float s = 0.0f; {sums} out[x] = s;"
+    text = PARTS.format(args=args, parts=f"const float* {own}", body=body)
+    facts = LaunchFacts("k", 1, (4, 1, 1), (16, 1, 1), {}, {"w": 64, "h": 8})
+    made = grid_in_words(replace(kernel(text), facts=facts))
+    if asked:
+        assert "w % 16 == 0" in applied(made).program.text
+    else:
+        assert "no words for it" in refused(made)[0]
+
+
+def test_a_place_that_is_not_followed_may_be_in_such_a_row() -> None:
+    body = "int p = 0; while (a[p] > 0) p += gridDim.x * blockDim.x; out[x] = a[p];"
+    text = PARTS.format(args="", parts="const float* parts", body=body)
+    facts = LaunchFacts("k", 1, (4, 1, 1), (16, 1, 1), {}, {"w": 64, "h": 8})
+    assert "w % 16 == 0" in applied(grid_in_words(replace(kernel(text), facts=facts))).program.text
+
+
 @pytest.mark.parametrize(
     ("blocks", "body"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
+from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.proposers.rewrites.vectorise_map import VectoriseMap
 from optiml_magic.proposers.rules import plain
@@ -124,9 +125,24 @@ __global__ void k(const float* a, float* out, int w, int h) {{
     out[y * w + x] = fabsf(s);
 }}
 """
+BLOCK_SUMS = """\
+#pragma optiml launch k grid(n) block(256)
+__global__ void k(const float* a, float* out, int n, int d) {{
+    __shared__ float s[256], q[256];
+    int row = blockIdx.x, t = threadIdx.x;
+    {0}
+    for (int i = t; i < d; i += blockDim.x) {{ s[t] += a[row * d + i]; q[t] += a[row * d + i] * a[row * d + i]; }}
+    __syncthreads();
+    for (int apart = 1; apart < blockDim.x; apart *= 2) {{
+        if (t % (2 * apart) == 0) {{ s[t] += s[t + apart]; q[t] += q[t + apart]; }}
+        __syncthreads();
+    }}
+    if (t == 0) out[row] = s[0] / q[0];
+}}
+"""
 
 
-def seen(rule: BlockedProduct | ShareLoads | VectoriseMap, text: str) -> None:
+def seen(rule: BlockedProduct | RowToLanes | ShareLoads | VectoriseMap, text: str) -> None:
     ideas, refused = asked(rule, plain(parse_program(text), {}).text)
     assert ideas, refused
 
@@ -149,3 +165,8 @@ def test_a_product(text: str) -> None:
 @pytest.mark.parametrize("body", PIXELS)
 def test_a_window_by_a_function(body: str) -> None:
     seen(ShareLoads(), EDGES.format(body))
+
+
+@pytest.mark.parametrize("begin", ["s[t] = 0; q[t] = 0;", "s[t] = q[t] = 0;"])
+def test_sums_in_shared_memory_by_what_they_begin_with(begin: str) -> None:
+    seen(RowToLanes(), BLOCK_SUMS.format(begin))

@@ -235,19 +235,56 @@ def test_what_puts_the_parts_together_is_not_split_again() -> None:
     assert not found(made)
 
 
-def test_the_second_long_loop_of_a_kernel_is_split_next() -> None:
-    again = "float q = 0.0f; for (int r = 0; r < rows; ++r) q += a[r * cols + c] - s; s = q;"
-    text = COLUMNS.replace("    out[c]", f"    {again}\n    out[c]")
+AGAIN = COLUMNS.replace(
+    "    out[c] = s / rows",
+    "    float q = 0.0f;\n    for (int r = 0; r < ROUNDS; ++r) q += fabsf(a[r * cols + c] - s);\n    out[c] = q",
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "arithmetic"),
+    [("s += a[r", True), ("s = fmaxf(s, a[r", True), ("q = fmaxf(q,", False)],
+)
+@pytest.mark.parametrize(("rows", "cols"), [(301, 70), (7, 64), (1, 1)])
+def test_the_long_loops_of_a_kernel_are_split_together(
+    first: str, rows: int, cols: int, *, arithmetic: bool
+) -> None:
+    text = AGAIN.replace("ROUNDS", "rows")
+    if "fmaxf" in first:
+        text = text.replace("s += a[r * cols + c]", "s = fmaxf(s, a[r * cols + c])")
+    if not arithmetic:
+        text = text.replace("q += fabsf(a[r * cols + c] - s)", "q = fmaxf(q, a[r * cols + c] - s)")
     (site,) = found(at(text, 9999, 512))
     assert isinstance(site, Site)
+    assert "and those behind it" in site.title
+    assert bool(site.arithmetic) == arithmetic
     made = site.apply()
     assert isinstance(made, Kernel)
-    (second,) = found(made)
-    assert isinstance(second, Site)
-    assert second.points[0] == {"PARTS_2": 64}
-    last = second.apply()
-    assert isinstance(last, Kernel)
-    assert [d.kernel for d in last.program.launches] == ["k_parts", "k_parts_2", "k"]
+    assert [d.kernel for d in made.program.launches] == ["k_parts", "k_parts_2", "k"]
+    assert made.program.values["PARTS_2"] == site.points[0]["PARTS"] == 64
+    assert not made.program.requires
+    shapes = {"a": ("rows", "cols"), "ends": ("i4", "cols"), "out": ("cols",)}
+    values = {"PARTS": 4, "PARTS_2": 2, "ROWS": 2, "ROWS_2": 8}
+    same(text, made, shapes, {"rows": rows, "cols": cols}, values, rounds=True)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "title"),
+    [
+        ("ROUNDS", "64", False),  # no long one
+        ("q += ", "out[c] = q += ", True),  # it stores in the loop
+    ],
+)
+def test_a_loop_behind_that_stays_as_it_was(old: str, new: str, *, title: bool) -> None:
+    text = AGAIN.replace(old, new).replace("ROUNDS", "rows")
+    (site,) = found(at(text, 9999, 512))
+    assert isinstance(site, Site)
+    assert ("and those behind it" in site.title) == title
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    assert [d.kernel for d in made.program.launches] == ["k_parts", "k"]
+    shapes = {"a": ("rows", "cols"), "ends": ("i4", "cols"), "out": ("cols",)}
+    same(text, made, shapes, {"rows": 301, "cols": 70}, {"PARTS": 4}, rounds=True)
 
 
 @pytest.mark.parametrize(
@@ -299,3 +336,49 @@ def test_rounds_that_do_not_meet_become_blocks_where_there_are_few_threads() -> 
 )
 def test_rounds_that_stay_where_they_are(old: str, new: str, cols: int) -> None:
     assert not [s for s in said(at(MOVED.replace(old, new), 1000, cols)) if isinstance(s, Site)]
+
+
+SOFTMAX = """\
+#pragma optiml launch k grid(cdiv(cols, 256)) block(256)
+__global__ void k(const float* a, float* out, int rows, int cols) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= cols) return;
+    float m = -INFINITY, s = 0.0f;
+    for (int r = 0; r < rows; ++r) m = fmaxf(m, a[r * cols + c]);
+    for (int r = 0; r < rows; ++r) s += expf(a[r * cols + c] - m);
+    for (COUNTER r = 0; r < rows; ++r) {
+        if (a[r * cols + c] == m) continue;
+        out[r * cols + c] = expf(a[r * cols + c] - m) / s;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(301, 70), (5, 64), (1, 1)])
+@pytest.mark.parametrize("counter", ["int", "long long", "unsigned int"])
+def test_blocks_take_several_rounds_of_what_stands_behind_other_loops(
+    counter: str, rows: int, cols: int
+) -> None:
+    text = SOFTMAX.replace("COUNTER", counter)
+    (site,) = found(at(text, 4096, 2048))
+    assert isinstance(site, Site)
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    several = counter == "int"
+    assert ("cdiv(rows, ROUNDS)" in str(made.launch)) == several
+    values = {"PARTS": 4, "PARTS_2": 2} | ({"ROUNDS": 4} if several else {})
+    shapes = {"a": ("rows", "cols"), "out": ("rows", "cols")}
+    same(text, made, shapes, {"rows": rows, "cols": cols}, values, rounds=True)
+    at_first = {"rows": rows, "cols": cols}
+    same(text, made, shapes, at_first, rounds=True)
+
+
+@pytest.mark.parametrize("end", ["rows - 1", "rows / 2", "2 * rows - 1"])
+def test_blocks_of_several_rounds_by_what_the_loop_ends_with(end: str) -> None:
+    text = SOFTMAX.replace("COUNTER", "int").replace(
+        "r = 0; r < rows; ++r) {", f"r = 0; r < {end}; ++r) {{ if (r >= rows) continue;"
+    )
+    (site,) = found(at(text, 4096, 2048))
+    assert isinstance(site, Site)
+    shapes = {"a": ("rows", "cols"), "out": ("rows", "cols")}
+    same(text, site.apply(), shapes, {"rows": 130, "cols": 70}, rounds=True)
