@@ -102,10 +102,16 @@ class Sliding:
             Tile(r, fresh(f"{r.place}_tile"), fresh(f"{r.place}_found"), fresh(f"{r.place}_core"))
             for r in ordered
         ]
-        for statement in (*found.before, found.nest, *found.after):
+        self.inner = {"x": self._inner("inner"), "y": self._inner("inner_row")}
+        self.line = fresh("own_line")
+        for statement in found.statements:
             for inner in walk(statement):
                 if isinstance(inner, Leave) and inner.kind == "return":
                     raise NotLegal("an item leaves the kernel by itself", inner.line)
+
+    def _inner(self, name: str) -> tuple[str, str]:
+        """How the first place with a window, and the one behind the last, are called."""
+        return self._fresh(f"{name}_first"), self._fresh(f"{name}_end")
 
     def _fresh(self, name: str) -> str:
         self.taken.append(self.old.fresh(name, *self.taken))
@@ -183,6 +189,9 @@ class Sliding:
         left = f"{self.items.limit(limit)} - {self.first}"
         yield (f"const int {self.own} = {left} < {self._lanes} * {self.count} ? "
                f"(int)({left}) : {self._lanes} * {self.count};")  # fmt: skip
+        if self.window.margins:
+            yield from self._inside("x", self.first, self.own, self.window.sign)
+            yield from self._rows_inside()
         before = 0
         for tile in self.tiles:
             rows = f"{self._all_rows} * " if self.rows else ""
@@ -194,14 +203,15 @@ class Sliding:
 
     def _filling(self) -> Iterator[str]:
         """Each place once, as a round of an item that there is, and what adds nothing beyond."""
-        slot, own, turn, start = self.slot, self.own, self.turn, self.start
+        slot = self.slot
         yield f"for (int {slot} = {self._lane}; {slot} < {self.span}; {slot} += {self._lanes}) {{"
         for tile in self.tiles:
             yield f"{tile.kind} {tile.found} = {combine.nothing(tile.reduction)};"
-        yield f"if ({self.rounds} > 0 && {slot} < {own} + {self.rounds} - 1) {{"
-        yield f"const int {start} = min({slot}, {own} - 1);"
-        yield f"const int {turn} = {slot} - {start};"
-        yield from self._begun(start)
+        yield from self._where_places()
+        if not self.window.margins:
+            yield from self._nearest()
+        yield from self._begun(self.start)
+        yield from self._prepared()
         for tile in self.tiles:
             yield f"{tile.reduction.place} = {tile.found};"
         yield self._round()
@@ -212,6 +222,65 @@ class Sliding:
             yield f"{tile.name}[{slot}] = {tile.found};"
         yield "}"
         yield self._wait
+
+    def _inside(self, axis: str, first: str, own: str, sign: int) -> Iterator[str]:
+        """Which of the ``own`` places from ``first`` on have a window, counted as rounds go."""
+        start, end = self.inner[axis]
+        least, most = "0", own
+        for margin in self.window.margins:
+            for low in (self._bound(form) for of, form in margin.lows if of == axis):
+                left = f"{low} - {first}"
+                part = f"{low} <= {first} ? 0 : {left} < {own} ? (int)({left}) : {own}"
+                least = part if least == "0" else f"max({least}, {part})"
+            for last in (self._bound(form) for of, form in margin.lasts if of == axis):
+                left = f"{last} - {first}"
+                part = f"{last} < {first} ? 0 : {left} < {own} ? (int)({left}) + 1 : {own}"
+                most = part if most == own else f"min({most}, {part})"
+        if sign < 0:
+            least, most = (f"{own} - ({part})" for part in (most, least))
+        yield f"const int {start} = {least};"
+        yield f"const int {end} = {most};"
+
+    def _bound(self, form: Polynomial) -> str:
+        speller = LocalSpeller(self.old.reading.symbols, {}, moved=self.effects.moved)
+        speller.kernel = self.old
+        words = speller.form(form)
+        return words if words.isidentifier() else f"({words})"
+
+    def _rows_inside(self) -> Iterator[str]:
+        """Whether the row has windows, as one place that does or does not."""
+        if self._bounds_rows:
+            yield f"const int {self.line} = (int)(blockIdx.y * blockDim.y + threadIdx.y);"
+            yield from self._inside("y", self.line, "1", 1)
+
+    @property
+    def _bounds_rows(self) -> bool:
+        return any(axis == "y" for m in self.window.margins for axis, _ in (*m.lows, *m.lasts))
+
+    def _where_places(self) -> Iterator[str]:
+        """The head of a branch: something has a window, in which the place of a slot lies."""
+        if not self.window.margins:
+            yield f"if ({self.rounds} > 0 && {self.slot} < {self.own} + {self.rounds} - 1) {{"
+            return
+        yield from self._nearest()
+        axes = ["x", "y"] if self._bounds_rows else ["x"]
+        inside = " && ".join("{} < {}".format(*self.inner[axis]) for axis in axes)
+        yield f"if ({inside} && {self.turn} >= 0 && {self.turn} < {self.rounds}) {{"
+
+    def _nearest(self) -> Iterator[str]:
+        """The item in whose window a place lies, and the round in which it does."""
+        item = f"min({self.slot}, {self.own} - 1)"
+        if self.window.margins:
+            least, end = self.inner["x"]
+            item = f"max(min({self.slot}, {end} - 1), {least})"
+        yield f"const int {self.start} = {item};"
+        yield f"const int {self.turn} = {self.slot} - {self.start};"
+
+    def _prepared(self) -> Iterator[str]:
+        """What an item with a window does behind the tests of its margins."""
+        for margin in self.window.margins:
+            for statement in margin.before:
+                yield self._shown(statement)
 
     def _begun(self, item: str) -> Iterator[str]:
         """What an item does before the loop, and where it stands."""
@@ -298,10 +367,23 @@ class Sliding:
         slot = self.slot
         yield f"for (int {slot} = {self._lane}; {slot} < {self.own}; {slot} += {self._lanes}) {{"
         yield from self._begun(slot)
+        for margin in self.window.margins:
+            test = self.old.spelled(margin.test, self.swaps)
+            yield f"if (!({test})) {{" if margin.leaves else f"if ({test}) {{"
+            for statement in margin.before:
+                yield self._shown(statement)
         for tile in self.tiles:
             yield combine.joining(tile.reduction, tile.reduction.place, f"{tile.name}[{slot}]")
         for statement in self.window.after:
             yield self._shown(statement)
+        for margin in reversed(self.window.margins):
+            yield "} else {" if margin.others else "}"
+            for statement in margin.others:
+                yield self._shown(statement)
+            if margin.others:
+                yield "}"
+            for statement in margin.behind:
+                yield self._shown(statement)
         yield "}"
 
     def _shown(self, statement: Statement) -> str:

@@ -91,7 +91,7 @@ def column(kernel: Kernel, found: Window, at: int) -> Column:
         if any(isinstance(e, Name) and e.name == place for e in effects.inside(found.nest) - inner):
             raise NotLegal(f"`{place}` is asked for around the loop", loop.line)
     places = uses(kernel, "y").whole
-    before = (*found.items.outside, *found.before)
+    before = (*found.items.outside, *found.begun)
     sign = Following(kernel, effects, Along("y", places), axis, found.nest, before).sign()
     kept, own, tests = _parted(kernel, effects, found, places)
     return Column(axis, axis.stop, sign, kept, own, tests)
@@ -197,6 +197,10 @@ class _Planes(Sliding):
         yield f"if ({self.here} <= 0) return;"
         yield from super()._sizes(words)
 
+    def _rows_inside(self) -> Iterator[str]:
+        if self._bounds_rows:
+            yield from self._inside("y", self.top, self.here, self.column.sign)
+
     @property
     def _all_rows(self) -> str:
         return f"{self.extent} * {self.tall}"
@@ -224,7 +228,7 @@ class _Planes(Sliding):
         for tile in self.tiles:
             yield f"{tile.found}[{row}] = {combine.nothing(tile.reduction)};"
         yield "}"
-        yield f"if ({self.rounds} > 0 && {slot} < {self.own} + {self.rounds} - 1) {{"
+        yield from self._where_places()
         yield f"if ({deep} >= {tall}) {{"
         yield "#pragma unroll"
         yield f"for (int {at} = 0; {at} < {tall} - 1; ++{at}) {{"
@@ -271,12 +275,19 @@ class _Planes(Sliding):
         tiles = [*zip(self.tiles, self.parts, strict=True)]
         for tile, part in tiles:
             yield f"{tile.kind} {part} = {combine.nothing(tile.reduction)};"
-        yield "{" if sure else f"if ({at} < {here} + {deep} - 1) {{"
-        yield f"const int {self.start} = min({self.slot}, {self.own} - 1);"
-        yield f"const int {self.turn} = {self.slot} - {self.start};"
-        yield f"const int {near} = min({at}, {here} - 1), {self.turn_y} = {at} - {near};"
+        least, end = self.inner["y"] if self._bounds_rows else ("0", here)
+        nearest = f"min({at}, {end} - 1)"
+        inside = "" if sure else f"if ({at} < {end} + {deep} - 1) "
+        if self._bounds_rows and (rows or not sure):
+            nearest = f"max({nearest}, {least})"
+            inside = f"if ({at} >= {least}{'' if sure else f' && {at} < {end} + {deep} - 1'}) "
+        yield f"{inside}{{"
+        if not self.window.margins:
+            yield from self._nearest()
+        yield f"const int {near} = {nearest}, {self.turn_y} = {at} - {near};"
         yield f"const int {self.row} = {near if self.column.sign > 0 else f'{here} - 1 - {near}'};"
         yield from self._begun(self.start)
+        yield from self._prepared()
         for tile, part in tiles:
             yield f"{tile.reduction.place} = {part};"
         turns = [(self.window.axis, self.turn), (self.column.axis, self.turn_y)]

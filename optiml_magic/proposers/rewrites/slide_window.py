@@ -71,7 +71,7 @@ class SlideWindow(KernelRule):
                 refused.append(Refused(reason.reason, reason.line))
                 continue
             length = value(made, found.rounds)
-            if length is None or length >= _LEAST:
+            if length is None or length >= 7:
                 plane = _plane(made, number, found)
                 yield from plane
                 yield _site(made, number, found, length or ITEMS[-1], alone=not plane)
