@@ -23,6 +23,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import uses
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import needed, said_alike
+from optiml_magic.kernels.primitives.inner_places import InnerPlaces
 from optiml_magic.kernels.primitives.limits import limits
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.room import SHARED
@@ -102,16 +103,14 @@ class Sliding:
             Tile(r, fresh(f"{r.place}_tile"), fresh(f"{r.place}_found"), fresh(f"{r.place}_core"))
             for r in ordered
         ]
-        self.inner = {"x": self._inner("inner"), "y": self._inner("inner_row")}
-        self.line = fresh("own_line")
+        self.inner = InnerPlaces(kernel, self.effects, found.margins)
+        self.inner_first, self.inner_end = fresh("inner_first"), fresh("inner_end")
+        #: Whether some of a thread's items have windows and others have not, but do something.
+        self.clamps = not self.inner.alone
         for statement in found.statements:
             for inner in walk(statement):
                 if isinstance(inner, Leave) and inner.kind == "return":
                     raise NotLegal("an item leaves the kernel by itself", inner.line)
-
-    def _inner(self, name: str) -> tuple[str, str]:
-        """How the first place with a window, and the one behind the last, are called."""
-        return self._fresh(f"{name}_first"), self._fresh(f"{name}_end")
 
     def _fresh(self, name: str) -> str:
         self.taken.append(self.old.fresh(name, *self.taken))
@@ -185,13 +184,15 @@ class Sliding:
         yield (f"const int {self.span} = {self._lanes} * {self.count} + "
                f"max({self.rounds}, 1) - 1;")  # fmt: skip
         kind = self.items.words
-        yield f"const {kind} {self.first} = ({kind})blockIdx.x * ({self._lanes} * {self.count});"
-        left = f"{self.items.limit(limit)} - {self.first}"
-        yield (f"const int {self.own} = {left} < {self._lanes} * {self.count} ? "
-               f"(int)({left}) : {self._lanes} * {self.count};")  # fmt: skip
-        if self.window.margins:
-            yield from self._inside("x", self.first, self.own, self.window.sign)
-            yield from self._rows_inside()
+        items = self.items.limit(limit)
+        begun = f"({kind})blockIdx.x * ({self._lanes} * {self.count})"
+        yield from self._first_inside("x", kind, self.first, begun, items)
+        left, most = f"{items} - {self.first}", f"{self._lanes} * {self.count}"
+        if not self.clamps:
+            most = self.inner.end("x", self.first, most, self.items.bound)
+            most = f"({most})" if "?" in most else most
+        yield f"const int {self.own} = {left} < {most} ? (int)({left}) : {most};"
+        yield from self._ends_inside()
         before = 0
         for tile in self.tiles:
             rows = f"{self._all_rows} * " if self.rows else ""
@@ -201,6 +202,29 @@ class Sliding:
             yield f"{tile.kind}* {self._first_of(tile)} = {cast}{row};"
             before += tile.size
 
+    def _first_inside(
+        self, axis: str, kind: str, name: str, begun: str, items: str
+    ) -> Iterator[str]:
+        """The first place of a block or a warp: behind those that have no window, if it may be."""
+        least = "" if self.clamps else self.inner.least(axis)
+        if least:
+            yield f"if ({least} >= {items} || {begun} >= {items} - {least}) return;"
+            begun = f"{least} + {begun}"
+        yield f"const {kind} {name} = {begun};"
+
+    def _ends_inside(self) -> Iterator[str]:
+        """Which of the items have windows, counted as rounds go; nobody stays who has none."""
+        own = self.own
+        if self.clamps:
+            start = self.inner.start("x", self.first, own)
+            end = self.inner.end("x", self.first, own, self.items.bound)
+            if self.window.sign < 0:
+                start, end = f"{own} - ({end})", f"{own} - ({start})"
+            yield f"const int {self.inner_first} = {start}, {self.inner_end} = {end};"
+        elif self.window.margins:
+            outside = [f"{own} <= 0", *(f"!({test})" for test in self._row_inside())]
+            yield f"if ({' || '.join(outside)}) return;"
+
     def _filling(self) -> Iterator[str]:
         """Each place once, as a round of an item that there is, and what adds nothing beyond."""
         slot = self.slot
@@ -208,7 +232,7 @@ class Sliding:
         for tile in self.tiles:
             yield f"{tile.kind} {tile.found} = {combine.nothing(tile.reduction)};"
         yield from self._where_places()
-        if not self.window.margins:
+        if not self.clamps:
             yield from self._nearest()
         yield from self._begun(self.start)
         yield from self._prepared()
@@ -223,56 +247,25 @@ class Sliding:
         yield "}"
         yield self._wait
 
-    def _inside(self, axis: str, first: str, own: str, sign: int) -> Iterator[str]:
-        """Which of the ``own`` places from ``first`` on have a window, counted as rounds go."""
-        start, end = self.inner[axis]
-        least, most = "0", own
-        for margin in self.window.margins:
-            for low in (self._bound(form) for of, form in margin.lows if of == axis):
-                left = f"{low} - {first}"
-                part = f"{low} <= {first} ? 0 : {left} < {own} ? (int)({left}) : {own}"
-                least = part if least == "0" else f"max({least}, {part})"
-            for last in (self._bound(form) for of, form in margin.lasts if of == axis):
-                left = f"{last} - {first}"
-                part = f"{last} < {first} ? 0 : {left} < {own} ? (int)({left}) + 1 : {own}"
-                most = part if most == own else f"min({most}, {part})"
-        if sign < 0:
-            least, most = (f"{own} - ({part})" for part in (most, least))
-        yield f"const int {start} = {least};"
-        yield f"const int {end} = {most};"
-
-    def _bound(self, form: Polynomial) -> str:
-        speller = LocalSpeller(self.old.reading.symbols, {}, moved=self.effects.moved)
-        speller.kernel = self.old
-        words = speller.form(form)
-        return words if words.isidentifier() else f"({words})"
-
-    def _rows_inside(self) -> Iterator[str]:
-        """Whether the row has windows, as one place that does or does not."""
-        if self._bounds_rows:
-            yield f"const int {self.line} = (int)(blockIdx.y * blockDim.y + threadIdx.y);"
-            yield from self._inside("y", self.line, "1", 1)
-
-    @property
-    def _bounds_rows(self) -> bool:
-        return any(axis == "y" for m in self.window.margins for axis, _ in (*m.lows, *m.lasts))
-
     def _where_places(self) -> Iterator[str]:
         """The head of a branch: something has a window, in which the place of a slot lies."""
-        if not self.window.margins:
+        if not self.clamps:
             yield f"if ({self.rounds} > 0 && {self.slot} < {self.own} + {self.rounds} - 1) {{"
             return
         yield from self._nearest()
-        axes = ["x", "y"] if self._bounds_rows else ["x"]
-        inside = " && ".join("{} < {}".format(*self.inner[axis]) for axis in axes)
-        yield f"if ({inside} && {self.turn} >= 0 && {self.turn} < {self.rounds}) {{"
+        inside = [f"{self.inner_first} < {self.inner_end}", *self._row_inside()]
+        inside += [f"{self.turn} >= 0", f"{self.turn} < {self.rounds}"]
+        yield f"if ({' && '.join(inside)}) {{"
+
+    def _row_inside(self) -> list[str]:
+        """What holds of a row that has windows."""
+        return self.inner.holds("y", "(int)(blockIdx.y * blockDim.y + threadIdx.y)")
 
     def _nearest(self) -> Iterator[str]:
         """The item in whose window a place lies, and the round in which it does."""
         item = f"min({self.slot}, {self.own} - 1)"
-        if self.window.margins:
-            least, end = self.inner["x"]
-            item = f"max(min({self.slot}, {end} - 1), {least})"
+        if self.clamps:
+            item = f"max(min({self.slot}, {self.inner_end} - 1), {self.inner_first})"
         yield f"const int {self.start} = {item};"
         yield f"const int {self.turn} = {self.slot} - {self.start};"
 
@@ -369,7 +362,8 @@ class Sliding:
         yield from self._begun(slot)
         for margin in self.window.margins:
             test = self.old.spelled(margin.test, self.swaps)
-            yield f"if (!({test})) {{" if margin.leaves else f"if ({test}) {{"
+            test = f"!({test})" if margin.leaves else test
+            yield f"if ({test}) {{" if self.clamps else "{"
             for statement in margin.before:
                 yield self._shown(statement)
         for tile in self.tiles:

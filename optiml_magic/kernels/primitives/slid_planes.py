@@ -171,6 +171,7 @@ class _Planes(Sliding):
         self.tall, fresh = tall_name(kernel), self._fresh
         self.top, self.here, self.row = fresh("first_row"), fresh("own_rows"), fresh("row")
         self.deep, self.near, self.turn_y = fresh("deep"), fresh("near"), fresh("turn_y")
+        self.top_first, self.top_end = fresh("inner_row"), fresh("inner_row_end")
         self.at = fresh("at")
         self.lines = [fresh(f"{tile.name}s") for tile in self.tiles]
         self.parts = [fresh(f"{tile.reduction.place}_part") for tile in self.tiles]
@@ -187,19 +188,32 @@ class _Planes(Sliding):
         speller.kernel = self.old
         yield f"const int {self.deep} = {self._said(self.column.rounds)};"
         index = "(int)(blockIdx.y * blockDim.y + threadIdx.y)"
-        yield f"const int {self.top} = {index} * {self.tall};"
-        rows = speller.count(_count(self.old))
+        count = _count(self.old)
+        rows, tall = speller.count(count), self.tall
+        yield from self._first_inside("y", "int", self.top, f"{index} * {tall}", rows)
         left = f"{rows} - {self.top}"
-        here = f"min({left}, {self.tall})"
+        if not self.clamps:
+            tall = self.inner.end("y", self.top, tall, count)
+            tall = f"({tall})" if "?" in tall else tall
+        here = f"min({left}, {tall})"
         if self.old.wide:  # of numbers of two lengths there is no least
-            here = f"{left} < {self.tall} ? (int)({left}) : {self.tall}"
+            here = f"{left} < {tall} ? (int)({left}) : {tall}"
         yield f"const int {self.here} = {here};"
         yield f"if ({self.here} <= 0) return;"
         yield from super()._sizes(words)
 
-    def _rows_inside(self) -> Iterator[str]:
-        if self._bounds_rows:
-            yield from self._inside("y", self.top, self.here, self.column.sign)
+    def _row_inside(self) -> list[str]:
+        return [f"{self.top_first} < {self.top_end}"] if self.clamps else []
+
+    def _ends_inside(self) -> Iterator[str]:
+        if self.clamps:
+            here = self.here
+            start = self.inner.start("y", self.top, here)
+            end = self.inner.end("y", self.top, here, _count(self.old))
+            if self.column.sign < 0:
+                start, end = f"{here} - ({end})", f"{here} - ({start})"
+            yield f"const int {self.top_first} = {start}, {self.top_end} = {end};"
+        yield from super()._ends_inside()
 
     @property
     def _all_rows(self) -> str:
@@ -275,14 +289,15 @@ class _Planes(Sliding):
         tiles = [*zip(self.tiles, self.parts, strict=True)]
         for tile, part in tiles:
             yield f"{tile.kind} {part} = {combine.nothing(tile.reduction)};"
-        least, end = self.inner["y"] if self._bounds_rows else ("0", here)
+        end = self.top_end if self.clamps else here
         nearest = f"min({at}, {end} - 1)"
         inside = "" if sure else f"if ({at} < {end} + {deep} - 1) "
-        if self._bounds_rows and (rows or not sure):
-            nearest = f"max({nearest}, {least})"
-            inside = f"if ({at} >= {least}{'' if sure else f' && {at} < {end} + {deep} - 1'}) "
+        if self.clamps and (rows or not sure):
+            nearest = f"max({nearest}, {self.top_first})"
+            beyond = "" if sure else f" && {at} < {end} + {deep} - 1"
+            inside = f"if ({at} >= {self.top_first}{beyond}) "
         yield f"{inside}{{"
-        if not self.window.margins:
+        if not self.clamps:
             yield from self._nearest()
         yield f"const int {near} = {nearest}, {self.turn_y} = {at} - {near};"
         yield f"const int {self.row} = {near if self.column.sign > 0 else f'{here} - 1 - {near}'};"
