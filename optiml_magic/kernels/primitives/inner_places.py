@@ -68,7 +68,7 @@ class InnerPlaces:
         speller = LocalSpeller(self.kernel.reading.symbols, {}, moved=self.effects.moved)
         speller.kernel = self.kernel
         words = [speller.form(form) for form in forms]
-        return [one if one.isalnum() else f"({one})" for one in words]
+        return [one if one.isidentifier() or one.isdigit() else f"({one})" for one in words]
 
 
 def _nested(function: str, parts: Sequence[str]) -> str:
