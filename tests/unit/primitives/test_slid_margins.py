@@ -50,6 +50,12 @@ FORMS = {
     "upwards": f"{BEYOND} if ({OUTSIDE}) {{ out[y * w + x] = 5.0f; return; }} {WHOLE}".replace(
         "(y + e)", "(y - e)").replace("x + d", "x - d"),
     "greatest": f"if ({OUTSIDE}) return; {WHOLE}".replace("s += a[(y + e) * w + x + d]", "s = fmaxf(s, a[(y + e) * w + x + d])"),
+    "none": f"{BEYOND} if (x < w || y < r) {{ out[y * w + x] = 4.0f; return; }} {WHOLE}",
+    "two_lows": f"{BEYOND} if (x < r || x < 2 * r || x >= w - r || y < r || y >= h - r)"
+                f" {{ out[y * w + x] = 1.0f; return; }} {WHOLE}",
+    "hidden": f"{BEYOND} float t = 1.0f; if ({INSIDE}) {{ float t = 2.0f; {BEFORE} {LOOPS}"
+              " out[y * w + x] = s + t; } else out[y * w + x] = t;",
+    "begun": f"{BEYOND} float s = 5.0f; if ({INSIDE}) {{ {LOOPS} }} {AFTER}",
     "left_of": f"if (x < 2 * r || x >= w || y < 2 * r || y >= h) return; {WHOLE}".replace(
         "(y + e)", "(y + e - r)").replace("x + d", "x + d - r"),
 }  # fmt: skip
