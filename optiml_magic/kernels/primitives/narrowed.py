@@ -21,17 +21,32 @@ from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import Binary, Expression, Number, parse_expression
 
-_ONE, _ITEM = Polynomial.constant(1), "@x"
+_ONE = Polynomial.constant(1)
 
 
 def narrowed(kernel: Kernel) -> Kernel:
-    """The kernel launched along x for the items that its guard lets through; else NotLegal."""
+    """The kernel launched for the items that its guard lets through; else NotLegal."""
     if kernel.reading.barriers or kernel.launch.shared is not None:
         raise NotLegal("its threads wait for each other")
-    width, size = kernel.block[0], kernel.launch.grid[0]
-    if width is None or width == 1 or size.tree is None or needed(kernel, "x") is not None:
+    axes = "xy"[: min(len(kernel.launch.grid), len(kernel.launch.block))]
+    refused, before = NotLegal("its launch has no axis of threads"), kernel
+    for axis in axes:
+        try:
+            kernel = _narrowed(kernel, axis)
+        except NotLegal as reason:
+            refused = reason if axis == "x" else refused
+    if kernel is before:
+        raise refused
+    return kernel
+
+
+def _narrowed(kernel: Kernel, axis: str) -> Kernel:
+    """The same along one axis."""
+    at = "xy".index(axis)
+    width, size, own = kernel.block[at], kernel.launch.grid[at], kernel.launch.block[at]
+    if width is None or width == 1 or size.tree is None or needed(kernel, axis) is not None:
         raise NotLegal("its launch has as many threads as work")
-    tree = rounded_up(size.tree, kernel.launch.block[0].tree, width)
+    tree = rounded_up(size.tree, own.tree, width)
     launched = form_of(tree, kernel.reading.symbols) if tree is not None else None
     if launched is None:  # in words that a kernel does not have, such as a part rounded up
         tree = Binary("*", size.tree, Number(width))
@@ -39,7 +54,7 @@ def narrowed(kernel: Kernel) -> Kernel:
     if not said_alike(kernel, Expression(tree, "").names):
         raise NotLegal("its launch does not say how many threads it has")
     guards = {a.guard for a in kernel.reading.accesses if a.mode != "load"}
-    bounds = [_bounds(kernel, guard, width) for guard in guards]
+    bounds = [_bounds(kernel, guard, axis, width) for guard in guards]
     items = [bound for bound in (bounds[0] if bounds else ()) if all(bound in b for b in bounds)]
     items = [bound for bound in items if bound != launched]
     if len(items) != 1:
@@ -53,28 +68,31 @@ def narrowed(kernel: Kernel) -> Kernel:
         whole = expression(launched, kernel.reading.symbols, names)
     if words is None or whole is None or not said_alike(kernel, words.names):
         raise NotLegal("its launch and its guards have other names")
-    grid = (parse_expression(f"cdiv({words}, {kernel.launch.block[0]})"), *kernel.launch.grid[1:])
+    grid = [*kernel.launch.grid]
+    grid[at] = parse_expression(f"cdiv({words}, {own})")
     asked = [f"{words} >= 1", f"{words} <= {whole}"]
     return with_grid(
         kernel.rewritten(
             kernel.function.body,
-            launch=replace(kernel.launch, grid=grid),
+            launch=replace(kernel.launch, grid=tuple(grid)),
             directives=[RequireDirective(parse_expression(one)) for one in asked],
         )
     )
 
 
-def _bounds(kernel: Kernel, guard: tuple[Condition, ...], width: int) -> list[Polynomial]:
-    """What a guard keeps the index of a thread along x below, in the kernel's own numbers."""
+def _bounds(
+    kernel: Kernel, guard: tuple[Condition, ...], axis: str, width: int
+) -> list[Polynomial]:
+    """What a guard keeps the index of a thread along an axis below, in the kernel's own numbers."""
     moved, table = Effects(kernel).moved, kernel.reading.symbols.table
     found = list[Polynomial]()
     for part in (p for condition in guard for p in condition.conjuncts()):
         if not isinstance(part, Compare) or part.op != ">=":
             continue
-        form = index(part.form, "x", width)
-        if form is None or form.coefficient(_ITEM) != -_ONE:
+        form = index(part.form, axis, width)
+        if form is None or form.coefficient(f"@{axis}") != -_ONE:
             continue
-        rest = form.without([_ITEM])
+        rest = form.without([f"@{axis}"])
         known = [table.get(name) for name in rest.symbols - moved]
         if known and len(known) == len(rest.symbols):
             found += [rest + _ONE] * all(s is not None and s.kind == "scalar" for s in known)

@@ -23,6 +23,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import uses
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import needed, said_alike
+from optiml_magic.kernels.primitives.inner_places import InnerPlaces
 from optiml_magic.kernels.primitives.limits import limits
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.room import SHARED
@@ -102,7 +103,11 @@ class Sliding:
             Tile(r, fresh(f"{r.place}_tile"), fresh(f"{r.place}_found"), fresh(f"{r.place}_core"))
             for r in ordered
         ]
-        for statement in (*found.before, found.nest, *found.after):
+        self.inner = InnerPlaces(kernel, self.effects, found.margins)
+        self.inner_first, self.inner_end = fresh("inner_first"), fresh("inner_end")
+        #: Whether some of a thread's items have windows and others have not, but do something.
+        self.clamps = not self.inner.alone
+        for statement in found.statements:
             for inner in walk(statement):
                 if isinstance(inner, Leave) and inner.kind == "return":
                     raise NotLegal("an item leaves the kernel by itself", inner.line)
@@ -179,10 +184,15 @@ class Sliding:
         yield (f"const int {self.span} = {self._lanes} * {self.count} + "
                f"max({self.rounds}, 1) - 1;")  # fmt: skip
         kind = self.items.words
-        yield f"const {kind} {self.first} = ({kind})blockIdx.x * ({self._lanes} * {self.count});"
-        left = f"{self.items.limit(limit)} - {self.first}"
-        yield (f"const int {self.own} = {left} < {self._lanes} * {self.count} ? "
-               f"(int)({left}) : {self._lanes} * {self.count};")  # fmt: skip
+        items = self.items.limit(limit)
+        begun = f"({kind})blockIdx.x * ({self._lanes} * {self.count})"
+        yield from self._first_inside("x", kind, self.first, begun, items)
+        left, most = f"{items} - {self.first}", f"{self._lanes} * {self.count}"
+        if not self.clamps:
+            most = self.inner.end("x", self.first, most, self.items.bound)
+            most = f"({most})" if "?" in most else most
+        yield f"const int {self.own} = {left} < {most} ? (int)({left}) : {most};"
+        yield from self._ends_inside()
         before = 0
         for tile in self.tiles:
             rows = f"{self._all_rows} * " if self.rows else ""
@@ -192,16 +202,40 @@ class Sliding:
             yield f"{tile.kind}* {self._first_of(tile)} = {cast}{row};"
             before += tile.size
 
+    def _first_inside(
+        self, axis: str, kind: str, name: str, begun: str, items: str
+    ) -> Iterator[str]:
+        """The first place of a block or a warp: behind those that have no window, if it may be."""
+        least = "" if self.clamps else self.inner.least(axis)
+        if least:
+            yield f"if ({least} >= {items} || {begun} >= {items} - {least}) return;"
+            begun = f"{least} + {begun}"
+        yield f"const {kind} {name} = {begun};"
+
+    def _ends_inside(self) -> Iterator[str]:
+        """Which of the items have windows, counted as rounds go; nobody stays who has none."""
+        own = self.own
+        if self.clamps:
+            start = self.inner.start("x", self.first, own)
+            end = self.inner.end("x", self.first, own, self.items.bound)
+            if self.window.sign < 0:
+                start, end = f"{own} - ({end})", f"{own} - ({start})"
+            yield f"const int {self.inner_first} = {start}, {self.inner_end} = {end};"
+        elif self.window.margins:
+            outside = [f"{own} <= 0", *(f"!({test})" for test in self._row_inside())]
+            yield f"if ({' || '.join(outside)}) return;"
+
     def _filling(self) -> Iterator[str]:
         """Each place once, as a round of an item that there is, and what adds nothing beyond."""
-        slot, own, turn, start = self.slot, self.own, self.turn, self.start
+        slot = self.slot
         yield f"for (int {slot} = {self._lane}; {slot} < {self.span}; {slot} += {self._lanes}) {{"
         for tile in self.tiles:
             yield f"{tile.kind} {tile.found} = {combine.nothing(tile.reduction)};"
-        yield f"if ({self.rounds} > 0 && {slot} < {own} + {self.rounds} - 1) {{"
-        yield f"const int {start} = min({slot}, {own} - 1);"
-        yield f"const int {turn} = {slot} - {start};"
-        yield from self._begun(start)
+        yield from self._where_places()
+        if not self.clamps:
+            yield from self._nearest()
+        yield from self._begun(self.start)
+        yield from self._prepared()
         for tile in self.tiles:
             yield f"{tile.reduction.place} = {tile.found};"
         yield self._round()
@@ -212,6 +246,34 @@ class Sliding:
             yield f"{tile.name}[{slot}] = {tile.found};"
         yield "}"
         yield self._wait
+
+    def _where_places(self) -> Iterator[str]:
+        """The head of a branch: something has a window, in which the place of a slot lies."""
+        if not self.clamps:
+            yield f"if ({self.rounds} > 0 && {self.slot} < {self.own} + {self.rounds} - 1) {{"
+            return
+        yield from self._nearest()
+        inside = [f"{self.inner_first} < {self.inner_end}", *self._row_inside()]
+        inside += [f"{self.turn} >= 0", f"{self.turn} < {self.rounds}"]
+        yield f"if ({' && '.join(inside)}) {{"
+
+    def _row_inside(self) -> list[str]:
+        """What holds of a row that has windows."""
+        return self.inner.holds("y", "(int)(blockIdx.y * blockDim.y + threadIdx.y)")
+
+    def _nearest(self) -> Iterator[str]:
+        """The item in whose window a place lies, and the round in which it does."""
+        item = f"min({self.slot}, {self.own} - 1)"
+        if self.clamps:
+            item = f"max(min({self.slot}, {self.inner_end} - 1), {self.inner_first})"
+        yield f"const int {self.start} = {item};"
+        yield f"const int {self.turn} = {self.slot} - {self.start};"
+
+    def _prepared(self) -> Iterator[str]:
+        """What an item with a window does behind the tests of its margins."""
+        for margin in self.window.margins:
+            for statement in margin.before:
+                yield self._shown(statement)
 
     def _begun(self, item: str) -> Iterator[str]:
         """What an item does before the loop, and where it stands."""
@@ -298,10 +360,24 @@ class Sliding:
         slot = self.slot
         yield f"for (int {slot} = {self._lane}; {slot} < {self.own}; {slot} += {self._lanes}) {{"
         yield from self._begun(slot)
+        for margin in self.window.margins:
+            test = self.old.spelled(margin.test, self.swaps)
+            test = f"!({test})" if margin.leaves else test
+            yield f"if ({test}) {{" if self.clamps else "{"
+            for statement in margin.before:
+                yield self._shown(statement)
         for tile in self.tiles:
             yield combine.joining(tile.reduction, tile.reduction.place, f"{tile.name}[{slot}]")
         for statement in self.window.after:
             yield self._shown(statement)
+        for margin in reversed(self.window.margins):
+            yield "} else {" if margin.others else "}"
+            for statement in margin.others:
+                yield self._shown(statement)
+            if margin.others:
+                yield "}"
+            for statement in margin.behind:
+                yield self._shown(statement)
         yield "}"
 
     def _shown(self, statement: Statement) -> str:

@@ -91,7 +91,7 @@ def column(kernel: Kernel, found: Window, at: int) -> Column:
         if any(isinstance(e, Name) and e.name == place for e in effects.inside(found.nest) - inner):
             raise NotLegal(f"`{place}` is asked for around the loop", loop.line)
     places = uses(kernel, "y").whole
-    before = (*found.items.outside, *found.before)
+    before = (*found.items.outside, *found.begun)
     sign = Following(kernel, effects, Along("y", places), axis, found.nest, before).sign()
     kept, own, tests = _parted(kernel, effects, found, places)
     return Column(axis, axis.stop, sign, kept, own, tests)
@@ -171,6 +171,7 @@ class _Planes(Sliding):
         self.tall, fresh = tall_name(kernel), self._fresh
         self.top, self.here, self.row = fresh("first_row"), fresh("own_rows"), fresh("row")
         self.deep, self.near, self.turn_y = fresh("deep"), fresh("near"), fresh("turn_y")
+        self.top_first, self.top_end = fresh("inner_row"), fresh("inner_row_end")
         self.at = fresh("at")
         self.lines = [fresh(f"{tile.name}s") for tile in self.tiles]
         self.parts = [fresh(f"{tile.reduction.place}_part") for tile in self.tiles]
@@ -187,15 +188,32 @@ class _Planes(Sliding):
         speller.kernel = self.old
         yield f"const int {self.deep} = {self._said(self.column.rounds)};"
         index = "(int)(blockIdx.y * blockDim.y + threadIdx.y)"
-        yield f"const int {self.top} = {index} * {self.tall};"
-        rows = speller.count(_count(self.old))
+        count = _count(self.old)
+        rows, tall = speller.count(count), self.tall
+        yield from self._first_inside("y", "int", self.top, f"{index} * {tall}", rows)
         left = f"{rows} - {self.top}"
-        here = f"min({left}, {self.tall})"
+        if not self.clamps:
+            tall = self.inner.end("y", self.top, tall, count)
+            tall = f"({tall})" if "?" in tall else tall
+        here = f"min({left}, {tall})"
         if self.old.wide:  # of numbers of two lengths there is no least
-            here = f"{left} < {self.tall} ? (int)({left}) : {self.tall}"
+            here = f"{left} < {tall} ? (int)({left}) : {tall}"
         yield f"const int {self.here} = {here};"
         yield f"if ({self.here} <= 0) return;"
         yield from super()._sizes(words)
+
+    def _row_inside(self) -> list[str]:
+        return [f"{self.top_first} < {self.top_end}"] if self.clamps else []
+
+    def _ends_inside(self) -> Iterator[str]:
+        if self.clamps:
+            here = self.here
+            start = self.inner.start("y", self.top, here)
+            end = self.inner.end("y", self.top, here, _count(self.old))
+            if self.column.sign < 0:
+                start, end = f"{here} - ({end})", f"{here} - ({start})"
+            yield f"const int {self.top_first} = {start}, {self.top_end} = {end};"
+        yield from super()._ends_inside()
 
     @property
     def _all_rows(self) -> str:
@@ -224,7 +242,7 @@ class _Planes(Sliding):
         for tile in self.tiles:
             yield f"{tile.found}[{row}] = {combine.nothing(tile.reduction)};"
         yield "}"
-        yield f"if ({self.rounds} > 0 && {slot} < {self.own} + {self.rounds} - 1) {{"
+        yield from self._where_places()
         yield f"if ({deep} >= {tall}) {{"
         yield "#pragma unroll"
         yield f"for (int {at} = 0; {at} < {tall} - 1; ++{at}) {{"
@@ -271,12 +289,20 @@ class _Planes(Sliding):
         tiles = [*zip(self.tiles, self.parts, strict=True)]
         for tile, part in tiles:
             yield f"{tile.kind} {part} = {combine.nothing(tile.reduction)};"
-        yield "{" if sure else f"if ({at} < {here} + {deep} - 1) {{"
-        yield f"const int {self.start} = min({self.slot}, {self.own} - 1);"
-        yield f"const int {self.turn} = {self.slot} - {self.start};"
-        yield f"const int {near} = min({at}, {here} - 1), {self.turn_y} = {at} - {near};"
+        end = self.top_end if self.clamps else here
+        nearest = f"min({at}, {end} - 1)"
+        inside = "" if sure else f"if ({at} < {end} + {deep} - 1) "
+        if self.clamps and (rows or not sure):
+            nearest = f"max({nearest}, {self.top_first})"
+            beyond = "" if sure else f" && {at} < {end} + {deep} - 1"
+            inside = f"if ({at} >= {self.top_first}{beyond}) "
+        yield f"{inside}{{"
+        if not self.clamps:
+            yield from self._nearest()
+        yield f"const int {near} = {nearest}, {self.turn_y} = {at} - {near};"
         yield f"const int {self.row} = {near if self.column.sign > 0 else f'{here} - 1 - {near}'};"
         yield from self._begun(self.start)
+        yield from self._prepared()
         for tile, part in tiles:
             yield f"{tile.reduction.place} = {part};"
         turns = [(self.window.axis, self.turn), (self.column.axis, self.turn_y)]

@@ -16,6 +16,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.cutting import uses
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
+from optiml_magic.kernels.primitives.margins import Margin, around
 from optiml_magic.kernels.primitives.moves import Along, Following
 from optiml_magic.kernels.reading import Axis, Reduction
 from optiml_magic.kernels.tree import Blank, Declare, Evaluate, Loop, Statement, walk
@@ -30,7 +31,8 @@ class Window:
     """A loop that slides, in a statement of the items' own.
 
     Attributes:
-        before: what an item does before that statement.
+        before: what an item does before that statement and all margins.
+        margins: the tests that keep items near a border from it, the outermost first.
         nest: the statement: this loop, or loops around it that all items have alike.
         after: what an item does behind it.
         axis: the loop.
@@ -41,12 +43,25 @@ class Window:
 
     items: Mapped
     before: tuple[Statement, ...]
+    margins: tuple[Margin, ...]
     nest: Loop
     after: tuple[Statement, ...]
     axis: Axis
     rounds: Polynomial
     sign: int
     reductions: tuple[Reduction, ...]
+
+    @property
+    def begun(self) -> tuple[Statement, ...]:
+        """What an item with a window does before the loop."""
+        return (*self.before, *(s for margin in self.margins for s in margin.before))
+
+    @property
+    def statements(self) -> Iterator[Statement]:
+        """All that an item may do, near a border or not."""
+        yield from (*self.begun, self.nest, *self.after)
+        for margin in self.margins:
+            yield from (*margin.others, *margin.behind)
 
 
 def window(kernel: Kernel, at: int) -> Window:
@@ -63,16 +78,17 @@ def window(kernel: Kernel, at: int) -> Window:
     for letter in "yz":
         if uses(kernel, letter).parts or uses(kernel, letter).strides:
             raise NotLegal(f"a thread asks for more than its index along {letter}", loop.line)
-    place = next((n for n, s in enumerate(items.inside) if loop in loops_in(s)), None)
-    nest = items.inside[place] if place is not None else None
-    if place is None or not isinstance(nest, Loop):
-        raise NotLegal("the loop stands in a branch of its own", loop.line)
-    before, after = items.inside[:place], items.inside[place + 1 :]
+    found = around(kernel, effects, items.inside, loop)
+    if found.margins and not named(items.words, kernel.unit.aliases).signed:
+        raise NotLegal("items near a border count without a sign", loop.line)
+    before = (*found.before, *(s for margin in found.margins for s in margin.before))
     _check_before(effects, before)
     along = Along("x", items.swaps, items.holding)
-    sign = Following(kernel, effects, along, axis, nest, before).sign()
-    found = tuple(_reductions(kernel, effects, axis, nest))
-    return Window(items, before, nest, after, axis, axis.stop, sign, found)
+    sign = Following(kernel, effects, along, axis, found.nest, before).sign()
+    combined = tuple(_reductions(kernel, effects, axis, found.nest))
+    return Window(
+        items, found.before, found.margins, found.nest, found.after, axis, axis.stop, sign, combined
+    )
 
 
 def may_slide(kernel: Kernel, loop: Loop) -> bool:

@@ -7,6 +7,7 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.bounded import bounded
+from optiml_magic.kernels.primitives.chequered import chequered
 from optiml_magic.kernels.primitives.coarser import coarser
 from optiml_magic.kernels.primitives.cutting import block_names, tuned
 from optiml_magic.kernels.primitives.direct import in_full
@@ -39,13 +40,15 @@ class IndexStrength(KernelRule):
         "a size in each round, the size at hand as a number makes it a shift, or a product. And "
         "a neighbour on a ring, `(x + 1) % n`, lies one turn away at most, so that a comparison is "
         "enough. Of `(w * 16 + k) / 64` the rounds `k` below 16 are no part, so what is loaded "
-        "from there is loaded once for all of them."
+        "from there is loaded once for all of them. Where a test lets every other item of a row "
+        "work, half as many threads take these alone."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         yield from _known(kernel)
         yield from _ring(kernel)
         yield from _coarse(kernel)
+        yield from _colour(kernel)
         made = unravelled(kernel)
         if isinstance(made, Refused):
             return
@@ -87,6 +90,17 @@ def _coarse(kernel: Kernel) -> Iterator[Site]:
             "coarse", "leave counters out of quotients that they do not change",
             partial(coarser, kernel), 0.5,
             Hypothesis("smsp__inst_executed.sum", "lower", "rounds load the same once", (1.1, 4.0)),
+        )  # fmt: skip
+
+
+def _colour(kernel: Kernel) -> Iterator[Site]:
+    """Threads for the fields of one colour of a chequered plane."""
+    if not isinstance(chequered(kernel), Refused):
+        yield Site(
+            "colour", "no threads for the fields of the other colour",
+            partial(chequered, kernel), 0.5,
+            Hypothesis("smsp__inst_executed.sum", "lower", "all threads of a warp have an item",
+                       (1.1, 2.0)),
         )  # fmt: skip
 
 

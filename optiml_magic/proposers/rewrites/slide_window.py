@@ -31,8 +31,11 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.multiplying import with_multipliers
 
 _LEAST = 8  # rounds of a window below which its neighbours have little in common: ours
+_LEAST_BOTH = 7  # the same where they have something in common in both directions: ours
 _LONGEST = 1 << 12  # rounds of a window that a block can keep, with its own items: ours
 _MOVED = 4  # rounds that bringing and storing an item takes: ours
+_PLANES = (9, 4), (9, 8), (7, 4), (5, 2)  # items of a thread and rows of a warp, the best first
+_ROOM = 12 << 10  # bytes of a warp, which leave room for 18 of them: ours
 _BLOCK, _WARP = 256, 32
 
 
@@ -71,10 +74,13 @@ class SlideWindow(KernelRule):
                 refused.append(Refused(reason.reason, reason.line))
                 continue
             length = value(made, found.rounds)
+            both = length is None or length >= _LEAST_BOTH
+            plane = _plane(made, number, found) if both else []
+            yield from plane
             if length is None or length >= _LEAST:
-                plane = _plane(made, number, found)
-                yield from plane
                 yield _site(made, number, found, length or ITEMS[-1], alone=not plane)
+                return
+            if plane:
                 return
             little = f"windows of {length} places have little in common"
             refused.append(Refused(little, loop.line))
@@ -142,11 +148,20 @@ def _plane(kernel: Kernel, number: int, found: Window) -> list[Site]:
 
 
 def _planes(kernel: Kernel, found: Window, wide: int) -> tuple[Point, ...]:
-    """As many rows of a block as there is room for, up to eight warps."""
+    """As many rows of a block as there is room for, up to eight warps.
+
+    First come those that leave room for other warps of a multiprocessor.
+    """
     bytes_ = sum(r.type.size or 4 for r in found.reductions)
+
+    def line_of(point: tuple[int, int]) -> int:
+        items, tall = point
+        return (_WARP * items + wide - 1) * bytes_ * tall
+
     points = []
-    for items, tall in ((9, 4), (9, 8), (7, 4), (5, 2)):
-        line = (_WARP * items + wide - 1) * bytes_ * tall
+    ordered = sorted(_PLANES, key=lambda point: line_of(point) > _ROOM)
+    for items, tall in ordered:
+        line = line_of((items, tall))
         fit = [n for n in ROWS if n * line <= SHARED]
         if fit:
             own = {kernel.fresh("ITEMS"): items, extent_name(kernel): fit[-1]}

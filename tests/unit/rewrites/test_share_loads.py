@@ -280,3 +280,18 @@ def _along_x(text: str, chip: str) -> dict[str, str]:
     sites = [s for s in ShareLoads().sites(replace(kernel, chip=chip)) if isinstance(s, Site)]
     made = {s.key: s.apply() for s in sites if s.key in ("along x", "along x, apart")}
     return {key: one.program.text for key, one in made.items() if isinstance(one, Kernel)}
+
+
+def test_rows_of_a_ring_that_go_around_by_elements_are_shared():
+    """``% (w * h)`` of where a row begins is ``% h`` of the row."""
+    text = """
+#pragma optiml launch k grid(cdiv(w * h, 256)) block(256)
+__global__ void k(const unsigned char* a, unsigned char* o, int w, int h) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= w * h) return;
+    int x = i % w, row = i - x, left = (x + w - 1) % w, right = (x + 1) % w;
+    int up = (row + w * h - w) % (w * h), down = (row + w) % (w * h);
+    o[i] = a[left + up] + a[x + up] + a[right + up] + a[left + row] + a[right + row] + a[x + down];
+}"""
+    (kernel,) = kernels(parse_program(text), None)
+    assert "down = ((rest + 1) % h * w)" in ShareLoads().shaped(kernel).program.text

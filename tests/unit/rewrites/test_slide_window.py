@@ -69,3 +69,30 @@ def test_short_windows_and_weights_are_refused(propose):
     assert refusal.reason == "windows of 5 places have little in common"
     (refusal,) = asked(SlideWindow(), LINE.replace("s += a[j]", "s += a[j] * a[j - i + r]"))[1]
     assert refusal.reason == "a round depends on more than where it stands"
+
+
+def test_windows_that_items_near_a_border_do_not_have_slide_as_well(propose, compiles):
+    border = "if (x < r || y < r || x >= w - r || y >= h - r)"
+    for guard in (
+        f"{border} return;",
+        f"if (x >= w || y >= h) return; {border} {{ o[y * w + x] = a[y * w + x]; return; }}",
+    ):
+        found = propose("slide_window", PLANE.replace("if (x >= w || y >= h) return;", guard))
+        assert "TALL" in parse_program(found[0].text).values
+        compiles(found[0].text)
+
+
+def test_windows_of_seven_slide_in_both_directions_alone(propose):
+    seven = PLANE.replace("= -r", "= -3").replace("<= r", "<= 3")
+    assert all("TALL" in p.text for p in propose("slide_window", seven))
+    assert not propose("slide_window", seven.replace("3", "2"))
+
+
+def test_many_sums_have_fewer_rows_so_that_other_warps_have_room(propose):
+    many = PLANE.replace("float m = a[y * w + x];", "float m = 0, b = 0, c = 0, d = 0, e = 0;")
+    summed = "float v = a[q * w + p]; m += v; b += v * v; c += 2 * v; d += 3 * v; e += v + 1;"
+    many = many.replace("m = fmaxf(m, a[q * w + p]);", summed).replace(
+        "] = m;", "] = m + b * c + d - e;"
+    )
+    values = parse_program(propose("slide_window", many)[0].text).values
+    assert (values["ITEMS"], values["TALL"]) == (5, 2)
