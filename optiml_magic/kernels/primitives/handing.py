@@ -315,7 +315,8 @@ def _place(kernel: Kernel, parameter: Variable, argument: Expr) -> str:
     if own.storage not in ("local", "parameter") or own.type.depth or own.type.volatile:
         return ""
     kind = kernel.unit.structs.type(parameter.type.base, kernel.unit.aliases)
-    return kernel.spelled(argument) if _kind(kernel, argument) == kind else ""
+    same = kind.name and _kind(kernel, argument) == kind
+    return kernel.spelled(argument) if same else ""
 
 
 def _kind(kernel: Kernel, place: Expr) -> CType | None:

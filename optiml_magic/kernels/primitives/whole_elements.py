@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 
 from optiml_magic.kernels.expressions import (
@@ -71,7 +72,7 @@ def _place(kernel: Kernel, effects: Effects, access: Access) -> Index | None:
         found = element(effects, access)
         return found if isinstance(found, Index) else None
     kind = kernel.reading.arrays[access.array].element
-    if kind.kind not in ("vector", "record") or not kind.size:
+    if kind.kind not in ("vector", "record") or not kind.size or _is_made(kernel, kind):
         return None
     if access.call is None:
         node = access.node
@@ -80,6 +81,13 @@ def _place(kernel: Kernel, effects: Effects, access: Access) -> Index | None:
         whole = isinstance(node, Index) and _is_whole(kernel, node, kind)
         return node if isinstance(node, Index) and whole and node not in _led_to(kernel) else None
     return _given(kernel, access, kind)
+
+
+def _is_made(kernel: Kernel, kind: CType) -> bool:
+    """Whether a structure has constructors, so that a local of it may not begin without a value."""
+    body = kernel.unit.structs.body(kind.name)
+    words = body.text.decode() if body is not None and body.text is not None else ""
+    return re.search(rf"\b{re.escape(kind.name.rpartition('::')[2])}\s*\(", words) is not None
 
 
 def _is_whole(kernel: Kernel, place: Index, kind: CType) -> bool:

@@ -193,3 +193,54 @@ def test_what_a_copy_would_change_stays_a_call(case: str) -> None:
     head, body, call = KEPT[case]
     reason, _ = refused(expanded(kernel(written((head, body, "float2", call)))))
     assert reason.startswith("it calls no function")
+
+
+HIDDEN = {
+    "a name of the function that a local hides": (
+        "__constant__ float w0 = 2.0f; __device__ void f(float2& s, float v) { s.x += v * w0; s.y += v; }",
+        "float w0 = p[j].y; f(acc, w0);"),
+    "two functions of a name": (
+        """__device__ void f(float2& s, float v) { s.x += v; s.y += v; }
+        __device__ void f(float2& s, int v) { s.x -= v; s.y -= v; }""", "f(acc, p[j].x);"),
+    "one that comes back to itself": (
+        "__device__ void f(float2& s, float v) { s.x += v; s.y += v; if (v > 0.5f) f(s, v - 0.5f); }",
+        "f(acc, p[j].x);"),
+    "a part of a union of names": (
+        "__device__ void f(float2& s, float2& t, float v) { s.x += v; t.y += s.x; s.y += t.x; }",
+        "float2 q = acc; f(acc, q, p[j].x); acc.x += q.y;"),
+    "a pointer to what is changed": (
+        "__device__ void f(float2& s, const float* v) { s.x += *v; s.y += *v; s.x += *v; }",
+        "f(acc, &acc.y);"),
+    "what is changed while it is added": (
+        "__device__ float2 f(float2 s, float v) { float k = v; s.x += k; k = s.x; s.y += k; return s; }",
+        "acc = f(acc, p[j].x);"),
+    "what is begun as another": (
+        "__device__ float2 f(float2 s, float2 t) { float2 r = t; r.x += s.y; r.y += s.x; return r; }",
+        "acc = f(acc, make_float2(p[j].x, p[j].y));"),
+    "a copy that is made late": (
+        "__device__ float2 f(float2 s, float v) { s.x += v; float2 r = s; r.y += s.x; return r; }",
+        "acc = f(acc, p[j].x);"),
+    "a copy that is asked for beside it": (
+        "__device__ float2 f(float2 s, float v) { float2 r = s; r.x += v; r.y += s.x; return r; }",
+        "acc = f(acc, p[j].x);"),
+    "a parameter that is moved": (
+        "__device__ float2 f(float2 s, int n) { float k = 0.0f; while (n-- > 0) k += 1.0f; s.x += k; s.y += n; return s; }",
+        "acc = f(acc, j);"),
+    "whole numbers that wrap around": (
+        "__device__ unsigned f(unsigned s, unsigned v) { unsigned k = v * 2654435761u; s += k; return s; }",
+        "unsigned h = j; h = f(h, h ^ 77u); acc.x += h & 7u;"),
+    "not a number": (
+        "__device__ float2 f(float2 s, const float4& b) { if (!(b.x > 0.5f)) return s; s.x += b.y / (b.x - b.x); s.y += 1; return s; }",
+        "acc = f(acc, p[j]);"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", HIDDEN)
+def test_it_means_the_same_or_stays(case: str) -> None:
+    functions, call = HIDDEN[case]
+    text = BODIES % (functions, "float2", "make_float2(0.0f, 0.0f)", call)
+    made = expanded(kernel(text))
+    if not stays(made):
+        same(text, made, SHAPES, {"n": 70, "eps": 1}, rounds=True)
+        whole = where_legal(fields, applied(made))
+        same(text, whole, SHAPES, {"n": 33, "eps": 1}, rounds=True)

@@ -111,3 +111,10 @@ def test_a_long_structure_stays() -> None:
     )
     reason, _ = refused(own_loaded_before(kernel(text)))
     assert reason == "a thread has no room for what its rounds load"
+
+
+def test_a_structure_that_is_made_by_a_function_of_its_own_stays() -> None:
+    made = "float x, y, z, m; __device__ Body(float v) : x(v), y(v), z(v), m(v) {}"
+    text = (PAIRS % ("const", "s += p[i].x;")).replace("float x, y, z, m;", made)
+    reason, _ = refused(own_loaded_before(kernel(text)))
+    assert reason.startswith("no round loads an element of the thread's own")
