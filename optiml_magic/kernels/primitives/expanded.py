@@ -30,20 +30,18 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, kernels, primitive
 from optiml_magic.kernels.primitives.handing import (
     alike,
-    base_of,
     changeable,
     gives_back,
     handed_on,
-    locals_of,
     may_change,
     one_way,
-    quiet,
     references,
     without_copy,
 )
 from optiml_magic.kernels.primitives.lending import lent_to
 from optiml_magic.kernels.primitives.meant import meant, unnamed
 from optiml_magic.kernels.primitives.places import reached
+from optiml_magic.kernels.primitives.quiet import base_of, locals_of, quiet
 from optiml_magic.kernels.primitives.straight import loads, straight
 from optiml_magic.kernels.primitives.unshadowed import renaming
 from optiml_magic.kernels.swapping import swapping

@@ -14,6 +14,7 @@ from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
+    Braces,
     Call,
     Choice,
     Expr,
@@ -30,6 +31,7 @@ from optiml_magic.kernels.functions import pure
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import lent_in, names
 from optiml_magic.kernels.primitives.places import reached
+from optiml_magic.kernels.primitives.quiet import base_of, locals_of, quiet
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -56,7 +58,7 @@ def gives_back(function: Function, statement: Statement, call: Call) -> bool:
     return own is not None and any(
         isinstance(argument, Name) and argument.variable is own
         and alike(replace(parameter.type, reference=False), own.type)
-        and (_has_members(function, parameter) or _adds(function, parameter))
+        and (_returned_whole(function, parameter) or _adds(function, parameter))
         for parameter, argument in zip(function.parameters, call.arguments, strict=True)
     )  # fmt: skip
 
@@ -74,10 +76,10 @@ def handed_on(
     parameter = function.parameters[places.index(True)]
     match last:
         case Leave(value=Name(variable=returned)) if returned is parameter:
-            return parameter if (
-                alike(parameter.type, own.type) and own not in lent_in(kernel.function.body)
-                and gives_back(function, statement, call)
-            ) else None  # fmt: skip
+            members = any(isinstance(e, Member) for e in expressions(function.body))
+            plain = alike(parameter.type, own.type) and own not in lent_in(kernel.function.body)
+            adds = members or gives_back(function, statement, call)
+            return parameter if plain and adds else None
     return None
 
 
@@ -206,56 +208,6 @@ def alike(one: TypeName, other: TypeName) -> bool:
     return replace(one, const=False) == replace(other, const=False)
 
 
-def quiet(
-    kernel: Kernel, e: Expr, own: set[Variable], lent: frozenset[Variable],
-    within: tuple[Function, ...],
-) -> bool:  # fmt: skip
-    """Whether an expression of a function changes nothing but its locals and what it is lent."""
-    match e:
-        case Assign(target=target) | Step(target=target):
-            return _own_place(target, own, lent)
-        case Call(function=name, receiver=None, callee=None):
-            called = kernel.unit.called(name, len(e.arguments))
-            return pure(name) if not called else all(
-                f not in within
-                and all(
-                    _own_place(given, own, lent)
-                    for p, given in zip(f.parameters, e.arguments, strict=False)
-                    if p.type.reference and not p.type.const
-                )
-                and all(
-                    quiet(kernel, part, locals_of(f), frozenset(), (*within, f))
-                    for part in expressions(f.body)
-                )
-                for f in called
-            )  # fmt: skip
-        case Call() | Lambda() | Unread():
-            return False
-    return True
-
-
-def locals_of(function: Function) -> set[Variable]:
-    declared = {v for s in walk(function.body) if isinstance(s, Declare) for v in s.variables}
-    return declared | {*function.parameters}
-
-
-def base_of(target: Expr) -> Expr:
-    """The local of which something is a member or an element."""
-    while isinstance(target, Index | Member):
-        target = target.base
-    return target
-
-
-def _own_place(target: Expr, own: set[Variable], lent: frozenset[Variable]) -> bool:
-    """Whether something is one of these locals, or in one."""
-    base, inside = base_of(target), [e for e in every(target) if isinstance(e, Index)]
-    if any(isinstance(e, Member) and e.arrow for e in every(target)):
-        return False
-    if not isinstance(base, Name) or base.variable is None or base.variable not in own:
-        return False
-    return not inside or base.variable in lent or base.variable.array
-
-
 def _assigned(statement: Statement, call: Call) -> Variable | None:
     """The local that gets what a call returns, where that is all that a statement does."""
     match statement:
@@ -282,14 +234,32 @@ def _adds(function: Function, parameter: Variable) -> bool:
         match e:
             case Assign(op="+=" | "-=", target=target) if _is(base_of(target), *own):
                 return True
-            case Assign(op="=", target=target, value=Binary(op="+" | "-") as value):
-                sides = (base_of(value.left), base_of(value.right))
-                if _is(base_of(target), *own) and any(_is(side, *own) for side in sides):
+            case Assign(op="=", target=target, value=value) if _is(base_of(target), *own):
+                if _is_more(value, own):
                     return True
     *_, last = function.body.body or (None,)
     match last:
-        case Leave(value=Binary(op="+" | "-", left=left, right=right)):
-            return _is(left, *own) or _is(right, *own)
+        case Leave(value=Call(arguments=made) | Braces(members=made)):
+            return any(_is_more(part, own) for part in made)
+        case Leave(value=Expr() as value):
+            return _is_more(value, own)
+    return False
+
+
+def _is_more(value: Expr, own: tuple[Variable, ...]) -> bool:
+    """Whether something is added to one of these, or to a member of one."""
+    match value:
+        case Binary(op="+" | "-", left=left, right=right):
+            return any(_is(base_of(side), *own) or _is_more(side, own) for side in (left, right))
+    return False
+
+
+def _returned_whole(function: Function, parameter: Variable) -> bool:
+    """Whether a vector or a structure is returned with members that the function gave values."""
+    *_, last = function.body.body or (None,)
+    match last:
+        case Leave(value=Name(variable=own)) if own in _same_at_first(function, parameter):
+            return _has_members(function, parameter)
     return False
 
 
