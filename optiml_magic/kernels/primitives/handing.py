@@ -166,6 +166,8 @@ def references(
     found: dict[Variable, str] = {}
     pairs = [(p, a) for p, a in zip(function.parameters, call.arguments, strict=True)
              if p.type.reference]  # fmt: skip
+    if pairs and any(isinstance(e, Lambda | Unread) for e in expressions(function.body)):
+        return None  # what they name would have to be another name
     for parameter, argument in pairs:
         kind = parameter.type
         if parameter.extents or kind.depth or kind.volatile or kind.base == "auto":
