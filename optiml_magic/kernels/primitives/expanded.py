@@ -12,7 +12,7 @@ that is evaluated whatever else holds, and nothing else that stands there change
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
@@ -21,19 +21,27 @@ from optiml_magic.kernels.expressions import (
     Call,
     Choice,
     Expr,
-    Index,
     Lambda,
-    Member,
     Name,
     Step,
     Unread,
     every,
 )
-from optiml_magic.kernels.functions import pure
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, kernels, primitive
+from optiml_magic.kernels.primitives.handing import (
+    alike,
+    changeable,
+    gives_back,
+    handed_on,
+    may_change,
+    one_way,
+    references,
+    without_copy,
+)
 from optiml_magic.kernels.primitives.lending import lent_to
 from optiml_magic.kernels.primitives.meant import meant, unnamed
 from optiml_magic.kernels.primitives.places import reached
+from optiml_magic.kernels.primitives.quiet import base_of, locals_of, quiet
 from optiml_magic.kernels.primitives.straight import loads, straight
 from optiml_magic.kernels.primitives.unshadowed import renaming
 from optiml_magic.kernels.swapping import swapping
@@ -105,6 +113,8 @@ def _sites(kernel: Kernel) -> Iterator[_Site]:
                 function = meant(kernel, call)
                 if function is not None and (loads(function) or _within(call)):
                     function = straight(function)
+                if function is not None and gives_back(function, statement, call):
+                    function = without_copy(one_way(function))
                 if function is not None and _stands_alone(kernel, function, statement, call):
                     yield _Site(statement, call, function)
 
@@ -138,10 +148,7 @@ def _certain(expr: Expr) -> Iterator[Call]:
 def _stands_alone(kernel: Kernel, function: Function, statement: Statement, call: Call) -> bool:
     """Whether a function's body may stand before a statement that calls it."""
     inside = [*walk(function.body)]
-    loops = (
-        any(isinstance(s, Loop) for s in inside)
-        or _handed_on(function, statement, call) is not None
-    )
+    loops = any(isinstance(s, Loop) for s in inside) or gives_back(function, statement, call)
     some = loops or _leads_on(kernel, function) or loads(function) or _within(call)
     some = some or any(map(loads, reached(kernel.unit, function)))
     if not some or len(inside) > _LONG or function.template:
@@ -158,17 +165,19 @@ def _stands_alone(kernel: Kernel, function: Function, statement: Statement, call
     plain = all((v.storage == "local" or (v.storage == "shared" and _once(kernel, function)))
                 and not v.type.reference for v in declared)  # fmt: skip
     lent = lent_to(kernel, function, statement, call)
-    given = all(p in lent or (not p.type.reference and p.type.depth < 2 and not p.extents)
-                for p in function.parameters)  # fmt: skip
+    bound = references(kernel, function, statement, call)
+    given = bound is not None and all(
+        p in lent or p in bound or (p.type.depth < 2 and not p.extents) for p in function.parameters
+    )
     *_, last = function.body.body or (None,)
     ends = [s for s in inside if isinstance(s, Leave) and s.kind == "return"]
     void = function.result.base == "void" and not function.result.depth
-    if not plain or not given or ends != ([] if void else [last]):
+    if not plain or not given or ends != ([] if void else [last]) or function.result.reference:
         return False
-    if void or _only(statement) is call:
+    if void or _only(statement) is call or any(map(changeable, function.parameters)):
         return _only(statement) is call
-    own = _locals(function)
-    return all(_quiet(kernel, e, own, lent, (function,)) for e in expressions(function.body))
+    own = locals_of(function)
+    return all(quiet(kernel, e, own, lent, (function,)) for e in expressions(function.body))
 
 
 def _once(kernel: Kernel, function: Function) -> bool:
@@ -184,39 +193,6 @@ def _once(kernel: Kernel, function: Function) -> bool:
     return lent and len(called) == 1
 
 
-def _base(target: Expr) -> Expr:
-    """The local of which something is a member or an element."""
-    while isinstance(target, Index | Member):
-        target = target.base
-    return target
-
-
-def _handed_on(function: Function, statement: Statement, call: Call) -> Variable | None:
-    """The parameter that ``sum = f(sum, x)`` changes and returns, of a structure or a vector."""
-    match statement:
-        case Evaluate(expression=Assign(op="=", target=Name(variable=own), value=whole)) if (
-            whole is call
-        ):
-            places = [isinstance(e, Name) and e.variable is own for e in call.arguments]
-        case _:
-            return None
-    named_ = sum(isinstance(e, Name) and e.variable is own for e in every(call))
-    *_, last = function.body.body or (None,)
-    if places.count(True) != 1 or named_ != 1 or own is None or own.type.depth:
-        return None
-    parameter = function.parameters[places.index(True)]
-    match last:
-        case Leave(value=Name(variable=returned)) if returned is parameter:
-            members = any(isinstance(e, Member) for e in expressions(function.body))
-            return parameter if members and _alike(parameter.type, own.type) else None
-    return None
-
-
-def _locals(function: Function) -> set[Variable]:
-    declared = {v for s in walk(function.body) if isinstance(s, Declare) for v in s.variables}
-    return declared | {*function.parameters}
-
-
 def _only(statement: Statement) -> Expr | None:
     """What is all that a statement computes."""
     match statement:
@@ -229,44 +205,6 @@ def _only(statement: Statement) -> Expr | None:
     return None
 
 
-def _quiet(
-    kernel: Kernel, e: Expr, own: set[Variable], lent: frozenset[Variable],
-    within: tuple[Function, ...],
-) -> bool:  # fmt: skip
-    """Whether an expression of a function changes nothing but its locals and what it is lent."""
-    match e:
-        case Assign(target=target) | Step(target=target):
-            return _own_place(target, own, lent)
-        case Call(function=name, receiver=None, callee=None):
-            called = kernel.unit.called(name, len(e.arguments))
-            return pure(name) if not called else all(
-                f not in within
-                and all(
-                    _own_place(given, own, lent)
-                    for p, given in zip(f.parameters, e.arguments, strict=False)
-                    if p.type.reference and not p.type.const
-                )
-                and all(
-                    _quiet(kernel, part, _locals(f), frozenset(), (*within, f))
-                    for part in expressions(f.body)
-                )
-                for f in called
-            )  # fmt: skip
-        case Call() | Lambda() | Unread():
-            return False
-    return True
-
-
-def _own_place(target: Expr, own: set[Variable], lent: frozenset[Variable]) -> bool:
-    """Whether something is one of these locals, or in one."""
-    base, inside = _base(target), [e for e in every(target) if isinstance(e, Index)]
-    if any(isinstance(e, Member) and e.arrow for e in every(target)):
-        return False
-    if not isinstance(base, Name) or base.variable is None or base.variable not in own:
-        return False
-    return not inside or base.variable in lent or base.variable.array
-
-
 def _with_body(kernel: Kernel, site: _Site) -> Kernel:
     function, call = site.function, site.call
     taken, new = list[str](), dict[Variable, str]()
@@ -276,15 +214,23 @@ def _with_body(kernel: Kernel, site: _Site) -> Kernel:
         return taken[-1]
 
     changing = {base.variable for e in expressions(function.body) if isinstance(e, Assign | Step)
-                if isinstance(base := _base(e.target), Name)}  # fmt: skip
-    before, handed = list[Statement](), _handed_on(function, site.statement, call)
+                if isinstance(base := base_of(e.target), Name)}  # fmt: skip
+    before, handed = list[Statement](), handed_on(kernel, function, site.statement, call)
     lent = lent_to(kernel, function, site.statement, call)
+    bound = references(kernel, function, site.statement, call) or {}
     for parameter, argument in zip(function.parameters, call.arguments, strict=True):
+        if bound.get(parameter):
+            new[parameter] = bound[parameter]
+            continue
         match argument:
-            case Name(name=name, variable=Variable(type=kind)) if (
+            case Name(name=name, variable=Variable(type=kind) as given) if (
                 parameter is handed
                 or parameter in lent
-                or (parameter not in changing and _alike(parameter.type, kind))
+                or (
+                    parameter not in changing
+                    and alike(parameter.type, kind)
+                    and not may_change(kernel, function, call, given)
+                )
             ):
                 new[parameter] = name
                 continue
@@ -305,10 +251,10 @@ def _with_body(kernel: Kernel, site: _Site) -> Kernel:
         assert last.value is not None
         value = edited(last.value, swaps)
         result = value
-        named_alike = isinstance(last.value, Name) and last.value.variable is not None and _alike(
+        named_alike = isinstance(last.value, Name) and last.value.variable is not None and alike(
             last.value.variable.type, function.result
         )  # fmt: skip
-        if not named_alike and not _declared_alike(site):
+        if not named_alike and not _given_alike(site):
             name = fresh(f"{function.name.rpartition('::')[2]}_value")
             shown = kernel.spelled(value)
             before.append(lines(f"{_words(function.result)}{name} = {shown};"))
@@ -318,17 +264,16 @@ def _with_body(kernel: Kernel, site: _Site) -> Kernel:
     return kernel.rewritten(edited(kernel.function.body, exchanged))
 
 
-def _declared_alike(site: _Site) -> bool:
-    """Whether a call is all that a local of the type that it returns begins with."""
+def _given_alike(site: _Site) -> bool:
+    """Whether a call is all that a local of the type that it returns begins with, or is given."""
     match site.statement:
-        case Declare(variables=(Variable(value=value, type=kind),)):
-            return value is site.call and _alike(kind, site.function.result)
+        case (
+            Declare(variables=(Variable(value=value, type=kind),))
+            | Evaluate(expression=Assign(
+                op="=", target=Name(variable=Variable(type=kind)), value=value))
+        ):  # fmt: skip
+            return value is site.call and alike(kind, site.function.result)
     return False
-
-
-def _alike(one: TypeName, other: TypeName) -> bool:
-    """Whether two types are the same but for what is const."""
-    return replace(one, const=False) == replace(other, const=False)
 
 
 def _words(kind: TypeName, *, changes: bool = False) -> str:

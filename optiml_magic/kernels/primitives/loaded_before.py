@@ -7,24 +7,26 @@ first round, a local in front of the loop holds it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Expr, Index, Name
+from optiml_magic.kernels.expressions import Expr, Index
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import first_test
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, names
-from optiml_magic.kernels.primitives.items import element, is_plain
 from optiml_magic.kernels.primitives.staged import hints_of
-from optiml_magic.kernels.primitives.tabulated import is_value
+from optiml_magic.kernels.primitives.whole_elements import is_number, whole_element
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import THREADS, Compare, Condition
 from optiml_magic.kernels.tree import Block, Declare, Loop, Statement, walk
+from optiml_magic.kernels.types import CType
 
 _MOST = 16  # locals; ours
+_WORD = 4
 _Swaps = dict[Node, Node | tuple[Statement, ...] | None]
 
 
@@ -34,27 +36,54 @@ class _Load:
 
     axis: Axis
     array: str
-    kind: str
+    kind: CType
     words: str
     test: str
-    places: tuple[Expr, ...]
+    places: tuple[Index, ...]
+    own: bool  # whether it says which thread it is
+
+    @property
+    def locals(self) -> int:
+        """As many as the numbers of 4 bytes that it has, where it has several."""
+        return 1 if is_number(self.kind) else -(-(self.kind.size or 0) // _WORD)
 
 
 @primitive
 def loaded_before(kernel: Kernel) -> Kernel:
     """What loops whose rounds wait for each other load from one place is loaded before them."""
-    found = _loads(kernel)
+    effects = Effects(kernel)
+    effects.straightforward(alone=False)
+    found = _loads(kernel, effects, partial(_waits, kernel))
     if not found:
         raise NotLegal("no round that waits loads from where no round moves")
-    if len(found) > _MOST:
+    return _before(kernel, found)
+
+
+@primitive
+def own_loaded_before(kernel: Kernel) -> Kernel:
+    """What rounds load from one place of the thread's own, an element, is loaded before them.
+
+    Also where no round waits: a step behind this one may make rounds that do.
+    """
+    effects = Effects(kernel)
+    effects.straightforward()
+    found = tuple(one for one in _loads(kernel, effects, lambda _: True) if one.own)
+    if not found:
+        raise NotLegal("no round loads an element of the thread's own from where no round moves")
+    return _before(kernel, found)
+
+
+def _before(kernel: Kernel, found: Sequence[_Load]) -> Kernel:
+    if sum(load.locals for load in found) > _MOST:
         raise NotLegal("a thread has no room for what its rounds load")
     above: dict[Loop, list[Statement]] = {}
     swaps: _Swaps = {}
     taken = list[str]()
     for load in found:
         taken.append(kernel.fresh(f"{load.array}_here", *taken))
-        value = f"{load.test} ? {load.words} : {load.kind}(0)" if load.test else load.words
-        made = lines(f"const {load.kind} {taken[-1]} = {value};")
+        none = f"{load.kind.name}(0)" if is_number(load.kind) else f"{load.kind.name}{{}}"
+        value = f"{load.test} ? {load.words} : {none}" if load.test else load.words
+        made = lines(f"const {load.kind.name} {taken[-1]} = {value};")
         above.setdefault(load.axis.node, []).append(made)
         swaps |= dict.fromkeys(load.places, text(taken[-1]))
     body = edited(kernel.function.body, swaps)
@@ -81,55 +110,38 @@ def _placed(body: Block, whole: _Swaps) -> Block:
     return edited(body, whole)
 
 
-def _loads(kernel: Kernel) -> tuple[_Load, ...]:
-    effects, axes = Effects(kernel), kernel.axes()
-    effects.straightforward(alone=False)
-    groups: dict[tuple[Axis, str], list[tuple[Access, Expr, str | None]]] = {}
+def _loads(
+    kernel: Kernel, effects: Effects, wanted: Callable[[Axis], bool]
+) -> tuple[_Load, ...]:  # fmt: skip
+    axes, touching = kernel.axes(), {one.own for one in kernel.reading.accesses}
+    groups: dict[tuple[Axis, str], list[tuple[Access, Index, str | None]]] = {}
     for access in kernel.reading.accesses:
-        place = element(effects, access) if access.mode == "load" else None
-        if place is None or not _is_kept(kernel, effects, access, place):
+        place = whole_element(kernel, effects, access, touching)
+        if place is None:
             continue
         around = [kernel.reading.axis(name) for name in access.loops]
         if any(axes.get(axis.node) is not axis for axis in around):
             continue
         for at, axis in enumerate(around):
-            if _waits(kernel, axis) and _stays(effects, axis, place):
+            if wanted(axis) and _stays(effects, axis, place):
                 words = kernel.spelled(place)
                 test = _first(kernel, effects, access, around[at:])
                 groups.setdefault((axis, words), []).append((access, place, test))
                 break
-    return tuple(_found(groups))
+    return tuple(_found(kernel, groups))
 
 
 def _found(
-    groups: dict[tuple[Axis, str], list[tuple[Access, Expr, str | None]]],
-) -> Iterator[_Load]:
+    kernel: Kernel, groups: dict[tuple[Axis, str], list[tuple[Access, Index, str | None]]]
+) -> Iterator[_Load]:  # fmt: skip
     for (axis, words), group in groups.items():
         tests = [test for _, _, test in group if test is not None]
         if tests:
             access = group[0][0]
-            places = tuple(place for _, place, _ in group)
-            yield _Load(axis, access.array, access.element.name, words, min(tests), places)
-
-
-def _is_kept(kernel: Kernel, effects: Effects, access: Access, place: Expr) -> bool:
-    """Whether a load takes a plain element that stays the same as long as the kernel runs."""
-    if access.space != "global" or access.call is not None or access.verbatim:
-        return False
-    if not isinstance(place, Index) or not isinstance(place.base, Name):
-        return False
-    pointer = place.base.variable
-    plain = pointer in kernel.function.parameters and is_plain(kernel, access)
-    if not plain or pointer is None or access.index is None or pointer.name in effects.moved:
-        return False
-    if pointer.type.volatile or access.element.kind == "vector":
-        return False
-    touching = {one.own for one in kernel.reading.accesses}
-    if not is_value(kernel, place.index, touching) or not kernel.reading.symbols.known(
-        access.index
-    ):
-        return False
-    return not any(effects.same(access.array, other) for other in kernel.reading.written)
+            kind = kernel.reading.arrays[access.array].element
+            places = tuple(dict.fromkeys(place for _, place, _ in group))
+            own = bool(THREADS & kernel.reading.symbols.depends(access.index or Polynomial()))
+            yield _Load(axis, access.array, kind, words, min(tests), places, own=own)
 
 
 def _waits(kernel: Kernel, axis: Axis) -> bool:

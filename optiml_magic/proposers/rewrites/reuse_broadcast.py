@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.fast import fast, kinds_in, repeated
 from optiml_magic.kernels.primitives.fast_kinds import Kind
 from optiml_magic.kernels.primitives.foreseen import foreseen
 from optiml_magic.kernels.primitives.held import holding
+from optiml_magic.kernels.primitives.loaded_before import own_loaded_before
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.precision import in_float
@@ -55,7 +56,7 @@ class ReuseBroadcast(KernelRule):
     name = "reuse_broadcast"
     before = (
         *PLAIN, unbroken, linear, in_full, direct, branched, in_register, foreseen,
-        all_rectangular, tallied,
+        all_rectangular, tallied, own_loaded_before,
     )  # fmt: skip
     teaches = (
         "All threads of a warp loaded the same element in each round, and used it for one item. A "
@@ -72,15 +73,17 @@ class ReuseBroadcast(KernelRule):
             return
         counted, number, length = _counted(kernel)
         found = Rounds(counted)
-        share = _share(counted, {counted.axes()[loop].name for loop in found.loops()})
+        loops = {counted.axes()[loop].name for loop in found.loops()}
+        share = _share(counted, loops)
         if share <= _HALF:
             return
+        sure = share >= _MOST and _share(counted, loops, still=True) >= _HALF
         if max(length, _deepest(counted)) < _SHORT:
             return
         if isinstance(once_a_row(kernel), Kernel):
             yield Refused("the items of a row do the same: a thread a row does it once")
             return
-        prior, promise = 0.95 if share >= _MOST else 0.6, _hypothesis(share)
+        prior, promise = 0.95 if sure else 0.6, _hypothesis(share)
         busy, chip = threads(kernel), CHIPS.get(kernel.chip)
         full = _BUSY * chip.sms if chip is not None else 0
         few = busy is not None and full and busy < full * _ITEMS[0]
@@ -143,8 +146,12 @@ def _counted(kernel: Kernel) -> tuple[Kernel, int | None, int]:
     return kernel, long[0] if len(long) == 1 else None, most
 
 
-def _share(kernel: Kernel, loops: Collection[str]) -> float:
-    """The share of what some loops load anew in a round that does not depend on the item."""
+def _share(kernel: Kernel, loops: Collection[str], *, still: bool = False) -> float:
+    """The share of what some loops load anew in a round that does not depend on the item.
+
+    What an item loads from one place in all rounds a compiler may have loaded before them, but
+    none that takes several items, and waits in between, is certain to: with ``still`` it counts.
+    """
     symbols, lengths = kernel.reading.symbols, _lengths(kernel)
     alike = others = 0
     for access in kernel.reading.accesses:
@@ -152,7 +159,8 @@ def _share(kernel: Kernel, loops: Collection[str]) -> float:
             continue
         form, often = access.offset, math.prod(lengths[name] for name in access.loops)
         if form is None or {"threadIdx.x", "blockIdx.x"} & symbols.depends(form):
-            others += often * (form is None or bool({*access.loops} & symbols.inside(form)))
+            moves = form is None or bool({*access.loops} & symbols.inside(form))
+            others += often * (still or moves)
         else:
             alike += often * bool({*access.loops} & symbols.inside(form))
     return alike / (alike + others) if alike else 0.0

@@ -176,3 +176,38 @@ def test_a_division_that_decides_a_count_stays_exact():
     sums = HITS.replace("int* out", "float* out").replace("int count = 0", "float count = 0")
     sums = sums.replace("if (own / b[j] <= most[j]) count++", "count += own / b[j] * most[j]")
     assert [s.key for s in _sites(sums, 1 << 20, 512)] == ["items short", "items"]
+
+
+SPHERES = f"""\
+struct Ray {{ float x, y, z, dx, dy, dz; }};
+__device__ float hit(const float4& s, const Ray& ray) {{
+    const float b = (ray.x - s.x) * ray.dx + (ray.y - s.y) * ray.dy;
+    return b * b - ray.z * ray.dz * s.w;
+}}
+{HEAD}(const Ray* rays, const float4* spheres, float* out, int n, int m) {{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float least = 1e20f;
+    for (int s = 0; s < m; s++) {{
+        WHERE {{
+            const float t = hit(spheres[s], rays[i]);
+            if (t < least) least = t;
+        }}
+    }}
+    out[i] = least;
+}}"""
+
+
+def test_what_an_item_gives_to_a_function_is_loaded_before_its_rounds(compiles):
+    (idea,) = (s for s in _sites(SPHERES.replace("WHERE ", ""), 1 << 22, 256) if s.key == "items")
+    made = applied(idea.apply())
+    before, _, rounds = made.program.text.partition("for (int s = 0")
+    assert "rays_here[item] = 0 < m ? rays[i] : Ray{};" in before
+    assert "rays[i]" not in rounds
+    assert idea.prior == 0.95
+    compiles(made.program.text)
+
+
+def test_what_each_round_may_load_anew_for_every_item_is_no_sure_gain():
+    found = _sites(SPHERES.replace("WHERE", "if (spheres[s].w > 0.5f)"), 1 << 22, 256)
+    assert {site.prior for site in found if site.key == "items"} == {0.6}
