@@ -253,6 +253,9 @@ class Contraction:
             sides = {ROW, COLUMN} & (form.symbols | symbols_inside(self, form))
             if len(sides) > 1 or own != kind or not kind.size:
                 raise NotLegal("a load belongs to no row and no column alone", accesses[0].line)
+            begun = self.kernel.unit.structs.begins_with_zeros
+            if kind.kind == "record" and not begun(kind.name):
+                raise NotLegal(f"a `{kind.name}` does not begin with zeros", accesses[0].line)
             side = sides.pop() if sides else ""
             deep = self.axis.name in form.symbols | symbols_inside(self, form)
             yield Operand(array, kind.name, kind.size, form, side, tuple(accesses), deep)

@@ -24,6 +24,7 @@ _FULL = 0.8  # of the chip's best, from which tiles alone need no parts behind t
 _ALONE = 0.75  # of its rate that a multiprocessor reaches with one block, which waits: measured
 _EMPTY = 1 / 16  # of the least tile that outputs fill, below which they are too few: ours
 PARTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64)
+_LEAST = 2  # columns of a thread
 _ROUNDED = 8  # registers are given out so many at a time
 #: Tiles worth a try, and what each reaches on a full chip of the best: benchmarks/gpu/products.py.
 #: Few outputs a thread are for products that have not enough blocks otherwise.
@@ -47,6 +48,23 @@ _SHAPES = (
     (Tile(64, 64, 8, 4, 4), 0.65),
     (Tile(32, 32, 16, 4, 4), 0.5),
 )
+
+
+def _shapes(product: Blocking) -> list[tuple[Tile, float]]:
+    """Those tiles, with as many words of sums a thread as if an output's were one float.
+
+    Complex numbers and doubles have two: half the columns then, and half as many rounds at once,
+    so that a thread and shared memory hold what they did.
+    """
+    words = product.layout.words
+    return [(_halved(tile) if words > 1 else tile, share) for tile, share in _SHAPES]
+
+
+def _halved(tile: Tile) -> Tile:
+    own, deep = tile.own_columns // 2, max(tile.deep // 2, DEEP[0])
+    if own < _LEAST:
+        return tile
+    return replace(tile, columns=tile.columns // 2, deep=deep, own_columns=own)
 
 
 @dataclass(frozen=True)
@@ -92,7 +110,7 @@ def worth_tiles(product: Blocking) -> None:
         return
     if filling.others > MOST_BLOCKS:
         raise NotLegal("it has more products than a grid has blocks along z")
-    sizes = [filling.blocks(tile) * tile.rows * tile.columns for tile, _ in _SHAPES]
+    sizes = [filling.blocks(t) * t.rows * t.columns for t, _ in _shapes(product)]
     if filling.outputs < _EMPTY * min(sizes):
         raise NotLegal("its products are too small for tiles")
 
@@ -107,7 +125,7 @@ def split_points(product: Blocking) -> tuple[float, tuple[Point, ...]]:
     if filling is None or not filling.length:
         return 0.0, ()
     found = list[tuple[float, Point]]()
-    for tile, share in _SHAPES:
+    for tile, share in _shapes(product):
         blocks = filling.blocks(tile)
         for count in PARTS:
             point = _point(product, tile, -(-blocks * count // filling.sms))
@@ -125,9 +143,9 @@ def points_of(product: Blocking) -> tuple[Point, ...]:
     """The tiles that keep most multiprocessors busy, by whole waves of blocks."""
     filling = _filling(product)
     if filling is None:
-        chosen = (_SHAPES[0][0], Tile(), Tile(32, 32, 32, 2, 2), first_tile(product))
+        chosen = (_shapes(product)[0][0], Tile(), Tile(32, 32, 32, 2, 2), first_tile(product))
         return tuple(p for tile in chosen if (p := _point(product, tile, 1024)))[:2]
-    best = sorted(_SHAPES, key=lambda shape: filling.rate(*shape), reverse=True)
+    best = sorted(_shapes(product), key=lambda shape: filling.rate(*shape), reverse=True)
     most = ((tile, -(-filling.blocks(tile) // filling.sms)) for tile, _ in best)
     found = [p for tile, each in most if (p := _point(product, tile, each))]
     return tuple(found[:_MOST_POINTS]) or (_point(product, first_tile(product), 1),)
@@ -135,7 +153,7 @@ def points_of(product: Blocking) -> tuple[Point, ...]:
 
 def first_tile(product: Blocking) -> Tile:
     """The tile that a program begins with: one that a multiprocessor has room for."""
-    for tile in (Tile(), *(tile for tile, _ in _SHAPES)):
+    for tile in (Tile(), *(tile for tile, _ in _shapes(product))):
         if _point(product, tile, 1):
             return tile
     raise NotLegal("a multiprocessor has no room for its tiles")
