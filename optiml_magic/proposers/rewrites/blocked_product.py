@@ -39,6 +39,7 @@ from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.uncentred import uncentred
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.unravelled_planes import unravelled_planes
 from optiml_magic.kernels.primitives.untiled import counts_alone
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
@@ -254,9 +255,12 @@ def _turned(kernel: Kernel, number: int) -> Iterator[tuple[Kernel, int]]:
             break
         # What was inside of the loop is one number further up now.
         kernel, number, around = found, number - 1, [at - 1 for at in around]
+    digits = [partial(exchange_rows, at=at) for at in range(_DIGITS)]
+    ways = (*digits, partial(as_blocks, axis="y"), partial(as_blocks, axis="x"))
     yield kernel, number
-    digits = (partial(exchange_rows, at=at) for at in range(_DIGITS))
-    for made in (*digits, partial(as_blocks, axis="y"), partial(as_blocks, axis="x")):
-        found = made(kernel)
+    for found in (way(kernel) for way in ways):
         if isinstance(found, Kernel):
             yield found, number
+    planes = unravelled_planes(kernel)
+    if isinstance(planes, Kernel):
+        yield from _turned(planes, number)
