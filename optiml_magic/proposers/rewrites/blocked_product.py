@@ -41,6 +41,7 @@ from optiml_magic.kernels.primitives.uncentred import uncentred
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.unravelled_planes import unravelled_planes
 from optiml_magic.kernels.primitives.untiled import counts_alone
+from optiml_magic.kernels.primitives.whole_elements import whole_elements
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
@@ -88,7 +89,7 @@ class BlockedProduct(KernelRule):
     name = "blocked_product"
     before = (
         *PLAIN, item_a_thread, bounded, planar, in_full, evenly, unravelled, sieved_by_residue,
-        all_rectangular, all_inward, in_register,
+        all_rectangular, all_inward, whole_elements, in_register,
     )  # fmt: skip
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "
