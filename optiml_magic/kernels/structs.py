@@ -33,6 +33,7 @@ _LANES = "xyzw"
 _ALIGNED = re.compile(rb"\b(?:alignas|__align__|(?:__)?aligned(?:__)?)\s*\(\s*(\d+)\s*\)")
 _MOVED = re.compile(rb"\b(?:alignas|__align__|(?:__)?(?:aligned|packed)(?:__)?|virtual)\b")
 _PACKED = re.compile(rb"\bpragma\s+pack\b|\b__pragma\b")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,21 @@ class Structs:
             if body is not None:
                 self._known[name] = self._read(body)
         return self._known[name]
+
+    def begins_with_zeros(self, name: str) -> bool:
+        """Whether ``T{}`` of a struct is all zero: no member has another value to begin with."""
+        body, known = self.body(name), self.of(name)
+        if body is None or body.text is None or known is None or known.size is None:
+            return False
+        text = _COMMENT.sub("", body.text.decode())
+        names = "|".join(n for n, own in self._bodies.items() if own == body)
+        made = re.search(rf"(?<!~)\b(?:{names})\s*\(", text)
+        own = (n for n in body.named_children if all(c.text != b"static" for c in n.children))
+        given = any(node.child_by_field_name("default_value") for node in own)
+        if given or (made and not re.search(rf"\b(?:{names})\s*\(\s*\)\s*=\s*default", text)):
+            return False
+        parts = (f.type.name for f in known.fields if f.type.kind == "record" and not f.type.depth)
+        return all(map(self.begins_with_zeros, parts))
 
     def type(self, spelled: str, names: Mapping[str, str]) -> CType:
         """A type by its text, with the size of a struct."""

@@ -98,6 +98,24 @@ def rejoined(kernel: Kernel, form: Polynomial, counter: str) -> Polynomial:
     return found if whole_again else form
 
 
+def rejoined_digits(kernel: Kernel, form: Polynomial) -> Polynomial:
+    """A form whose quotients and rests make an index again: ``x / n * n + x % n`` is ``x``."""
+    table = kernel.reading.symbols.table
+    for name in sorted(form.symbols):
+        symbol, times = table.get(name), form.coefficient(name)
+        if symbol is None or symbol.op != "%" or len(symbol.arguments) != 2 or times is None:
+            continue
+        of, by = symbol.arguments
+        quotients = [n for n, s in table.items() if s.op == "/" and s.arguments == (of, by)]
+        above = next((n for n in quotients if n in form.symbols), None)
+        if above is None:
+            continue
+        found = form.without([name]) + times * (of - by * Polynomial.symbol(above))
+        if above not in found.symbols:
+            return rejoined_digits(kernel, found)
+    return form
+
+
 def _below(kernel: Kernel, form: Polynomial, counter: str) -> int | None:
     """By what the counter is divided in this form, 1 if by nothing."""
     if form == Polynomial.symbol(counter):

@@ -13,7 +13,7 @@ from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
-from optiml_magic.kernels.primitives.collapsed import rejoined
+from optiml_magic.kernels.primitives.collapsed import rejoined, rejoined_digits
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import form_of, needed_form, said_alike
 from optiml_magic.kernels.primitives.places import index
@@ -148,7 +148,7 @@ class Contraction:
         return by is not None and by.value == 1
 
     def _two(self, form: Polynomial) -> Polynomial | None:
-        found: Polynomial | None = form
+        found: Polynomial | None = rejoined_digits(self.kernel, form)
         for axis, width in zip("xy", self.kernel.block, strict=False):
             if found is not None and width == 1 and f"threadIdx.{axis}" not in found.symbols:
                 found = _renamed(found, f"blockIdx.{axis}", f"@{axis}")
@@ -253,6 +253,9 @@ class Contraction:
             sides = {ROW, COLUMN} & (form.symbols | symbols_inside(self, form))
             if len(sides) > 1 or own != kind or not kind.size:
                 raise NotLegal("a load belongs to no row and no column alone", accesses[0].line)
+            begun = self.kernel.unit.structs.begins_with_zeros
+            if kind.kind == "record" and not begun(kind.name):
+                raise NotLegal(f"a `{kind.name}` does not begin with zeros", accesses[0].line)
             side = sides.pop() if sides else ""
             deep = self.axis.name in form.symbols | symbols_inside(self, form)
             yield Operand(array, kind.name, kind.size, form, side, tuple(accesses), deep)

@@ -108,6 +108,12 @@ class Layout:
         return f"{m.whole} / {m.own} >= 4 && {n.whole} / {n.own} >= 8 && {self.count} <= 1024"
 
     @property
+    def words(self) -> int:
+        """How many words of 4 bytes the sums of one output have."""
+        own = (r for r in self.parts.reductions if r.place not in self.margins)
+        return sum(_words(r.type.size) for r in own if not self.sums[r.place])
+
+    @property
     def registers(self) -> str:
         """How many a thread needs for what it holds at once, in words of 4 bytes.
 
@@ -121,7 +127,7 @@ class Layout:
                 few += words
             else:
                 sums[self.sums[reduction.place]] += words
-        found = f"{sums['']} * {m.own} * {n.own}" + (f" + {few}" if few else "")
+        found = f"{self.words} * {m.own} * {n.own}" + (f" + {few}" if few else "")
         for name, side in self.sides.items():
             held = [o for o in (*parts.operands, *parts.others) if o.side == name]
             found += f" + {sum(_words(o.size) for o in held) + sums[name]} * {side.own}"

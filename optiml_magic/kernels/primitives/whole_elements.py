@@ -1,146 +1,145 @@
-"""The element of a global array that a load takes all of, or a member of, in a kernel's own text.
+"""Normal form: an element whose members a round asks for one by one is loaded as a whole.
 
-``p[i]`` of ``p[i].x``, of ``Body b = p[i];`` and of ``dist(p[i], q)``, by value or by reference.
+``s += in[i].re * c - in[i].im * d`` becomes ``const cplx item = in[i]; s += item.re * c - ...``, so
+that a loop is seen to load one element, of the type of its array.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Sequence
 
+from optiml_magic.kernels.combining import same
+from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.expressions import (
-    Assign,
-    Call,
+    Binary,
+    Cast,
+    Choice,
     Expr,
     Index,
-    Lambda,
+    Literal,
     Member,
     Name,
-    Step,
-    Unary,
-    Unread,
     every,
+    is_logical,
 )
-from optiml_magic.kernels.primitives.base import Kernel
-from optiml_magic.kernels.primitives.effects import Effects, names
-from optiml_magic.kernels.primitives.items import element, is_plain
-from optiml_magic.kernels.primitives.places import reached
-from optiml_magic.kernels.primitives.tabulated import is_value
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import (
+    Effects,
+    declared_in,
+    loops_in,
+    names,
+)
 from optiml_magic.kernels.reading import Access
-from optiml_magic.kernels.tree import Declare, Function, Verbatim, expressions, walk
-from optiml_magic.kernels.types import CType
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Evaluate,
+    Loop,
+    Statement,
+    body_of,
+    expressions,
+    walk,
+)
 
-_NUMBERS = ("int", "float", "bool")
-
-
-def whole_element(
-    kernel: Kernel, effects: Effects, access: Access, touching: Collection[Expr]
-) -> Index | None:
-    """The element that a load takes a part of, where it stays the same as long as the kernel runs.
-
-    None where a copy of it would not do. ``touching`` are all expressions that load or store.
-    """
-    if access.space != "global" or access.mode != "load" or access.verbatim:
-        return None
-    array = kernel.reading.arrays.get(access.array)
-    if array is None or access.index is None or array.element.depth:
-        return None
-    place = _place(kernel, effects, access)
-    if place is None or not isinstance(place.base, Name):
-        return None
-    pointer = place.base.variable
-    if pointer not in kernel.function.parameters or pointer is None or pointer.type.volatile:
-        return None
-    if pointer.name != access.array or pointer.name in effects.moved or pointer.type.depth != 1:
-        return None
-    if not is_value(kernel, place.index, touching):
-        return None
-    if not kernel.reading.symbols.known(access.index):
-        return None
-    if any(effects.same(access.array, other) for other in kernel.reading.written):
-        return None
-    return place
+_WIDEST = 16  # bytes that one instruction loads
+_LEAST = 2  # a part of an element that is worth all of it, which comes in one sector: ours
 
 
-def is_number(kind: CType) -> bool:
-    return kind.kind in _NUMBERS and not kind.depth
+@primitive
+def whole_elements(kernel: Kernel) -> Kernel:
+    """The kernel whose loops load such elements once a round; there must be one."""
+    body, effects, taken = kernel.function.body, Effects(kernel), list[str]()
+    swaps: dict[Node, Node | tuple[Statement, ...]] = {}
+    items: dict[Statement, list[str]] = {}
+    for loop in loops_in(body):
+        blocks = () if loops_in(loop.body) else _blocks(loop)
+        for item, first, uses in (e for b in blocks for e in _elements(kernel, effects, b)):
+            if any(use.base in swaps for use in uses):
+                continue
+            array = item.base
+            assert isinstance(array, Name)
+            assert array.variable is not None
+            taken.append(kernel.fresh(f"{array.name}_item", *taken))
+            words = f"const {array.variable.type.base} {taken[-1]} = {kernel.spelled(item)};"
+            items.setdefault(first, []).append(words)
+            swaps |= {use.base: Name(None, taken[-1]) for use in uses}
+    if not swaps:
+        raise NotLegal("no round asks for members of one element alone")
+    for first, made in items.items():
+        swaps[first] = (*map(lines, made), edited(first, swaps))
+    return kernel.rewritten(_in_braces(body, swaps))
 
 
-def _place(kernel: Kernel, effects: Effects, access: Access) -> Index | None:
-    """Where the element of an access stands: what it is a member of, or what a call is given."""
-    if access.call is None and is_plain(kernel, access) and access.element.kind != "vector":
-        found = element(effects, access)
-        return found if isinstance(found, Index) else None
-    kind = kernel.reading.arrays[access.array].element
-    if kind.kind not in ("vector", "record") or not kind.size or _is_made(kernel, kind):
-        return None
-    if access.call is None:
-        node = access.node
-        while isinstance(node, Member) and not node.arrow:
-            node = node.base
-        whole = isinstance(node, Index) and _is_whole(kernel, node, kind)
-        return node if isinstance(node, Index) and whole and node not in _led_to(kernel) else None
-    return _given(kernel, access, kind)
+def _in_braces(body: Block, swaps: dict[Node, Node | tuple[Statement, ...]]) -> Block:
+    """The body with the changes, where a loop's only statement becomes several in braces."""
+    for loop in loops_in(body):
+        made = swaps.get(loop.body)
+        if isinstance(made, tuple):
+            swaps[loop.body] = Block(None, loop.line, made)
+    return edited(body, swaps)
 
 
-def _is_made(kernel: Kernel, kind: CType) -> bool:
-    """Whether a structure has constructors, so that a local of it may not begin without a value."""
-    body = kernel.unit.structs.body(kind.name)
-    words = body.text.decode() if body is not None and body.text is not None else ""
-    return re.search(rf"\b{re.escape(kind.name.rpartition('::')[2])}\s*\(", words) is not None
+def _blocks(loop: Loop) -> Iterator[Sequence[Statement]]:
+    """The statements of a round, and those of each block within."""
+    if not isinstance(loop.body, Block):
+        yield body_of(loop.body)
+    for statement in walk(loop.body):
+        if isinstance(statement, Block):
+            yield statement.body
 
 
-def _is_whole(kernel: Kernel, place: Index, kind: CType) -> bool:
-    """Whether this is an element as its array holds them, asked for by the array's own name."""
-    if not isinstance(place.base, Name) or place.base.variable is None:
-        return False
-    words = place.base.variable.type
-    return words.depth == 1 and kernel.unit.structs.type(words.base, kernel.unit.aliases) == kind
+def _elements(
+    kernel: Kernel, effects: Effects, statements: Sequence[Statement]
+) -> Iterator[tuple[Index, Statement, list[Member]]]:
+    """The elements that a block is certain to ask for, where it first does, and all who do."""
+    loads = {a.node: a for a in kernel.reading.accesses if a.mode == "load" and a.call is None}
+    order = {e: at for at, s in enumerate(statements) for e in expressions(s)}
+    left = [e for e in order if isinstance(e, Member) and _is_part(kernel, effects, e, loads)]
+    while left:
+        item, at = left[0].base, order[left[0]]
+        uses = [e for e in left if same(e.base, item)]
+        left = [e for e in left if e not in uses]
+        parts = {e.field: loads[e].element.size or 0 for e in uses}
+        whole = kernel.reading.arrays[loads[uses[0]].array].element.size or 0
+        certain = _is_certain(statements[at], uses[0]) and _stays(effects, statements[at:], uses)
+        if isinstance(item, Index) and certain and _LEAST * sum(parts.values()) >= whole:
+            yield item, statements[at], uses
 
 
-def _given(kernel: Kernel, access: Access, kind: CType) -> Index | None:
-    """The argument of a call of which the function asks for a member, by a reference."""
-    call, node = access.call, access.node
-    if not isinstance(call, Call) or call.receiver is not None or call.callee is not None:
-        return None
-    called = kernel.unit.called(call.function, len(call.arguments))
-    while isinstance(node, Member) and not node.arrow:
-        node = node.base
-    if len(called) != 1 or not isinstance(node, Name) or not _only_asks(kernel, called[0]):
-        return None
-    for parameter, argument in zip(called[0].parameters, call.arguments, strict=False):
-        if parameter is node.variable and isinstance(argument, Index):
-            leads = parameter.type.reference and parameter.type.const and not parameter.type.depth
-            return argument if leads and _is_whole(kernel, argument, kind) else None
-    return None
-
-
-def _only_asks(kernel: Kernel, function: Function) -> bool:
-    """Whether a function asks for nothing beside what references lead to: it takes no address."""
-    for one in (function, *reached(kernel.unit, function)):
-        if any(isinstance(s, Verbatim) for s in walk(one.body)):
+def _is_part(kernel: Kernel, effects: Effects, expr: Member, loads: dict[Expr, Access]) -> bool:
+    """Whether it is a member of an element that nobody writes, of an array of short elements."""
+    access = loads.get(expr)
+    match expr:
+        case Member(base=Index(base=Name(variable=array), index=index), arrow=False):
+            pass
+        case _:
             return False
-        given = {p for p in one.parameters if p.type.reference}
-        for e in expressions(one.body):
-            if isinstance(e, Lambda | Unread):
-                return False
-            if isinstance(e, Unary) and e.op == "&" and given & names([e.operand]):
-                return False
-    return True
+    if access is None or array is None or access.array not in kernel.reading.arrays:
+        return False
+    kind = kernel.reading.arrays[access.array].element
+    plain = all(isinstance(e, Name | Literal | Binary | Cast) for e in every(index))
+    return (
+        plain
+        and access.space == "global"
+        and kind.kind in ("record", "vector")
+        and 0 < (kind.size or 0) <= _WIDEST
+        and array.type.depth == 1
+        and not array.type.volatile
+        and array.type.base != "auto"
+        and not any(effects.same(access.array, w) for w in kernel.reading.written)
+    )
 
 
-def _led_to(kernel: Kernel) -> Iterator[Expr]:
-    """What addresses and references lead to, which a copy is not, and what is given a value."""
-    body = kernel.function.body
-    for statement in walk(body):
-        for variable in statement.variables if isinstance(statement, Declare) else ():
-            if variable.type.reference and variable.value is not None:
-                yield from every(variable.value)
-    for e in expressions(body):
-        match e:
-            case Unary(op="&", operand=operand):
-                yield from every(operand)
-            case Assign(target=target) | Step(target=target):
-                yield from every(target)
-            case Call(receiver=Expr() as receiver):
-                yield from every(receiver)
+def _is_certain(statement: Statement, use: Member) -> bool:
+    """Whether a statement asks for it whatever is true."""
+    if not isinstance(statement, Evaluate | Declare):
+        return False
+    unsure = (e for e in expressions(statement) if isinstance(e, Choice) or is_logical(e))
+    return not any(use in set(every(e)) for e in unsure)
+
+
+def _stays(effects: Effects, statements: Sequence[Statement], uses: Sequence[Member]) -> bool:
+    """Whether nothing that says which element it is changes, or begins, in these statements."""
+    own = names(every(uses[0].base))
+    changed = {v for s in statements for v in effects.changed(s)}
+    return not own & (changed | declared_in(statements[0]))

@@ -14,6 +14,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.tree import Variable
 from optiml_magic.kernels.types import named
+from optiml_magic.source.dtypes import scalar_dtype
 
 _KEEPING_ZERO = frozenset({"fabsf", "fabs", "abs", "sqrtf", "sqrt", "__half2float", "__float2half",
                            "__int2float_rn", "float", "double"})  # fmt: skip
@@ -21,7 +22,8 @@ _KEEPING_ZERO = frozenset({"fabsf", "fabs", "abs", "sqrtf", "sqrt", "__half2floa
 
 def nothing(kind: str) -> str:
     """A value of a type whose bits are all zero; types of two words have no braces."""
-    return f"({kind})0" if " " in kind or named(kind, {}).lanes == 1 else f"{kind}{{}}"
+    number = scalar_dtype(kind) is not None and named(kind, {}).kind != "complex"
+    return f"({kind})0" if " " in kind or number else f"{kind}{{}}"
 
 
 def is_zero(expr: Expr, loads: set[Expr], lets: dict[Variable, Expr | None]) -> bool:

@@ -39,7 +39,9 @@ from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.uncentred import uncentred
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.unravelled_planes import unravelled_planes
 from optiml_magic.kernels.primitives.untiled import counts_alone
+from optiml_magic.kernels.primitives.whole_elements import whole_elements
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
@@ -87,7 +89,7 @@ class BlockedProduct(KernelRule):
     name = "blocked_product"
     before = (
         *PLAIN, item_a_thread, bounded, planar, in_full, evenly, unravelled, sieved_by_residue,
-        all_rectangular, all_inward, in_register,
+        all_rectangular, all_inward, whole_elements, in_register,
     )  # fmt: skip
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "
@@ -254,9 +256,12 @@ def _turned(kernel: Kernel, number: int) -> Iterator[tuple[Kernel, int]]:
             break
         # What was inside of the loop is one number further up now.
         kernel, number, around = found, number - 1, [at - 1 for at in around]
+    digits = [partial(exchange_rows, at=at) for at in range(_DIGITS)]
+    ways = (*digits, partial(as_blocks, axis="y"), partial(as_blocks, axis="x"))
     yield kernel, number
-    digits = (partial(exchange_rows, at=at) for at in range(_DIGITS))
-    for made in (*digits, partial(as_blocks, axis="y"), partial(as_blocks, axis="x")):
-        found = made(kernel)
+    for found in (way(kernel) for way in ways):
         if isinstance(found, Kernel):
             yield found, number
+    planes = unravelled_planes(kernel)
+    if isinstance(planes, Kernel):
+        yield from _turned(planes, number)

@@ -24,6 +24,7 @@ _FULL = 0.8  # of the chip's best, from which tiles alone need no parts behind t
 _ALONE = 0.75  # of its rate that a multiprocessor reaches with one block, which waits: measured
 _EMPTY = 1 / 16  # of the least tile that outputs fill, below which they are too few: ours
 PARTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64)
+_LEAST = 2  # columns of a thread
 _ROUNDED = 8  # registers are given out so many at a time
 #: Tiles worth a try, and what each reaches on a full chip of the best: benchmarks/gpu/products.py.
 #: Few outputs a thread are for products that have not enough blocks otherwise.
@@ -47,6 +48,26 @@ _SHAPES = (
     (Tile(64, 64, 8, 4, 4), 0.65),
     (Tile(32, 32, 16, 4, 4), 0.5),
 )
+
+
+def _shapes(product: Blocking) -> list[tuple[Tile, float]]:
+    """Those tiles, with as many words of sums a thread as if an output's were one float.
+
+    All have the rounds that the product needs at least.
+
+    Complex numbers and doubles have two: half the columns then, and half as many rounds at once,
+    so that a thread and shared memory hold what they did.
+    """
+    words = product.layout.words
+    fitting = ((_halved(tile) if words > 1 else tile, share) for tile, share in _SHAPES)
+    return [(_deep(product, tile), share) for tile, share in fitting]
+
+
+def _halved(tile: Tile) -> Tile:
+    own, deep = tile.own_columns // 2, max(tile.deep // 2, DEEP[0])
+    if own < _LEAST:
+        return tile
+    return replace(tile, columns=tile.columns // 2, deep=deep, own_columns=own)
 
 
 @dataclass(frozen=True)
@@ -92,8 +113,7 @@ def worth_tiles(product: Blocking) -> None:
         return
     if filling.others > MOST_BLOCKS:
         raise NotLegal("it has more products than a grid has blocks along z")
-    shapes = _shapes(product)
-    sizes = [filling.blocks(tile) * tile.rows * tile.columns for tile, _ in shapes]
+    sizes = [filling.blocks(t) * t.rows * t.columns for t, _ in _shapes(product)]
     if filling.outputs < _EMPTY * min(sizes):
         raise NotLegal("its products are too small for tiles")
 
@@ -143,11 +163,6 @@ def first_tile(product: Blocking) -> Tile:
         if _point(product, tile, 1):
             return tile
     raise NotLegal("a multiprocessor has no room for its tiles")
-
-
-def _shapes(product: Blocking) -> tuple[tuple[Tile, float], ...]:
-    """Tiles worth a try that have as many rounds as they need."""
-    return tuple((_deep(product, tile), share) for tile, share in _SHAPES)
 
 
 def _deep(product: Blocking, tile: Tile) -> Tile:

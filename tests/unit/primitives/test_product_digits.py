@@ -1,0 +1,84 @@
+"""Products of many matrices whose launch numbers them, and their elements, by digits."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
+from optiml_magic.proposers.rewrites.kernel_rule import Site
+from tests.present import sampled
+from tests.rewriting.writing import Array
+
+from .alike import end_of, kernel_of
+
+CONTRACT = """\
+#pragma optiml launch contract %s
+__global__ void contract(const float* X, const float* W, float* Y, int B, int I, int J, int K, int L) {
+    %s
+    float s = 0;
+    for (int j = 0; j < J; j++) s += X[((b * I + i) * J + j) * K + k] * W[(k * J + j) * L + l];
+    Y[((b * I + i) * K + k) * L + l] = s;
+}
+"""
+ARRAYS = {
+    "X": Array("f4", ("B", "I", "J", "K")), "W": Array("f4", ("K", "J", "L")),
+    "Y": Array("f4", ("B", "I", "K", "L"), "zeros"),
+}  # fmt: skip
+SIZES = (
+    {"B": 2, "I": 3, "J": 17, "K": 5, "L": 19},
+    {"B": 3, "I": 1, "J": 1, "K": 1, "L": 37},
+    {"B": 1, "I": 20, "J": 9, "K": 3, "L": 1},
+)
+LINE = "grid(cdiv(K * L, 64), B * I) block(64)"
+FLAT = "int t = blockIdx.x * 64 + threadIdx.x, k = t / L, l = t % L; if (t >= K * L) return; "
+ROWS = "grid(cdiv(L, 16), cdiv(B * I, 4), K) block(16, 4)"
+PLANE = """int l = blockIdx.x * 16 + threadIdx.x, t = blockIdx.y * 4 + threadIdx.y, k = blockIdx.z;
+    if (l >= L || t >= B * I) return; """
+DIGITS = "int b = blockIdx.y / I, i = blockIdx.y % I;"
+KERNELS = (
+    (LINE, FLAT + DIGITS),
+    (LINE, FLAT + DIGITS.replace("int", "unsigned")),
+    (LINE, FLAT + "size_t b = (size_t)blockIdx.y / I, i = (size_t)blockIdx.y % I;"),
+    (LINE, FLAT + "int b = blockIdx.y / I, i = blockIdx.y - b * I;"),
+    (LINE, FLAT + DIGITS + " I += 1; I -= 1;"),
+    (LINE, FLAT + DIGITS + " if (gridDim.y < 5) return;"),
+    (LINE.replace("B * I", "B * I + 1"), FLAT + DIGITS + " if (blockIdx.y >= B * I) return;"),
+    (LINE, FLAT.replace("t / L, l = t % L", "t % K, l = t / K") + DIGITS),
+    (LINE, FLAT + "int i = blockIdx.y / B, b = blockIdx.y % B;"),
+    (LINE.replace("B * I", "I, B"), FLAT + "int i = blockIdx.y, b = blockIdx.z;"),
+    (ROWS, PLANE + "int b = t / I, i = t % I;"),
+)
+
+
+def sites(launch: str, digits: str) -> tuple[str, list[Site | Refused]]:
+    text, rule = CONTRACT % (launch, digits), BlockedProduct()
+    return text, [*rule.sites(rule.shaped(kernel_of(text)))]
+
+
+@pytest.mark.parametrize(("launch", "digits"), sampled([*KERNELS], 4))
+def test_rows_of_all_matrices_lie_below_each_other(launch: str, digits: str) -> None:
+    text, (site,) = sites(launch, digits)
+    assert isinstance(site, Site), site
+    made = site.apply()
+    assert isinstance(made, Kernel), made
+    point = {"BM": 16, "BN": 32, "BK": 16, "TM": 2, "TN": 2, "BLOCKS": 1}
+    after = made.program.with_values(point).text
+    for other in SIZES[1:]:
+        assert end_of(text, after, ARRAYS, SIZES[0], other, rounds=True) == "same"
+
+
+@pytest.mark.parametrize(
+    ("launch", "digits", "reason"),
+    [
+        (LINE, FLAT + DIGITS.replace("% I", "% J % I"), "an index is not a sum of its parts"),
+        (LINE, FLAT + DIGITS.replace("int", "short"), "an index is not a sum of its parts"),
+        (LINE, FLAT + DIGITS + " if (gridDim.x > 1) return;", "an index is not a sum of its parts"),
+        (LINE, FLAT + DIGITS + " if (b == 1 && i > 0) return;", "not a comparison"),
+        (ROWS, PLANE + "int b = t % B, i = t / B;", "an index is not a sum of its parts"),
+    ],
+)
+def test_other_digits_are_refused(launch: str, digits: str, reason: str) -> None:
+    _, (found,) = sites(launch, digits)
+    assert isinstance(found, Refused), found
+    assert reason in found.reason
