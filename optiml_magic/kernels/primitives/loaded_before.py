@@ -17,7 +17,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import first_test
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, names
-from optiml_magic.kernels.primitives.own_elements import is_number, whole_element
+from optiml_magic.kernels.primitives.loaded_elements import is_number, whole_element
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis

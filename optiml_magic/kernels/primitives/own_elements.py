@@ -1,146 +1,197 @@
-"""The element of a global array that a load takes all of, or a member of, in a kernel's own text.
+"""Elements of shared arrays that belong to a thread each, in registers of the lane that takes it.
 
-``p[i]`` of ``p[i].x``, of ``Body b = p[i];`` and of ``dist(p[i], q)``, by value or by reference.
+Only a thread stores its own element, and threads ask for those of near neighbours. A lane that
+takes neighbours then has most of what they ask for, and gets the rest from the lanes beside it by
+shuffles. These may stand in front of all that is done up to the next barrier, since nobody may
+store what another thread asks for between two of them.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from optiml_magic.kernels.expressions import (
-    Assign,
-    Call,
-    Expr,
-    Index,
-    Lambda,
-    Member,
-    Name,
-    Step,
-    Unary,
-    Unread,
-    every,
-)
-from optiml_magic.kernels.primitives.base import Kernel
-from optiml_magic.kernels.primitives.effects import Effects, names
-from optiml_magic.kernels.primitives.items import element, is_plain
-from optiml_magic.kernels.primitives.places import reached
-from optiml_magic.kernels.primitives.tabulated import is_value
+from optiml_magic.kernels.editing import Node, text
+from optiml_magic.kernels.expressions import Assign, Expr, Index, Step, every
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.reading import Access
-from optiml_magic.kernels.tree import Declare, Function, Verbatim, expressions, walk
+from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Statement, expressions
 from optiml_magic.kernels.types import CType
 
-_NUMBERS = ("int", "float", "bool")
+_THREAD = Polynomial.symbol("threadIdx.x")
+_NEAR = 4  # elements to either side; ours
+_LANES = 32
+_ALL = "0xffffffffu"
 
 
-def whole_element(
-    kernel: Kernel, effects: Effects, access: Access, touching: Collection[Expr]
-) -> Index | None:
-    """The element that a load takes a part of, where it stays the same as long as the kernel runs.
+@dataclass(frozen=True)
+class _Own:
+    """An array of which each thread owns an element.
 
-    None where a copy of it would not do. ``touching`` are all expressions that load or store.
+    Others ask for elements up to ``behind`` before and ``ahead`` after their own. Where ``longer``,
+    the array may have elements beyond those of the threads, which stay in shared memory.
     """
-    if access.space != "global" or access.mode != "load" or access.verbatim:
-        return None
-    array = kernel.reading.arrays.get(access.array)
-    if array is None or access.index is None or array.element.depth:
-        return None
-    place = _place(kernel, effects, access)
-    if place is None or not isinstance(place.base, Name):
-        return None
-    pointer = place.base.variable
-    if pointer not in kernel.function.parameters or pointer is None or pointer.type.volatile:
-        return None
-    if pointer.name != access.array or pointer.name in effects.moved or pointer.type.depth != 1:
-        return None
-    if not is_value(kernel, place.index, touching):
-        return None
-    if not kernel.reading.symbols.known(access.index):
-        return None
-    if any(effects.same(access.array, other) for other in kernel.reading.written):
-        return None
-    return place
+
+    array: str
+    name: str
+    behind: int
+    ahead: int
+    longer: bool
 
 
-def is_number(kind: CType) -> bool:
-    return kind.kind in _NUMBERS and not kind.depth
+class Held:
+    """The shared arrays of a kernel whose blocks are rows of threads, ``each`` of them a lane."""
+
+    def __init__(self, kernel: Kernel, each: int, item: str = "item") -> None:
+        """Raises NotLegal where an array is touched in another way, or where there is none."""
+        self.kernel = kernel
+        self.each = each
+        self.item = item
+        width, height, depth = kernel.block
+        if width is None or width != each * _LANES or (height, depth) != (1, 1):
+            raise NotLegal("its blocks are no rows of whole warps")
+        self.width = width
+        reading = kernel.reading
+        shared = [a for a in reading.arrays.values() if a.space == "shared"]
+        self.own = {a.name: self._owned(a.name) for a in shared}
+        if not any(one.behind or one.ahead for one in self.own.values()):
+            raise NotLegal("its threads ask for no element of a neighbour's")
+        touched = [a for a in reading.accesses if a.space == "shared"]
+        self._loads = {a.node: a for a in touched if isinstance(a.node, Index)}
+        self._stores = {a.node: a for a in touched if a.mode == "store"}
+
+    def _owned(self, array: str) -> _Own:
+        behind, ahead = 0, 0
+        found = self.kernel.reading.arrays[array]
+        if len(found.extents) != 1 or found.dynamic:
+            raise NotLegal(f"`{array}` is no plain row of elements")
+        for access in self.kernel.reading.of(array):
+            node = access.node
+            place = node.target if isinstance(node, Assign | Step) else node
+            plain = access.call is None and not access.verbatim and isinstance(place, Index)
+            if not plain or access.mode == "atomic" or access.element != found.element:
+                raise NotLegal(f"what is done with `{array}` is not followed", access.line)
+            apart = self._apart(access)
+            if apart is not None:
+                if access.mode == "store" and apart:
+                    raise NotLegal("a thread stores a neighbour's element", access.line)
+                if abs(apart) > _NEAR:
+                    raise NotLegal("a thread asks for a far element", access.line)
+                behind, ahead = max(behind, -apart), max(ahead, apart)
+            else:
+                self._check_fixed(access)
+        if max(behind, ahead) > self.each:
+            raise NotLegal("a lane has too few elements")
+        if not _is_exchanged(found.element):
+            raise NotLegal(f"lanes do not exchange elements of `{array}`")
+        extent = found.extents[0].value if found.extents[0] is not None else None
+        longer = extent is None or extent > self.width
+        return _Own(array, self.kernel.fresh(f"{array}_own"), behind, ahead, longer)
+
+    def _apart(self, access: Access) -> int | None:
+        """How far an element is from the thread's own; None where it is not one of near ones."""
+        return None if access.index is None else (access.index - _THREAD).value
+
+    def _check_fixed(self, access: Access) -> None:
+        """An element that has the same number for all: none of a thread's own, or a load of one."""
+        at = access.index.value if access.index is not None else None
+        if at is None or at < 0 or (at < self.width and access.mode != "load"):
+            raise NotLegal("which element it is, is not known", access.line)
+
+    def _fixed(self, access: Access | None) -> int | None:
+        """The number of a thread's element that is the same for all who load it."""
+        at = access.index.value if access is not None and access.index is not None else None
+        return at if at is not None and at < self.width else None
+
+    def declared(self, statement: Declare) -> Iterator[str]:
+        """The registers beside the declaration of a shared array."""
+        for one in (self.own.get(v.name) for v in statement.variables if v.storage == "shared"):
+            if one is not None:
+                kind = self.kernel.reading.arrays[one.array].element.name
+                yield f"{kind} {one.name}[{one.behind + self.each + one.ahead}];"
+
+    def fetched(self, statements: Iterable[Statement]) -> list[str]:
+        """What lanes get of each other for all that these ask for."""
+        found = dict[str, None]()
+        for access in self._asked(e for s in statements for e in expressions(s)):
+            one, apart, at = self.own[access.array], self._apart(access) or 0, self._fixed(access)
+            first, end = one.behind, one.behind + self.each
+            moves = [(end + n, "down", first + n) for n in range(apart)]
+            moves += [(first - 1 - n, "up", end - 1 - n) for n in range(-apart)]
+            for to, way, source in moves:
+                got = f"__shfl_{way}_sync({_ALL}, {one.name}[{source}], 1)"
+                found[f"{one.name}[{to}] = {got};"] = None
+            if at is not None:
+                kind = access.element.name
+                found[f"const {kind} {self._named(one, at)} = {self._shuffled(one, at)};"] = None
+        return [*found]
+
+    def _asked(self, given: Iterable[Expr]) -> Iterator[Access]:
+        """The loads of elements that threads own."""
+        for part in (part for expr in given for part in every(expr)):
+            access = self._loads.get(part) if isinstance(part, Index) else None
+            if access is not None and access.mode == "load":
+                yield access
+
+    def _named(self, one: _Own, at: int) -> str:
+        return self.kernel.fresh(f"{one.array}_at_{at}")
+
+    def _shuffled(self, one: _Own, at: int) -> str:
+        own = f"{one.name}[{one.behind + at % self.each}]"
+        return f"__shfl_sync({_ALL}, {own}, {at // self.each})"
+
+    def loads(
+        self, given: Iterable[Expr], swaps: dict[Node, Node], *, once: bool = False
+    ) -> dict[Node, Node]:
+        """Loads of what lanes have, or have ``fetched``; ``once`` where all lanes ask at once."""
+        found: dict[Node, Node] = {}
+        for access in self._asked(given):
+            part, apart, at = access.node, self._apart(access), self._fixed(access)
+            one = self.own[access.array]
+            if at is not None:
+                words = self._shuffled(one, at) if once else self._of_one(one, at)
+                found[part] = text(words)
+            elif apart is not None:
+                own = self._place(one, apart)
+                if apart > 0 and one.longer:
+                    beside = self.kernel.show(Evaluate(None, 0, part), swaps)
+                    test = f"{self.item} + {apart} < {self.each} || threadIdx.x < {_LANES - 1}"
+                    own = f"({test} ? {own} : {beside.strip().removesuffix(';')})"
+                found[part] = text(own)
+        return found
+
+    def _place(self, one: _Own, apart: int) -> str:
+        """A thread's own element, or one so far from it."""
+        by = one.behind + apart
+        return f"{one.name}[{self.item}{f' + {by}' if by else ''}]"
+
+    def _of_one(self, one: _Own, at: int) -> str:
+        """What one thread owns, which it may store itself before it loads it."""
+        thread = f"threadIdx.x * {self.each} + {self.item} == {at}"
+        return f"({thread} ? {self._place(one, 0)} : {self._named(one, at)})"
+
+    def stores(self, given: Iterable[Expr]) -> dict[Node, Node]:
+        """The elements that threads store, which are their own."""
+        found: dict[Node, Node] = {}
+        for part in (part for expr in given for part in every(expr)):
+            access = self._stores.get(part) if isinstance(part, Assign | Step) else None
+            if access is not None and self._apart(access) is not None:
+                assert isinstance(part, Assign | Step)
+                found[part.target] = text(self._place(self.own[access.array], 0))
+        return found
+
+    def quiet(self, loop: Loop) -> bool:
+        """Whether a loop stores nothing but what lanes have in registers, so that none waits."""
+        inside = {*expressions(loop)}
+        stored = [a for a in self.kernel.reading.accesses if a.mode != "load" and a.own in inside]
+        return all(a.space == "local" or self._is_own(a) for a in stored)
+
+    def _is_own(self, access: Access) -> bool:
+        return access.array in self.own and self._apart(access) is not None
 
 
-def _place(kernel: Kernel, effects: Effects, access: Access) -> Index | None:
-    """Where the element of an access stands: what it is a member of, or what a call is given."""
-    if access.call is None and is_plain(kernel, access) and access.element.kind != "vector":
-        found = element(effects, access)
-        return found if isinstance(found, Index) else None
-    kind = kernel.reading.arrays[access.array].element
-    if kind.kind not in ("vector", "record") or not kind.size or _is_made(kernel, kind):
-        return None
-    if access.call is None:
-        node = access.node
-        while isinstance(node, Member) and not node.arrow:
-            node = node.base
-        whole = isinstance(node, Index) and _is_whole(kernel, node, kind)
-        return node if isinstance(node, Index) and whole and node not in _led_to(kernel) else None
-    return _given(kernel, access, kind)
-
-
-def _is_made(kernel: Kernel, kind: CType) -> bool:
-    """Whether a structure has constructors, so that a local of it may not begin without a value."""
-    body = kernel.unit.structs.body(kind.name)
-    words = body.text.decode() if body is not None and body.text is not None else ""
-    return re.search(rf"\b{re.escape(kind.name.rpartition('::')[2])}\s*\(", words) is not None
-
-
-def _is_whole(kernel: Kernel, place: Index, kind: CType) -> bool:
-    """Whether this is an element as its array holds them, asked for by the array's own name."""
-    if not isinstance(place.base, Name) or place.base.variable is None:
-        return False
-    words = place.base.variable.type
-    return words.depth == 1 and kernel.unit.structs.type(words.base, kernel.unit.aliases) == kind
-
-
-def _given(kernel: Kernel, access: Access, kind: CType) -> Index | None:
-    """The argument of a call of which the function asks for a member, by a reference."""
-    call, node = access.call, access.node
-    if not isinstance(call, Call) or call.receiver is not None or call.callee is not None:
-        return None
-    called = kernel.unit.called(call.function, len(call.arguments))
-    while isinstance(node, Member) and not node.arrow:
-        node = node.base
-    if len(called) != 1 or not isinstance(node, Name) or not _only_asks(kernel, called[0]):
-        return None
-    for parameter, argument in zip(called[0].parameters, call.arguments, strict=False):
-        if parameter is node.variable and isinstance(argument, Index):
-            leads = parameter.type.reference and parameter.type.const and not parameter.type.depth
-            return argument if leads and _is_whole(kernel, argument, kind) else None
-    return None
-
-
-def _only_asks(kernel: Kernel, function: Function) -> bool:
-    """Whether a function asks for nothing beside what references lead to: it takes no address."""
-    for one in (function, *reached(kernel.unit, function)):
-        if any(isinstance(s, Verbatim) for s in walk(one.body)):
-            return False
-        given = {p for p in one.parameters if p.type.reference}
-        for e in expressions(one.body):
-            if isinstance(e, Lambda | Unread):
-                return False
-            if isinstance(e, Unary) and e.op == "&" and given & names([e.operand]):
-                return False
-    return True
-
-
-def _led_to(kernel: Kernel) -> Iterator[Expr]:
-    """What addresses and references lead to, which a copy is not, and what is given a value."""
-    body = kernel.function.body
-    for statement in walk(body):
-        for variable in statement.variables if isinstance(statement, Declare) else ():
-            if variable.type.reference and variable.value is not None:
-                yield from every(variable.value)
-    for e in expressions(body):
-        match e:
-            case Unary(op="&", operand=operand):
-                yield from every(operand)
-            case Assign(target=target) | Step(target=target):
-                yield from every(target)
-            case Call(receiver=Expr() as receiver):
-                yield from every(receiver)
+def _is_exchanged(kind: CType) -> bool:
+    """Whether there is a shuffle for a type."""
+    plain = kind.kind in ("int", "bool") or (kind.kind == "float" and kind.size in (4, 8))
+    return plain and not kind.depth

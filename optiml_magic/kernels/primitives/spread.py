@@ -64,7 +64,8 @@ def spread_rounds(kernel: Kernel, at: int, each: Sequence[int] = ()) -> Kernel:
         extent = parse_expression(f"cdiv({extent}, {tunes[0].name})")
     else:
         made_of = _one(loop, f"const {axis.variable.type.base} {axis.variable.name} = {block};")
-    body = edited(kernel.function.body, {loop: made_of} | by_first(kernel, once, free))
+    swaps: dict[Node, Node] = {loop: made_of, **by_first(kernel, once, free)}
+    body = edited(kernel.function.body, swaps)
     one = parse_expression("1")
     grid = [*kernel.launch.grid, one, one][:3]
     grid[free] = extent
