@@ -7,7 +7,7 @@ What the others do, such as to store a zero, each of them does in its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.kernels.expressions import Assign, Binary, Call, Expr, Step, every
@@ -165,3 +165,20 @@ def _of_place(
             if form is not None and factor is not None and place in form.symbols:
                 return axis, factor, form.without([place])
     raise NotLegal(_MORE, line)
+
+
+def within(
+    margins: Sequence[Margin], asked: Callable[[Margin], str], shown: Callable[[Statement], str],
+    inside: Iterable[str],
+) -> Iterator[str]:  # fmt: skip
+    """The lines of items with a window in those of all items."""
+    for margin in margins:
+        yield asked(margin)
+        yield from map(shown, margin.before)
+    yield from inside
+    for margin in reversed(margins):
+        yield "} else {" if margin.others else "}"
+        yield from map(shown, margin.others)
+        if margin.others:
+            yield "}"
+        yield from map(shown, margin.behind)

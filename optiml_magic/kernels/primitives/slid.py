@@ -25,6 +25,7 @@ from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import needed, said_alike
 from optiml_magic.kernels.primitives.inner_places import InnerPlaces
 from optiml_magic.kernels.primitives.limits import limits
+from optiml_magic.kernels.primitives.margins import Margin, within
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.slides import Window, window
@@ -360,25 +361,17 @@ class Sliding:
         slot = self.slot
         yield f"for (int {slot} = {self._lane}; {slot} < {self.own}; {slot} += {self._lanes}) {{"
         yield from self._begun(slot)
-        for margin in self.window.margins:
-            test = self.old.spelled(margin.test, self.swaps)
-            test = f"!({test})" if margin.leaves else test
-            yield f"if ({test}) {{" if self.clamps else "{"
-            for statement in margin.before:
-                yield self._shown(statement)
-        for tile in self.tiles:
-            yield combine.joining(tile.reduction, tile.reduction.place, f"{tile.name}[{slot}]")
-        for statement in self.window.after:
-            yield self._shown(statement)
-        for margin in reversed(self.window.margins):
-            yield "} else {" if margin.others else "}"
-            for statement in margin.others:
-                yield self._shown(statement)
-            if margin.others:
-                yield "}"
-            for statement in margin.behind:
-                yield self._shown(statement)
+        found = (combine.joining(tile.reduction, tile.reduction.place, f"{tile.name}[{slot}]")
+                 for tile in self.tiles)  # fmt: skip
+        inner = [*found, *map(self._shown, self.window.after)]
+        yield from within(self.window.margins, self._asked, self._shown, inner)
         yield "}"
+
+    def _asked(self, margin: Margin) -> str:
+        """What opens the part of the items with a window; only these are there without clamps."""
+        test = self.old.spelled(margin.test, self.swaps)
+        test = f"!({test})" if margin.leaves else test
+        return f"if ({test}) {{" if self.clamps else "{"
 
     def _shown(self, statement: Statement) -> str:
         return self.old.show(statement, self.swaps)
@@ -394,20 +387,13 @@ class Sliding:
         size = sum(tile.size for tile in self.tiles)
         room = f"({self._lanes} * {self.count} + max({words}, 1) - 1) * {size}"
         if not self.rows:
-            block = (parse_expression(self.extent),)
-            shared = parse_expression(room)
+            block, shared = (parse_expression(self.extent),), parse_expression(room)
             return replace(launch, grid=(grid, *launch.grid[1:]), block=block, shared=shared)
         rows = parse_expression(f"cdiv({self.down}, {self.extent})")
-        return replace(
-            launch,
-            grid=(grid, rows, *launch.grid[2:]),
-            block=(parse_expression(str(_WARP)), parse_expression(self.extent)),
-            shared=parse_expression(f"{room} * {self.extent}"),
-        )
+        block = (parse_expression(str(_WARP)), parse_expression(self.extent))
+        shared = parse_expression(f"{room} * {self.extent}")
+        return replace(launch, grid=(grid, rows, *launch.grid[2:]), block=block, shared=shared)
 
     def _tunes(self) -> list[TuneDirective]:
         values = ROWS if self.rows else BLOCKS
-        return [
-            TuneDirective(self.count, ITEMS, 9),
-            TuneDirective(self.extent, values, values[-1]),
-        ]
+        return [TuneDirective(self.count, ITEMS, 9), TuneDirective(self.extent, values, values[-1])]
