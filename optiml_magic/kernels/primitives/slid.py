@@ -387,8 +387,8 @@ class Sliding:
         size = sum(tile.size for tile in self.tiles)
         room = f"({self._lanes} * {self.count} + max({words}, 1) - 1) * {size}"
         if not self.rows:
-            block, shared = (parse_expression(self.extent),), parse_expression(room)
-            return replace(launch, grid=(grid, *launch.grid[1:]), block=block, shared=shared)
+            alone, shared = (parse_expression(self.extent),), parse_expression(room)
+            return replace(launch, grid=(grid, *launch.grid[1:]), block=alone, shared=shared)
         rows = parse_expression(f"cdiv({self.down}, {self.extent})")
         block = (parse_expression(str(_WARP)), parse_expression(self.extent))
         shared = parse_expression(f"{room} * {self.extent}")
