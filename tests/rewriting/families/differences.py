@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tests.rewriting.writing import Array, Made, axes, program
+from tests.rewriting.writing import Array, Made, axes, indented, program
 
 from .rows import counting
 
@@ -160,16 +160,14 @@ if (threadIdx.x == 0) {place} = sum;""",
     rows, across = rng.choice([("y", "x"), ("x", "y")])
     grid = f"{columns}, n" if rows == "y" else f"n, {columns}"
     stride = rng.choice(["blockDim.x", str(width)])
-    text = f"""{above}{zeroed}#pragma optiml launch by_blocks grid({grid}) block({width})
-__global__ void by_blocks({_parameters(kind, "int", two=two)}) {{
-int i = blockIdx.{rows}, j = blockIdx.{across};
-int c = 0;
-for (int k = threadIdx.x; k < d; k += {stride}) {{
-{step}
-}}
-{summed}
-}}
-"""
+    body = (
+        f"int i = blockIdx.{rows}, j = blockIdx.{across};\nint c = 0;\n"
+        f"for (int k = threadIdx.x; k < d; k += {stride}) {{\n{step}\n}}\n{summed}"
+    )
+    text = (
+        f"{above}{zeroed}#pragma optiml launch by_blocks grid({grid}) block({width})\n"
+        f"__global__ void by_blocks({_parameters(kind, 'int', two=two)}) {{\n{indented(body)}\n}}\n"
+    )
     arrays = _arrays(rng, kind, two=two, turned=turned, out="i4")
     return _made(rng, "by blocks", text, arrays, two=two)
 

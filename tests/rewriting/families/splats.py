@@ -70,14 +70,13 @@ def visibilities(rng: Random) -> Made:
     )
     parameters = f"const int* at_x, const int* at_y, const {kind}* s, const float* f, {kind}* g, int n, int w"  # fmt: skip
     text = program(rng, "visibilities", parameters, axes(rng, ("p", "n")), body, above=above)
-    whole = {
-        "float2": lambda shape: Array("f4", (*shape, "2")),
-        "float": lambda shape: Array("f4", (*shape, "2")),
-        "Complex": lambda shape: Array("re:f4 im:f4", shape),
-    }[kind]
+
+    def whole(*shape: str) -> Array:
+        return Array("re:f4 im:f4", shape) if kind == "Complex" else Array("f4", (*shape, "2"))
+
     arrays = {
         "at_x": Array("i4", ("n",), "below w"), "at_y": Array("i4", ("n",), "below w"),
-        "s": whole(("n",)), "f": Array("f4", ("9",)), "g": whole(("w + 3", "w")),
+        "s": whole("n"), "f": Array("f4", ("9",)), "g": whole("w + 3", "w"),
     }  # fmt: skip
     return _made(rng, "visibilities", text, arrays, ("g",))
 
