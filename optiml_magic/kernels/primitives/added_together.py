@@ -75,17 +75,24 @@ def together(kernel: Kernel) -> Iterator[_Run]:
 
 def _neighbours(run: _Run) -> Iterator[_Run]:
     """Those of a run that are beside each other, four or two at a time."""
-    for array in dict.fromkeys(access.array for _, _, access in run):
-        left = [one for one in run if one[2].array == array]
-        first = left[0][2].offset if left else None
-        if first is None or any((a.offset - first).value is None for _, _, a in left if a.offset):
-            continue
-        left.sort(key=lambda one: (one[2].offset - first).value or 0)  # type: ignore[operator]
+    rest = run
+    while rest:
+        first = rest[0][2]
+        near = [one for one in rest if _apart(one[2], first) is not None]
+        rest = [one for one in rest[1:] if one not in near]
+        left = sorted(near, key=lambda one: _apart(one[2], first) or 0)
         while left:
             count = next((n for n in _COUNTS if _beside(left[:n], n)), 1)
             if count > 1:
                 yield left[:count]
             left = left[count:]
+
+
+def _apart(access: Access, first: Access) -> int | None:
+    """How many bytes an access is behind another one of its array, where that is known."""
+    if access.array != first.array or access.offset is None or first.offset is None:
+        return None
+    return (access.offset - first.offset).value
 
 
 def _beside(run: _Run, count: int) -> bool:

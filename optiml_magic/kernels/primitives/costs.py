@@ -62,9 +62,9 @@ def long_calls(kernel: Kernel) -> int:
     return total
 
 
-def is_long(kernel: Kernel, expr: Expr) -> bool:
-    """Whether what an expression calls is about a hundred instructions, or what that calls is."""
-    names = [*_called(kernel, every(expr))]
+def is_long(kernel: Kernel, *found: Expr) -> bool:
+    """Whether what expressions call is about a hundred instructions, or what that calls is."""
+    names = [*_called(kernel, (e for one in found for e in every(one)))]
     return any(map(functions.is_long, names)) or sum(map(functions.is_middling, names)) > 1
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
+    Call,
     Cast,
     Choice,
     Expr,
@@ -24,12 +25,14 @@ from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.primitives.effects import is_simple
 from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction, Operand
 from optiml_magic.kernels.primitives.tile_guards import guards
+from optiml_magic.kernels.primitives.unfolded import called_alone
 from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
     Evaluate,
     If,
+    Leave,
     Statement,
     TypeName,
     Variable,
@@ -137,6 +140,7 @@ class _Round:
     def __init__(self, parts: Contraction, own: Variable) -> None:
         self.parts, self.own = parts, own
         self.lets = dict[Variable, Expr]()
+        self.given = set[Variable]()
         self.loads = {a.own: o for o in parts.operands for a in o.accesses}
         self.line, self.down = parts.loop.line, False
         self._types = parts.kernel.reading.types
@@ -214,6 +218,24 @@ class _Round:
             case Name(variable=Variable() as variable) if self._lasts(variable):
                 if variable.type.base == "auto" or self._type(variable).integral:
                     return self._compared(self.lets[variable], alike=alike)
+            case Call():
+                return self._compared(self._returned(test), alike=alike)
+        raise self._refused()
+
+    def _returned(self, call: Call) -> Expr:
+        """What the text's own function returns, whose parameters are locals of the round then."""
+        function = called_alone(self.parts.kernel, call)
+        if function is None or function.template or function.result.depth:
+            raise self._refused()
+        if any(p in self.lets or p.array or _leads(p.type) for p in function.parameters):
+            raise self._refused()
+        match function.body.body:
+            case [Leave(kind="return", value=Expr() as value)]:
+                result = named(function.result.base, self.parts.kernel.unit.aliases)
+                if result.integral and not function.result.reference:
+                    self.lets |= zip(function.parameters, call.arguments, strict=True)
+                    self.given |= {*function.parameters}
+                    return value
         raise self._refused()
 
     def _element(self, expr: Expr) -> tuple[Operand, tuple[CType, ...]]:
@@ -232,7 +254,8 @@ class _Round:
         raise NotLegal("it compares more than elements", self.line)
 
     def _lasts(self, variable: Variable) -> bool:
-        return variable in self.lets and variable in self.parts.effects.lasting
+        lasting = variable in self.given or variable in self.parts.effects.lasting
+        return variable in self.lets and lasting
 
     def _type(self, variable: Variable) -> CType:
         return named(variable.type.base, self.parts.kernel.unit.aliases)

@@ -270,8 +270,14 @@ class Scanning:
     def _hoisted(self, swaps: Mapping[Node, Node]) -> tuple[list[str], list[str]]:
         """Declarations of what is asked for behind, and the statements before any scan."""
         asked = {v for s in self.scans.rest for v in self.effects.mentions(s)}
+        twice = {v for scan in self.scans.found for s in scan.kept for v in self.effects.given(s)}
         hoisted, begun = list[str](), list[str]()
         for statement in self.scans.first:
+            changed = twice.intersection(
+                statement.variables if isinstance(statement, Declare) else ()
+            )
+            for variable in changed:  # the round would begin with what its part left
+                raise NotLegal(f"`{variable.name}` changes as a part is found", variable.line)
             if not isinstance(statement, Declare) or not asked & {*statement.variables}:
                 begun += self._shown((statement,), swaps)
                 continue

@@ -28,7 +28,7 @@ class Tail:
 
     ``kept`` hands on, ``done`` is done behind, with the ``inner`` locals found again in each round,
     and those of the item that are as soon found ``again``. Those ``saved`` are of each round, those
-    ``held`` of each item.
+    ``held`` of each item. Of those saved, those ``before`` are as the round found them.
     """
 
     loop: Loop
@@ -38,13 +38,12 @@ class Tail:
     again: tuple[Variable, ...]
     held: tuple[Variable, ...]
     saved: tuple[Variable, ...]
+    before: frozenset[Variable]
 
     def is_long(self, kernel: Kernel) -> bool:
         """Whether a hundred instructions and more are done behind."""
-        return any(
-            is_long(kernel, top) for s in (*self.done, *self.inner) for one in walk(s)
-            for top in one.expressions
-        )  # fmt: skip
+        inside = (one for s in (*self.done, *self.inner) for one in walk(s))
+        return is_long(kernel, *(top for one in inside for top in one.expressions))
 
 
 @primitive
@@ -72,6 +71,7 @@ class _Parting(Asking):
     def __init__(self, kernel: Kernel, finder: Finder, found: Mapped, loop: Loop) -> None:
         super().__init__(kernel, finder, found, loop)
         self.held: list[Variable] = []
+        self.before: set[Variable] = set()
         self.inner: set[int] = set()
 
     def tail(self) -> Tail:
@@ -93,7 +93,7 @@ class _Parting(Asking):
             tuple(own[n] for n in sorted(self.kept)),
             tuple(own[n] for n in done),
             tuple(s for n in sorted(self.inner) if isinstance(s := own[n], Declare)),
-            tuple(self.again), tuple(self.held), tuple(self.saved),
+            tuple(self.again), tuple(self.held), tuple(self.saved), frozenset(self.before),
         )  # fmt: skip
 
     def _handing_on(self) -> set[int]:
@@ -141,27 +141,34 @@ class _Parting(Asking):
                 raise NotLegal("it keeps something in a local array", statement.line)
 
     def _ask(self, place: int, asked: Iterable[Variable]) -> None:
-        """What a statement of the round asks for that it does not declare itself."""
+        """What a statement of the round asks for that it does not declare itself.
+
+        Those of the item have no place in the round: a negative one.
+        """
         for variable in sorted(asked, key=lambda v: (v.line, v.name)):
             own = {v for s in walk(self.own[place]) if isinstance(s, Declare) for v in s.variables}
             if variable in own or variable is self.found.holding:
                 continue
             every_giver = [n for n, s in enumerate(self.own) if variable in self.effects.given(s)]
             givers = [n for n in every_giver if n in self.kept | self.lets]
-            if any(n >= place for n in givers):
+            early = bool(givers) and place >= 0 and all(n > place for n in givers)
+            if not early and any(n >= place for n in givers):
                 raise NotLegal(f"`{variable.name}` is handed on behind it", variable.line)
             if every_giver and not givers:
                 continue  # what is done behind has it for itself
+            if givers and variable in self.seen and (variable in self.before) != early:
+                raise NotLegal(f"`{variable.name}` is asked for before and after", variable.line)
             if variable in self.seen or variable.storage == "parameter":
                 continue
             self.seen.add(variable)
+            self.before |= {variable} if early else set()
             if givers and (givers[0] in self.lets or self._is_found_again(givers[0])):
                 self.inner.add(givers[0])
                 self._ask(givers[0], names(self.own[givers[0]].expressions))
             elif givers:
                 self.saved.append(variable)
             elif self.is_cheap(variable):
-                self._ask(0, names([variable.value] if variable.value is not None else []))
+                self._ask(-1, names([variable.value] if variable.value is not None else []))
                 self.again.append(variable)
             elif variable in self.effects.lent:
                 raise NotLegal(f"`{variable.name}` is lent", variable.line)
@@ -193,8 +200,14 @@ class _Making(TwoLaunches):
     def left(self) -> Statement:
         """The items with what rounds hand on; each of these leaves what is asked for behind."""
         tail = self.tail
-        told = [lines(f"{self.at(v, self.place)} = {v.name};") for v in tail.saved]
-        body = Block(None, tail.loop.line, (*tail.kept, *told))
+        found, told = (
+            [
+                lines(f"{self.at(v, self.place)} = {v.name};")
+                for v in tail.saved if (v in tail.before) == early
+            ]
+            for early in (True, False)
+        )  # fmt: skip
+        body = Block(None, tail.loop.line, (*found, *tail.kept, *told))
         held = [lines(f"{self.at(v, self.place)} = {v.name};") for v in tail.held]
         loop = edited(tail.loop, {tail.loop.body: body})
         swaps: dict[Node, tuple[Statement, ...]] = {tail.loop: (*held, loop)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from optiml_magic.kernels.expressions import Binary
+from optiml_magic.kernels.expressions import Binary, Call
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.bit_planes import BITS, Planes, bit_planes
 from optiml_magic.kernels.primitives.blocked import Blocking, block_outputs
@@ -15,6 +15,7 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.in_ints import in_ints
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.sizes import rounds, value
+from optiml_magic.kernels.primitives.unfolded import called_alone
 from optiml_magic.kernels.primitives.untiled import counts_alone
 from optiml_magic.kernels.tree import Loop, expressions
 from optiml_magic.model.hypothesis import Hypothesis
@@ -52,11 +53,11 @@ class BitPlanes(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        if not any(map(_compares, loops_in(kernel.function.body))):
+        if not any(_compares(kernel, loop) for loop in loops_in(kernel.function.body)):
             return
         kernel = where_legal(in_ints, kernel)
         for number, loop in enumerate(loops_in(kernel.function.body)):
-            if not _compares(loop) or not combining(kernel, loop):
+            if not _compares(kernel, loop) or not combining(kernel, loop):
                 continue
             ready = as_counted(kernel, number, counts_alone)
             if isinstance(ready, Refused):
@@ -69,9 +70,11 @@ class BitPlanes(KernelRule):
             yield from _tiled(*found)
 
 
-def _compares(loop: Loop) -> bool:
-    """Whether a loop asks in its own rounds whether two values are alike."""
-    inside = expressions(loop.body)
+def _compares(kernel: Kernel, loop: Loop) -> bool:
+    """Whether a loop asks in its own rounds, or by a function, whether two values are alike."""
+    inside = [*expressions(loop.body)]
+    calls = [called_alone(kernel, e) for e in inside if isinstance(e, Call)]
+    inside += [e for function in calls if function is not None for e in expressions(function.body)]
     return not loops_in(loop.body) and any(
         isinstance(e, Binary) and e.op in ("==", "!=") for e in inside
     )

@@ -28,6 +28,8 @@ SHAPES = {"v": ("n", "2"), "to": ("i4", "n"), "s": ("n", "2"), "t": ("n", "4"), 
         ("float2* at = &s[i % 5]; atomicAdd(&at->y, b); atomicAdd(&at->x, 1.5);", 2),
         ("float* at = t + 4 * (i / 3); atomicAdd(at, a); atomicAdd(at + 1, b); atomicAdd(at + 2, 1); atomicAdd(at + 3, 2);", 4),
         ("atomicAdd(&t[2 * (i / 3)], a); atomicAdd(&u[i / 2], 1.0f); atomicAdd(&t[2 * (i / 3) + 1], b);", 2),
+        ("int j = abs(to[i]) % n; atomicAdd(&s[j].x, a); atomicAdd(&s[j].y, b); atomicAdd(&s[i].x, -a); atomicAdd(&s[i].y, -b);", 2),
+        ("int j = i / 2, k = i / 3; atomicAdd(&t[4 * j], a); atomicAdd(&t[4 * k + 1], b); atomicAdd(&t[4 * k], a); atomicAdd(&t[4 * j + 1], 2);", 2),
         ("for (int k = 0; k < 3; ++k) { atomicAdd(&t[2 * ((i + k) % n)], a); atomicAdd(&t[2 * ((i + k) % n) + 1], k); }", 2),
     ],
 )  # fmt: skip

@@ -93,6 +93,40 @@ def test_differences_are_counted_by_words(body: str, content: str) -> None:
     assert unchanged(text, after, arrays("int", content), *SIZES) == "same"
 
 
+FUNCTIONS = [
+    "__device__ bool f(int x, int y) { return x != y; }",
+    (
+        "__device__ int g(int x, const int y) { return x == y ? 0 : 1; }\n"
+        "__device__ __forceinline__ int f(int x, int y) { return g(y, x); }"
+    ),
+]
+OTHER_FUNCTIONS = [
+    ("bool f(float x, int y) { return x != y; }", "elements that differ may be alike in a smaller type"),
+    ("bool f(short x, int y) { return x != y; }", "elements that differ may be alike in a smaller type"),
+    ("float f(int x, int y) { return x != y; }", "`c` is not a sum of its rounds"),
+    ("bool f(int x, int y) { x &= 7; return x != y; }", "a round does more than to count a difference"),
+    ("bool f(int x, int y) { return x++ != y; }", "it compares more than elements"),
+    ("bool f(int x, int y) { return x != x; }", "it compares no row with a column"),
+    ("bool f(int x, int y) { return x == y || f(y, x); }", "a round does more than to count a difference"),
+    ("bool f(int x, int y) { return !f(y, x); }", "a round does more than to count a difference"),
+    ("template <class T> bool f(T x, T y) { return x != y; }", "a round does more than to count a difference"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("above", FUNCTIONS)
+def test_functions_may_compare(above: str) -> None:
+    text = f"{above}\n{TEXT.format('int', ROUND + 'c += f(a[i*d+k], b[j*d+k]);')}"
+    assert end_of(text, written(result(text)), arrays("int", "few bits"), *SIZES) == "same"
+
+
+@pytest.mark.parametrize(("function", "reason"), OTHER_FUNCTIONS)
+def test_functions_that_do_more_stay(function: str, reason: str) -> None:
+    template, _, rest = function.rpartition("> ")
+    above = f"{template}> __device__ {rest}" if template else f"__device__ {function}"
+    text = f"{above}\n{TEXT.format('int', ROUND + 'c += f(a[i*d+k], b[j*d+k]);')}"
+    assert refused(result(text)).startswith(reason)
+
+
 @pytest.mark.parametrize("kind", ["unsigned int", "short", "unsigned short", "signed char",
                                   "unsigned char"])  # fmt: skip
 @pytest.mark.parametrize("content", CONTENTS)

@@ -162,6 +162,7 @@ def test_elements_that_are_changed_where_they_are(wide: bool) -> None:
         (f"s = s > {A} ? s : {A}; {OUT} = s;", "`s` takes a NaN, and then what follows it"),
         (f"t += s; s += t; {OUT} = s;", "what it combines depends on the rounds before"),
         (f"int& p = n; p += 1; n += {A} > 0; {OUT} = n;", "`p` may be `n`"),
+        (f"float v = {A}; s += v; {OUT} = s + v; v = 0;", "`v` changes as a part is found"),
     ],
 )
 def test_what_lanes_cannot_hand_on_is_refused(body: str, reason: str) -> None:

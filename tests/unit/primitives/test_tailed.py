@@ -77,6 +77,14 @@ BAD = [
             "STEP": "double d = env; env = env * 0.5f + v; d += env;",
             "DONE": "y[i * n + t] = (float)exp(d);",
         },
+        "before and after",
+    ),
+    (
+        {"STEP": "z[i * n + t] = env; env = env * 0.5f + v;", "DONE": "y[i * n + t] = expf(env);"},
+        "before and after",
+    ),
+    (
+        {"STEP": "env = env * 0.5f + v; y[i * n + t] = expf(env);", "DONE": "env += 1.0f;"},
         "handed on behind",
     ),
     ({"STEP": "v *= 2.0f;"}, "hand nothing on"),
@@ -101,9 +109,31 @@ def test_what_depends_on_the_order_stays(parts: dict[str, str], reason: str) -> 
     assert reason in refused(tailed(kernel_of(text_of(**parts))))
 
 
+def test_a_parameter_that_rounds_change_stays() -> None:
+    text = text_of(STEP="env = env * 0.5f + v; g = g * 0.5f + v;", DONE="y[i * n + t] = expf(g);")
+    text = text.replace("int n)", "int n, float g)")
+    assert refused(tailed(kernel_of(text))) == "the parameter `g` changes"
+
+
+def test_what_rounds_begin_with_is_no_local_of_the_item() -> None:
+    text = text_of(
+        BEFORE="float g = 1.0f, twice = g * 2.0f;", STEP="y[i * n + t] = expf(env) + twice;",
+        DONE="g = g * 0.5f + v; env = env * 0.5f + g;",
+    )  # fmt: skip
+    after = written(tailed(kernel_of(text)))
+    assert end_of(text, after, ARRAYS, {"rows": 33, "n": 70}, {"rows": 5, "n": 3}) == "same"
+
+
 def test_what_is_found_again_does_not_wait() -> None:
     kernel = kernel_of(text_of(DONE="y[i * n + t] = powf(env, v);"))
     _, _, tail = tail_of(kernel)
     assert [v.name for v in tail.saved] == ["env"]
     assert tail.is_long(kernel)
     assert not tail_of(kernel_of(text_of(DONE="y[i * n + t] = env * v;")))[2].is_long(kernel)
+
+
+def test_two_functions_of_a_middling_length_are_long_wherever_they_are() -> None:
+    one = "y[i * n + t] = tanhf(env);"
+    for done, long in ((one, False), (f"{one} z[i * n + t] = log1pf(env);", True)):
+        kernel = kernel_of(text_of(DONE=done))
+        assert tail_of(kernel)[2].is_long(kernel) == long
