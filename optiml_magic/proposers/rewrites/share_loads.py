@@ -51,8 +51,7 @@ from optiml_magic.proposers.rewrites.long_windows import ENOUGH, ITEMS, in_strip
 from optiml_magic.proposers.rewrites.multiplying import with_multipliers
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
-_WARP = 32
-_ITEMS = (4, 8, 16)
+_WARP, _ITEMS = 32, (4, 8, 16)
 _SEVERAL = (4, 8, 2)  # where there are items along another axis as well
 _SAVED = 0.05  # of a thread's loads, below which no items are worth their registers: ours
 _UNROLLED = 256  # rounds of one item that are worth a number in the text: ours
