@@ -53,6 +53,7 @@ def _meant(kernel: Kernel, axis: str, at: int, width: int) -> Iterator[Node]:
     tree, block = kernel.launch.grid[at].tree, kernel.launch.block[at].tree
     if width == 1:
         yield tree
+        yield from covered(tree, block, width)  # cdiv(n, 1)
     elif isinstance(tree, Number):
         found = _counted(kernel, axis, width, tree.value)
         yield from [found] if found is not None else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 from tests.rewriting.writing import Array, Made, axes, indented, program
@@ -128,7 +129,7 @@ def once(rng: Random) -> Made:
     over = axes(rng, ("j", "n"), ("i", "n"))
     text = program(rng, "once", _parameters(kind, "int", two=False), over, left, above=above)
     arrays = _arrays(rng, kind, two=False, turned=turned, out="i4")
-    return _made(rng, "once", text, arrays, two=False)
+    return replace(_made(rng, "once", text, arrays, two=False), inout=("out",))
 
 
 def by_blocks(rng: Random) -> Made:

@@ -78,4 +78,47 @@ def boxes(rng: Random) -> Made:
     return Made("boxes", text, arrays, sizes | far[0], others | far[1], exact=False)
 
 
-FAMILY = (beginnings, boxes)
+def running(rng: Random) -> Made:
+    """What all elements of a row up to each of them, or from it on, come to, each anew."""
+    begin, step, end = rng.choice([
+        ("0.0f", "s += a[p * m + i];", "s"),
+        ("0.0f", "s += a[p * m + i];", "s / (k + 1)"),
+        ("0.0f", "s += a[p * m + i] * a[p * m + i];", "sqrtf(s)"),
+        ("-99.0f", "s = fmaxf(s, a[p * m + i]);", "a[p * m + k] - s"),
+        ("0.0f", "if (a[p * m + i] > 0.0f) s += 1.0f;", "s"),
+    ])  # fmt: skip
+    head = rng.choice([
+        "for (int i = 0; i <= k; i++)", "for (int i = 0; i < k + 1; ++i)",
+        "for (int i = 0; i <= k; i += 1)", "for (int i = k; i < m; i++)",
+    ])  # fmt: skip
+    body = f"float s = {begin};\n{head} {{\n{step}\n}}\nout[p * m + k] = {end};"
+    loop = rng.choice([f"for (int k = 0; k < m; k++) {{\n{body}\n}}",
+                       f"int k = 0;\nwhile (k < m) {{\n{body}\nk++;\n}}"])  # fmt: skip
+    text = program(
+        rng, "running", "const float* a, float* out, int n, int m", axes(rng, ("p", "n")), loop
+    )
+    arrays = {"a": Array("f4", ("n", "m")), "out": Array("f4", ("n", "m"), "zeros")}
+    sizes = sizes_of(rng, ["n", "m"], (1, 2, 5, 9, 16, 31, 33))
+    return Made("running", text, arrays, *sizes, exact=False)
+
+
+def around(rng: Random) -> Made:
+    """Means of growing windows around each place of a line, added up by some weight."""
+    test = rng.choice(["x + i >= 0 && x + i < w", "x + i > -1 && x + i <= w - 1"])
+    step = rng.choice(
+        ["s += a[x + i]; c++;", "s += fabsf(a[x + i]); ++c;", "s -= a[x + i]; c += 1;"]
+    )
+    first = rng.choice(["1", "1", "0"])
+    end = rng.choice(["r += s / c;", "r += s * q;", "r = fmaxf(r, s / (q + 1));"])
+    head = rng.choice(["for (int i = -q; i <= q; i++)", "for (int i = -q; i < q + 1; ++i)"])
+    body = f"float s = 0.0f;\nint c = 0;\n{head} {{\nif ({test}) {{ {step} }}\n}}\n{end}"
+    text = program(
+        rng, "around", "const float* a, float* out, int w, int most", axes(rng, ("x", "w")),
+        f"float r = 0.0f;\nfor (int q = {first}; q <= most; q++) {{\n{body}\n}}\nout[x] = r;",
+    )  # fmt: skip
+    arrays = {"a": Array("f4", ("w",)), "out": Array("f4", ("w",), "zeros")}
+    sizes, others = sizes_of(rng, ["w"], (1, 2, 9, 33, 70, 131))
+    return Made("around", text, arrays, sizes | {"most": 6}, others | {"most": 3}, exact=False)
+
+
+FAMILY = (beginnings, boxes, running, around)

@@ -31,3 +31,12 @@ def test_the_parts_are_two_launches(compiles) -> None:
 @pytest.mark.parametrize("old", ["s += x[r * w + c]; ", "y[r * w + c] = s;"])
 def test_what_only_adds_up_or_only_stores_has_no_parts(old: str) -> None:
     assert not asked(SplitScan(), SUMS.replace(old, ""))[0]
+
+
+def test_rows_that_are_fewer_than_a_warp_have_a_block_for_each_part() -> None:
+    """Twelve chromosomes: a block of one thread has as many items as its launch says, too."""
+    one = SUMS.replace("cdiv(w, 64)", "cdiv(w, 1)").replace("block(64)", "block(1)")
+    for text in (one, one.replace("cdiv(w, 1)", "w")):
+        (idea,), _ = asked(SplitScan(), text)
+        parts, *_ = (proposal.text for proposal in made([idea]))
+        assert parts.count("#pragma optiml launch") == 2

@@ -234,4 +234,16 @@ tasks = [
         verify_sizes={"paths": 301, "dates": 41},
         inout=("flow",),
     ),
+    Task(
+        HERE / "accounts.cu",
+        inputs=lambda rng, accounts, entries: {
+            "bookings": rng.integers(-10000, 10000, (accounts, entries), np.int32),
+            "opening": rng.integers(0, 100000, accounts, np.int32),
+            "accounts": accounts,
+            "entries": entries,
+        },
+        sizes={"accounts": 96, "entries": 1 << 16},
+        verify_sizes={"accounts": 35, "entries": 301},
+        outputs={"balance": "i4[accounts, entries]"},
+    ),
 ]

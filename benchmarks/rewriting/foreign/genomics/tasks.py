@@ -188,4 +188,15 @@ tasks = [
         verify_sizes={"cells": 70},
         outputs={"smoothed": "f4[cells, 32]"},
     ),
+    Task(
+        HERE / "gc_skew.cu",
+        inputs=lambda rng, chromosomes, length: {
+            "bases": rng.choice(np.frombuffer(b"ACGT", np.int8), (chromosomes, length)),
+            "chromosomes": chromosomes,
+            "length": length,
+        },
+        sizes={"chromosomes": 12, "length": 1 << 18},
+        verify_sizes={"chromosomes": 3, "length": 701},
+        outputs={"skew": "i4[chromosomes, length]"},
+    ),
 ]

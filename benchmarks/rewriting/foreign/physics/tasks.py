@@ -157,4 +157,15 @@ tasks = [
         verify_sizes={"lines": 131, "cells": 37},
         inout=("rhs",),
     ),
+    Task(
+        HERE / "travelled.cu",
+        inputs=lambda rng, walkers, count: {
+            "steps": uniform(rng, walkers, count, 2),
+            "walkers": walkers,
+            "count": count,
+        },
+        sizes={"walkers": 24, "count": 100000},
+        verify_sizes={"walkers": 5, "count": 611},
+        outputs={"way": "f4[walkers, count]"},
+    ),
 ]

@@ -141,4 +141,15 @@ tasks = [
         verify_sizes={"traces": 75, "samples": 61},
         inout=("gather",),
     ),
+    Task(
+        HERE / "strongest.cu",
+        inputs=lambda rng, traces, samples: {
+            "trace": uniform(rng, samples, traces),
+            "traces": traces,
+            "samples": samples,
+        },
+        sizes={"traces": 256, "samples": 30000},
+        verify_sizes={"traces": 75, "samples": 461},
+        outputs={"peak": "f4[samples, traces]"},
+    ),
 ]
