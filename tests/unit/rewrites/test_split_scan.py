@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from optiml_magic.kernels.primitives.base import kernels
+from optiml_magic.kernels.primitives.grids import needed
 from optiml_magic.proposers.rewrites.split_scan import SplitScan
+from optiml_magic.source.program import parse_program
 from tests.ideas import asked, made
 
 SUMS = """
@@ -33,10 +36,15 @@ def test_what_only_adds_up_or_only_stores_has_no_parts(old: str) -> None:
     assert not asked(SplitScan(), SUMS.replace(old, ""))[0]
 
 
-def test_rows_that_are_fewer_than_a_warp_have_a_block_for_each_part() -> None:
-    """Twelve chromosomes: a block of one thread has as many items as its launch says, too."""
-    one = SUMS.replace("cdiv(w, 64)", "cdiv(w, 1)").replace("block(64)", "block(1)")
-    for text in (one, one.replace("cdiv(w, 1)", "w")):
-        (idea,), _ = asked(SplitScan(), text)
-        parts, *_ = (proposal.text for proposal in made([idea]))
-        assert parts.count("#pragma optiml launch") == 2
+@pytest.mark.parametrize(
+    ("grid", "block"), [("cdiv(w, 64)", 64), ("cdiv(w, 1)", 1), ("w", 1), ("cdiv(w, 8) * 8", 1)]
+)
+def test_a_launch_says_how_many_columns_there_are_whatever_its_blocks(
+    grid: str, block: int
+) -> None:
+    """Columns that are fewer than a warp get a block each before they are taken in parts."""
+    text = SUMS.replace("cdiv(w, 64)", grid).replace("block(64)", f"block({block})")
+    (kernel,) = kernels(parse_program(text), None)
+    found = needed(kernel, "x", loads=True)
+    assert found is not None
+    assert str(found) == "w"
