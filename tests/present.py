@@ -43,10 +43,10 @@ def drawn(case: str, every: int = 5) -> bool:
 def thinned(cases: Sequence[str], folder: str) -> set[int]:
     """Which cases of a test function ``make test`` runs: one in eight, chosen by their order.
 
-    In the folders where a test runs kernels, one in four of the functions that have one case.
+    In the folders where a test runs kernels, one in five of the functions that have one case.
     """
     if len(cases) == 1 and folder in ("primitives", "rewrites"):
-        return {0} if drawn(cases[0], 4) else set()
+        return {0} if drawn(cases[0], 5) else set()
     return {*range(0, len(cases), 8)}
 
 
