@@ -46,7 +46,7 @@ def thinned(cases: Sequence[str], folder: str) -> set[int]:
     In the folders where a test runs kernels, one in five of the functions that have one case.
     """
     if len(cases) == 1 and folder in ("primitives", "rewrites"):
-        return {0} if drawn(cases[0], 5) else set()
+        return {0} if drawn(cases[0]) else set()
     return {*range(0, len(cases), 8)}
 
 
