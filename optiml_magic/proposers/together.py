@@ -114,7 +114,7 @@ def _both(
         return
     with_them = _as_one((*parts, *more), view, again)
     names = tuple(dict.fromkeys(with_them.launches))
-    yield replace(with_them, prior=round(min(one.prior + _BEFORE, 1.0), 3), launches=names)
+    yield replace(with_them, prior=one.prior, launches=names)
     yield replace(one, prior=round(_ALONE * one.prior, 3))
 
 
