@@ -140,6 +140,8 @@ def test_what_joins_launches_is_one_of_the_edits() -> None:
     assert ("least", "most", "between") in ways
     for idea in every(joined):
         assert isinstance(idea.make(), str)
+    joining = max(idea.prior for idea in every(joined) if "fuse" in idea.title)
+    assert all(idea.prior < joining for idea in every(joined) if "fuse" not in idea.title)
 
 
 def test_one_launch_alone_is_its_rules_own() -> None:
