@@ -142,7 +142,7 @@ class _Making:
         for parameter in self.old.function.parameters:
             kind = named(parameter.type.base, self.old.unit.aliases)
             if parameter.name in inside and (kind.kind, kind.size, kind.signed) != ("int", 4, True):
-                raise NotLegal(f"`{parameter.name}` is no `int`", parts.loop.line)
+                raise NotLegal(f"`{parameter.name}` is not an `int`", parts.loop.line)
 
     def _fresh(self, name: str) -> str:
         self.taken.append(self.old.fresh(name, *self.taken))

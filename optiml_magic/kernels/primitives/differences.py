@@ -91,7 +91,7 @@ def differences(parts: Contraction) -> Differences:
     (variable,) = parts.variables().values()
     kind = parts.reductions[0].type
     if not kind.integral or (kind.size or 0) < _WORD:
-        raise NotLegal(f"`{variable.name}` is no whole number of 4 bytes or more", line)
+        raise NotLegal(f"`{variable.name}` is not a whole number of 4 bytes or more", line)
     compared = _Round(parts, variable)
     (one, other), alike = compared.test()
     row, column = (one, other) if one.side == ROW else (other, one)
@@ -108,22 +108,22 @@ def _check_elements(parts: Contraction, row: Operand, column: Operand) -> None:
     if len({(k.kind, k.size, k.signed) for k in kinds}) != 1:
         raise NotLegal("it compares numbers of two types", line)
     if any(k.floating for k in kinds):
-        raise NotLegal("floats that are equal may have other bits", line)
+        raise NotLegal("floats that are equal may have different bits", line)
     if any(k.kind != "int" or k.size not in _SIZES or k.lanes != 1 or k.depth for k in kinds):
-        raise NotLegal("what it compares are no whole numbers of 1, 2 or 4 bytes", line)
+        raise NotLegal("what it compares are not whole numbers of 1, 2 or 4 bytes", line)
     symbols = parts.kernel.reading.symbols.table
     given = {p.name: p for p in parts.kernel.function.parameters}
     for operand in (row, column):
         array = given.get(operand.array)
         if array is None or array.type.volatile or array.type.depth != 1:
-            raise NotLegal(f"`{operand.array}` is no plain array that the kernel is given", line)
+            raise NotLegal(f"`{operand.array}` is not a plain array that the kernel is given", line)
         inside = operand.form.symbols - {operand.side, parts.axis.name}
         if any(name not in symbols or symbols[name].kind != "scalar" for name in inside):
-            raise NotLegal("where an element is, sizes alone do not say", line)
+            raise NotLegal("sizes alone do not say where an element is", line)
         for test in guards(parts, operand):
             plain = {operand.side, parts.axis.name, *given}
             if not isinstance(test, Compare) or not test.form.symbols <= plain:
-                raise NotLegal("which elements are there, sizes alone do not say", line)
+                raise NotLegal("sizes alone do not say which elements there are", line)
 
 
 def _kind(parts: Contraction, operand: Operand) -> CType:
@@ -264,5 +264,5 @@ class _Round:
         """A type, if it holds all numbers of an element apart from each other."""
         own = _kind(self.parts, operand).size or _WORD
         if kind.kind != "int" or kind.depth or kind.lanes != 1 or (kind.size or 0) < own:
-            raise NotLegal("elements that differ may be alike in a smaller type", self.line)
+            raise NotLegal("elements that differ may be equal in a smaller type", self.line)
         return kind

@@ -39,6 +39,8 @@ def enclosed(kernel: Kernel) -> Kernel:
 def denied(kernel: Kernel, test: Expr) -> Expr:
     """The opposite of a test."""
     types = kernel.reading.types
+    if isinstance(test, Unary) and test.op == "!":
+        return test.operand
     if isinstance(test, Binary) and test.op in _DENIED:
         sides = [types.get(side) for side in (test.left, test.right)]
         if all(kind is not None and kind.integral for kind in sides):

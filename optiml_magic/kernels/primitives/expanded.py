@@ -114,7 +114,7 @@ def _sites(kernel: Kernel) -> Iterator[_Site]:
                 if function is not None and (loads(function) or _within(call)):
                     function = straight(function)
                 if function is not None and gives_back(function, statement, call):
-                    function = without_copy(one_way(function))
+                    function = without_copy(one_way(kernel, function))
                 if function is not None and _stands_alone(kernel, function, statement, call):
                     yield _Site(statement, call, function)
 

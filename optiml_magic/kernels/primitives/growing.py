@@ -235,7 +235,7 @@ class Nest:
                 raise NotLegal("a loop does not count in its head alone", loop.line)
             kinds = [self.kernel.reading.types.get(end) for end in (one.first, one.end)]
             if any(k is None or not (k.integral and k.signed) for k in kinds):
-                raise NotLegal("an end of a loop may have no sign", loop.line)
+                raise NotLegal("an end of a loop may be unsigned", loop.line)
             up = 1 if step > 0 else -1
             first, end = ends_.way(one.first), ends_.way(one.end)
             if first is None or end is None:
@@ -273,7 +273,7 @@ class Nest:
                 raise NotLegal(f"`{others[0].name}` goes from round to round", loop.line)
         for one in {*self.asked([e for r in made.ranges for e in head_of(r.loop)])}:
             if self.hidden(one):
-                raise NotLegal(f"`{one.name}` is the name of several", line)
+                raise NotLegal(f"`{one.name}` is the name of several locals", line)
         heads = {e for one in made.ranges for top in head_of(one.loop) for e in every(top)}
         asked = [e for e in self.effects.inside(self.nest) if e not in heads]
         for part in asked:

@@ -159,7 +159,9 @@ class _Writer:
                 begin = given_before(self.kernel, found.outer, counter)
         inside = {v.name for v in declared_in(found.outer)}
         if begin is not None and any(v.name in inside for v in names([begin])):
-            raise NotLegal("what the counter begins with has a name of another", found.outer.line)
+            raise NotLegal(
+                "what the counter begins with shares its name with another local", found.outer.line
+            )
         if begin is not None and found.steady(begin):
             return found.ends.form(begin, self.at) + more
         if before is not None:

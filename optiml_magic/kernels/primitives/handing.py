@@ -30,6 +30,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.functions import pure
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import lent_in, names
+from optiml_magic.kernels.primitives.endings import denied
 from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.primitives.quiet import base_of, locals_of, quiet
 from optiml_magic.kernels.tree import (
@@ -121,19 +122,21 @@ def _handed(function: Function, begun: Statement, copy: Variable, given: Variabl
     return replace(function, body=body, parameters=own)
 
 
-def one_way(function: Function) -> Function:
+def one_way(kernel: Kernel, function: Function) -> Function:
     """The function without early ways out that return what its end does: the rest is a branch."""
     body = function.body.body
     last = body[-1] if body and isinstance(body[-1], Leave) else None
     returned = last.value if last is not None else None
     if last is not None and not isinstance(returned, Name):
         return function
-    rest = _branched(body[:-1] if last is not None else body, returned)
+    rest = _branched(kernel, body[:-1] if last is not None else body, returned)
     whole = replace(function.body, body=(*rest, *((last,) if last is not None else ())), span=None)
     return function if whole.body == body else replace(function, body=whole)
 
 
-def _branched(body: tuple[Statement, ...], returned: Expr | None) -> tuple[Statement, ...]:
+def _branched(
+    kernel: Kernel, body: tuple[Statement, ...], returned: Expr | None
+) -> tuple[Statement, ...]:
     own = returned.variable if isinstance(returned, Name) else None
     for at, statement in enumerate(body):
         match statement:
@@ -141,14 +144,10 @@ def _branched(body: tuple[Statement, ...], returned: Expr | None) -> tuple[State
                 ends = [s.value for s in walk(then) if isinstance(s, Leave)]
                 if not all(_same(value, own) for value in ends) or not ends:
                     return body
-                rest = Block(None, statement.line, _branched(body[at + 1 :], returned))
-                turned = If(None, statement.line, _denied(test), rest)
+                rest = Block(None, statement.line, _branched(kernel, body[at + 1 :], returned))
+                turned = If(None, statement.line, denied(kernel, test), rest)
                 return (*body[:at], turned)
     return body
-
-
-def _denied(test: Expr) -> Expr:
-    return test.operand if isinstance(test, Unary) and test.op == "!" else Unary(None, "!", test)
 
 
 def _same(value: Expr | None, own: Variable | None) -> bool:

@@ -113,7 +113,7 @@ def _bounds(
         symbols = kernel.reading.symbols
         made = symbols.made_of(rest)
         if made & effects.moved or any(symbols[name].kind != "scalar" for name in made):
-            raise NotLegal("how far from a border an item has to be is its own", branch.line)
+            raise NotLegal("each item has its own distance from the border", branch.line)
         if own == _ONE:
             lows.append((axis, -rest))
         elif own == -_ONE:
@@ -134,7 +134,7 @@ def _check_plain(kernel: Kernel, branch: If, parts: Sequence[Expr]) -> None:
             for side in (expr.left, expr.right):
                 kind = kernel.reading.types.get(side)
                 if kind is None or (not kind.signed and (kind.size or 0) >= _WORD):
-                    raise NotLegal("a test around the loop counts without a sign", branch.line)
+                    raise NotLegal("a test around the loop compares unsigned numbers", branch.line)
 
 
 def _held(

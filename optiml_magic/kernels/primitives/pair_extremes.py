@@ -78,7 +78,7 @@ class ExtremeLines(Lines):
                 return self._let(value, f"pair_ending({value.array}{value.row}, {first}, {second})")
             case Extreme():
                 return self._extreme(value)
-        raise NotLegal("more than extremes is taken of whole numbers")
+        raise NotLegal("whole numbers are used for more than extremes")
 
     def _end_of(self, value: Element, item: int) -> str:
         """Where in its row the last byte of a number is, of one of both items."""

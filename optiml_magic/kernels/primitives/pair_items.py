@@ -331,7 +331,7 @@ class Items(Places):
 
     def _result(self, called: Function) -> CType:
         if called.result.depth or called.result.reference:
-            raise NotLegal(f"what `{called.name}` returns is no number")
+            raise NotLegal(f"what `{called.name}` returns is not a number")
         return named(called.result.base, self.kernel.unit.aliases)
 
     def _returned(self, body: tuple[Statement, ...], kind: CType) -> tuple[Value, ...]:

@@ -176,7 +176,7 @@ class PairLines(Lines):
             case Element(array=array, row=row, at=at, step=1, kind=kind) if kind == BYTES:
                 return self._let(value, f"pair_at({array}{row}, {self.item} + {at})")
             case Element():
-                raise NotLegal("halves are made of bytes that lie side by side, without a sign")
+                raise NotLegal("only unsigned bytes that lie side by side become halves")
             case Linear():
                 return self._linear(value)
             case Extreme() if _is_exact(value.low, value.high):

@@ -164,7 +164,7 @@ def _pair(kernel: Kernel, loop: Loop, items: Items) -> tuple[str, tuple[str, ...
     """A loop over pairs of items, and the helpers that it calls."""
     items.run(loop.body)
     if not items.stored or not items.loaded:
-        raise NotLegal("an item does not make narrow numbers of such", loop.line)
+        raise NotLegal("an item does not make narrow numbers of narrow ones", loop.line)
     if all(isinstance(value, Element) for value in items.stored.values()):
         raise NotLegal("an item computes nothing", loop.line)
     if items.loaded & {place.variable for place in items.stored}:

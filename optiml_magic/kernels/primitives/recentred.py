@@ -81,7 +81,7 @@ class _Shift:
         tops = [e for s in walk(nest) for e in s.expressions if e not in heads]
         for local in self.nest.asked([*tops, *ends_]):
             if self.nest.hidden(local):
-                raise NotLegal(f"`{local.name}` is the name of several", nest.line)
+                raise NotLegal(f"`{local.name}` is the name of several locals", nest.line)
         for whole, node in ((top, part) for top in tops for part in self._sums(top)):
             form = self._moved(node)
             if self.counter.name in _words(form):

@@ -80,7 +80,7 @@ def window(kernel: Kernel, at: int) -> Window:
             raise NotLegal(f"a thread asks for more than its index along {letter}", loop.line)
     found = around(kernel, effects, items.inside, loop)
     if found.margins and not named(items.words, kernel.unit.aliases).signed:
-        raise NotLegal("items near a border count without a sign", loop.line)
+        raise NotLegal("items near a border are counted in an unsigned type", loop.line)
     before = (*found.before, *(s for margin in found.margins for s in margin.before))
     _check_before(effects, before)
     along = Along("x", items.swaps, items.holding)

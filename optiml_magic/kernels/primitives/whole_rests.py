@@ -39,7 +39,7 @@ def whole_rests(kernel: Kernel) -> Kernel:
         words = [_factor(speller.form(speller.local(form))) for form in (left, right, size)]
         swaps[expr] = text("({} % {} * {})".format(*words))
     if not swaps:
-        raise NotLegal("no rest is one of whole rows")
+        raise NotLegal("no remainder is one of whole rows")
     return kernel.rewritten(edited(kernel.function.body, swaps))
 
 

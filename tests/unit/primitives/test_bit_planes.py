@@ -101,8 +101,8 @@ FUNCTIONS = [
     ),
 ]
 OTHER_FUNCTIONS = [
-    ("bool f(float x, int y) { return x != y; }", "elements that differ may be alike in a smaller type"),
-    ("bool f(short x, int y) { return x != y; }", "elements that differ may be alike in a smaller type"),
+    ("bool f(float x, int y) { return x != y; }", "elements that differ may be equal in a smaller type"),
+    ("bool f(short x, int y) { return x != y; }", "elements that differ may be equal in a smaller type"),
     ("float f(int x, int y) { return x != y; }", "`c` is not a sum of its rounds"),
     ("bool f(int x, int y) { x &= 7; return x != y; }", "a round does more than to count a difference"),
     ("bool f(int x, int y) { return x++ != y; }", "it compares more than elements"),
@@ -181,10 +181,10 @@ def test_rows_without_an_element_do_not_differ() -> None:
 @pytest.mark.parametrize(
     ("kind", "body", "reason"),
     [
-        ("float", COUNTS[0], "floats that are equal may have other bits, line 5"),
-        ("double", COUNTS[0], "floats that are equal may have other bits, line 5"),
-        ("long long", COUNTS[0], "what it compares are no whole numbers of 1, 2 or 4 bytes, line 5"),
-        ("bool", COUNTS[0], "what it compares are no whole numbers of 1, 2 or 4 bytes, line 5"),
+        ("float", COUNTS[0], "floats that are equal may have different bits, line 5"),
+        ("double", COUNTS[0], "floats that are equal may have different bits, line 5"),
+        ("long long", COUNTS[0], "what it compares are not whole numbers of 1, 2 or 4 bytes, line 5"),
+        ("bool", COUNTS[0], "what it compares are not whole numbers of 1, 2 or 4 bytes, line 5"),
         ("int", ROUND + "c += a[i*d+k] < b[j*d+k];", "a round does more than to count a difference, line 5"),
         ("int", ROUND + "if (a[i*d+k] != b[j*d+k]) c += 2;", "a round does more than to count a difference, line 5"),
         ("int", ROUND + "if (a[i*d+k] != b[j*d+k]) c += k;", "a round does more than to count a difference, line 5"),
@@ -192,12 +192,12 @@ def test_rows_without_an_element_do_not_differ() -> None:
         ("int", ROUND + "{ c += a[i*d+k] != b[j*d+k]; if (k == 5) c += i; }", "a round does more than to count a difference, line 5"),
         ("int", ROUND + "if (a[i*d+k] != b[j*d+k] && k > 1) c++;", "a round does more than to count a difference, line 5"),
         ("int", ROUND + "c += a[i*d+k] + 1 != b[j*d+k];", "it compares more than elements, line 5"),
-        ("int", ROUND + "c += (char)a[i*d+k] != (char)b[j*d+k];", "elements that differ may be alike in a smaller type, line 5"),
-        ("int", ROUND + "c += (float)a[i*d+k] != (float)b[j*d+k];", "elements that differ may be alike in a smaller type, line 5"),
-        ("unsigned char", ROUND + "{ bool x = a[i*d+k], y = b[j*d+k]; c += x != y; }", "elements that differ may be alike in a smaller type, line 5"),
+        ("int", ROUND + "c += (char)a[i*d+k] != (char)b[j*d+k];", "elements that differ may be equal in a smaller type, line 5"),
+        ("int", ROUND + "c += (float)a[i*d+k] != (float)b[j*d+k];", "elements that differ may be equal in a smaller type, line 5"),
+        ("unsigned char", ROUND + "{ bool x = a[i*d+k], y = b[j*d+k]; c += x != y; }", "elements that differ may be equal in a smaller type, line 5"),
         ("signed char", ROUND + "{ unsigned char x = a[i*d+k]; int y = b[j*d+k]; c += x != y; }", "it compares numbers of two types, line 5"),
         ("int", ROUND + "{ long long x = a[i*d+k]; unsigned y = b[j*d+k]; c += x != y; }", "it compares numbers of two types, line 5"),
-        ("int", "float c = 0; for (int k = 0; k < d; k++) c += a[i*d+k] != b[j*d+k];", "`c` is no whole number of 4 bytes or more, line 5"),
+        ("int", "float c = 0; for (int k = 0; k < d; k++) c += a[i*d+k] != b[j*d+k];", "`c` is not a whole number of 4 bytes or more, line 5"),
         ("int", "int c = 0; for (int k = 1; k < d; k++) c += a[i*d+k] != b[j*d+k];", "the loop does not count from 0 by 1, line 5"),
         ("int", "int c = 0; for (int k = d - 1; k >= 0; k--) c += a[i*d+k] != b[j*d+k];", "the loop does not count from 0 by 1, line 5"),
         ("int", ROUND + "c += a[i*d+k] != out[j*d+k];", "it reads what it writes, line 6"),
@@ -215,10 +215,14 @@ def test_others_stay(kind: str, body: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("const int* a", "const volatile int* a", "`a` is no plain array that the kernel is given"),
+        (
+            "const int* a",
+            "const volatile int* a",
+            "`a` is not a plain array that the kernel is given",
+        ),
         ("const int* b", "const unsigned int* b", "it compares numbers of two types"),
-        ("int d)", "unsigned int d)", "`d` is no `int`"),
-        ("int n, ", "long long n, ", "`n` is no `int`"),
+        ("int d)", "unsigned int d)", "`d` is not an `int`"),
+        ("int n, ", "long long n, ", "`n` is not an `int`"),
     ],
 )
 def test_other_parameters_refuse(old: str, new: str, reason: str) -> None:

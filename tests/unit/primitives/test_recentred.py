@@ -62,11 +62,11 @@ def test_counters_begin_in_the_middle(body: str, made: str) -> None:
         ("for (int i = 0; i <= 2 * r; i += 2) sum += i - r;", "where a loop ends is not followed"),
         ("for (int i = 0; i <= 2 * r; i++) { sum += i - r; if (sum > 3) i++; }", "a loop does not count in its head alone"),
         ("for (int i = 0; i < 3; i++) sum += i - r;", "no counter is moved by that of a loop around it"),
-        ("for (int i = 0; i < 2 * r + 1; i++) { int r = 1; sum += i - r; }", "`r` is the name of several"),
+        ("for (int i = 0; i < 2 * r + 1; i++) { int r = 1; sum += i - r; }", "`r` is the name of several locals"),
         ("for (int i = 0; i < 2 * r + 1; i++) { for (int j = 0; j < 2 * r; j++) sum += j - 2 * r; for (int j = 0; j < r; j++) sum += j; }", "what is summed depends on `r`"),
         ("for (int i = 0; i < 2 * r + 1; i++) { for (int j = 0; j < 2 * r; j++) sum += j - r; for (int j = 0; j < 3; j++) sum += j - r; }", "what is summed depends on `r`"),
-        ("int y2 = y - r; for (int i = 0; i < 2 * r + 1; i++) { int y = 3; sum += y2 + i + y; }", "`y` is the name of several"),
-        ("for (int i = 0; i < 2 * r + 1; i++) { float r = 1; sum += i - r; }", "`r` is the name of several"),
+        ("int y2 = y - r; for (int i = 0; i < 2 * r + 1; i++) { int y = 3; sum += y2 + i + y; }", "`y` is the name of several locals"),
+        ("for (int i = 0; i < 2 * r + 1; i++) { float r = 1; sum += i - r; }", "`r` is the name of several locals"),
     ],
 )  # fmt: skip
 def test_others_stay(body: str, why: str) -> None:

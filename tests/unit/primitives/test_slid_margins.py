@@ -27,7 +27,7 @@ __global__ void k(const float* a, float* out, int w, int h, int r) {
     int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     """
 MORE = "a guard says more of an item than that it is far from the borders"
-OWN = "how far from a border an item has to be is its own"
+OWN = "each item has its own distance from the border"
 SHAPES = {"a": ("h", "w"), "out": ("h", "w")}
 PLANES = {"ITEMS": 5, "ROWS": 2, "TALL": 3}
 FORMS = {
@@ -95,7 +95,7 @@ def test_items_near_a_border_do_what_they_did(form: str, plane: bool) -> None:
         (f"{BEYOND} if (2 * x < r) return; {WHOLE}", MORE),
         (f"{BEYOND} if (a[x] < 1.0f) return; {WHOLE}", MORE),
         (f"{BEYOND} if (x < r && y < r) return; {WHOLE}", MORE),
-        (f"{BEYOND} if (x < (unsigned)r || x >= w - r) return; {WHOLE}", "a test around the loop counts without a sign"),
+        (f"{BEYOND} if (x < (unsigned)r || x >= w - r) return; {WHOLE}", "a test around the loop compares unsigned numbers"),
         (f"{BEYOND} if (x < min(y, r)) return; {WHOLE}", "a test around the loop does more than to compare"),
         (f"{BEYOND} int q = x; if (q++ < r) return; {WHOLE}", "a test around the loop does more than to compare"),
         (f"{BEYOND} if (x < r || x >= w - r) {{ if (y == 0) return; out[x] = 1.0f; return; }} {WHOLE}", "an item leaves the kernel by itself"),
