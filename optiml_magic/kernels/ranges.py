@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from optiml_magic.kernels.polynomial import Monomial, Polynomial
-from optiml_magic.kernels.symbols import Compare, Condition, Symbols
+from optiml_magic.kernels.symbols import Compare, Condition, Symbol, Symbols
 
 _DEEPEST = 4
 _MOST_FACTS = 40
 _MOST_STEPS = 200
+_SHIFTS = 31
 _FAR = 2**30  # a bound beyond says nothing of a kernel's sizes
 _ONE = Polynomial.constant(1)
 
@@ -78,7 +79,8 @@ class Ranges:
     def _each(self, form: Polynomial) -> bool:
         """Whether a form holds for each of the numbers that one in it is the least or greatest of.
 
-        Of ``min(a, b)`` where it is added, of ``max(a, b)`` where it is taken away.
+        Of ``min(a, b)`` where it is added, of ``max(a, b)`` where it is taken away; of a quotient
+        it holds where it does of the number that is divided.
         """
         for name in sorted(form.symbols):
             symbol, by = self._symbols[name], form.coefficient(name)
@@ -86,7 +88,20 @@ class Ranges:
             if by is not None and factor and symbol.op == ("min" if factor > 0 else "max"):
                 rest = form.without([name])
                 return all(self.nonnegative(rest + by * one) for one in symbol.arguments)
+            if factor in (1, -1) and (divisor := _divisor(symbol)):
+                return self._quotient(form.without([name]), symbol, divisor, above=factor > 0)
         return False
+
+    def _quotient(self, rest: Polynomial, of: Symbol, divisor: int, *, above: bool) -> bool:
+        """Whether ``rest + x / divisor``, or ``rest - x / divisor``, is not negative.
+
+        ``>>`` rounds down and ``/`` towards 0, which is the same where it is above.
+        """
+        number, much = of.arguments[0], rest * Polynomial.constant(divisor)
+        if above:
+            return self.nonnegative(number + much)
+        most = much + Polynomial.constant(divisor - 1)
+        return self.nonnegative(most - number) and (of.op == ">>" or self.nonnegative(rest))
 
     def within(self, form: Polynomial, extent: Polynomial) -> bool:
         """Whether ``0 <= form < extent``."""
@@ -235,6 +250,14 @@ class Ranges:
     def _positive(self, arguments: tuple[Polynomial, ...]) -> bool:
         """Whether a quotient of these rounds down: neither is negative."""
         return self._plainly(arguments[0]) and self._plainly(arguments[1])
+
+
+def _divisor(symbol: Symbol) -> int:
+    """What a quotient divides by, where that is a number; else 0."""
+    by = symbol.arguments[1].value if symbol.op in ("/", ">>") else None
+    if by is None or not 0 <= by < (_SHIFTS if symbol.op == ">>" else _FAR):
+        return 0
+    return by if symbol.op == "/" else 1 << by
 
 
 def _over(monomial: Monomial, own: Monomial) -> Monomial | None:

@@ -21,15 +21,27 @@ from optiml_magic.kernels.expressions import (
     Step,
     Unary,
     builtin,
+    every,
 )
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, once
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.word_tests import conjuncts
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.symbols import Compare, Symbol, Symbols
-from optiml_magic.kernels.tree import Declare, Variable, expressions, walk
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Evaluate,
+    If,
+    Loop,
+    Variable,
+    expressions,
+    walk,
+)
 from optiml_magic.kernels.types import named
 
+_PLACES = ("__ffs", "__ffsll")  # of a bit, from 1 on; 0 where there is none
 _GROWING = ("+", "*", "/", "%", ">>")
 
 
@@ -40,7 +52,7 @@ def never_negative(kernel: Kernel) -> frozenset[Variable]:
     found = {
         p for p in kernel.function.parameters if _is_number(kernel, p) and p not in effects.changing
     }  # sizes, as for the reading
-    given = dict[Variable, list[Expr]]()
+    given, held = dict[Variable, list[Expr]](), dict(_begun(kernel, effects))
     for statement in walk(kernel.function.body):
         for variable in statement.variables if isinstance(statement, Declare) else ():
             if _is_number(kernel, variable) and variable not in effects.addressed:
@@ -54,17 +66,65 @@ def never_negative(kernel: Kernel) -> frozenset[Variable]:
         else:
             given[variable].append(value)
     found |= given.keys()
-    while lost := {v for v, values in given.items() if v in found
-                   and not all(_fits(kernel, v, value, found) for value in values)}:  # fmt: skip
+
+    def stays(variable: Variable) -> bool:
+        return all(_fits(kernel, variable, x, found, held.get(x, ())) for x in given[variable])
+
+    while lost := {v for v in given if v in found and not stays(v)}:
         found -= lost
     return frozenset(found)
 
 
+def _begun(kernel: Kernel, effects: Effects) -> Iterator[tuple[Expr, tuple[Expr, ...]]]:
+    """What is given to locals before a body changes any, and what held when it was come to."""
+    for statement in walk(kernel.function.body):
+        match statement:
+            case Loop(kind="for" | "while", test=Expr() as test, body=Block(body=body)):
+                pass
+            case If(test=test, then=Block(body=body)):
+                pass
+            case _:
+                continue
+        asked = tuple(e for e, denied in conjuncts(test, denied=False) if not denied)
+        if any(isinstance(e, Name) and e.variable in effects.addressed for e in every(test)):
+            continue
+        for first in body:
+            match first:
+                case Evaluate(expression=Assign(value=value)) if not any(map(_acts, every(value))):
+                    yield value, asked
+            if not isinstance(first, Declare) or any(map(_acts, expressions(first))):
+                break
+            yield from ((value, asked) for value in first.expressions)
+
+
+def _acts(expr: Expr) -> bool:
+    """Whether an expression may change a local."""
+    pure = ("min", "max", *_PLACES)
+    return isinstance(expr, Assign | Step) or (isinstance(expr, Call) and expr.function not in pure)
+
+
 def is_above(kernel: Kernel, expr: Expr, given: Iterable[Expr]) -> bool:
     """Whether an expression is not negative where all of these comparisons hold."""
-    known, symbols = never_negative(kernel), Symbols()
+    return _is_above(kernel, expr, given, never_negative(kernel))
+
+
+def _is_above(
+    kernel: Kernel, expr: Expr, given: Iterable[Expr], known: Collection[Variable]
+) -> bool:
     if is_nonnegative(kernel, expr, known):
         return True
+    match expr:
+        case Call(function="min", arguments=arguments):
+            return all(_is_above(kernel, one, given, known) for one in arguments)
+        case Binary(op="/", left=left, right=right) if is_nonnegative(kernel, right, known):
+            return _is_above(kernel, left, given, known)
+        case Binary(
+            op="-",
+            left=Call(function=name, arguments=(Name(variable=asked),)),
+            right=Literal(value=1),
+        ) if name in _PLACES:
+            return any(isinstance(test, Name) and test.variable is asked for test in given)
+    symbols = Symbols()
     facts = list[Compare]()
     for test in given:
         if isinstance(test, Binary) and test.op in ("<", "<=", ">", ">="):
@@ -95,12 +155,18 @@ def _form(
     return symbols.of(Symbol(name, "unknown", frozenset(), low=low))
 
 
-def _fits(kernel: Kernel, variable: Variable, value: Expr, known: Collection[Variable]) -> bool:
+def _fits(
+    kernel: Kernel,
+    variable: Variable,
+    value: Expr,
+    known: Collection[Variable],
+    held: tuple[Expr, ...],
+) -> bool:
     """Whether what a local is given is nothing or more in its own type as well."""
     kind, own = kernel.reading.types.get(value), named(variable.type.base, kernel.unit.aliases)
     if kind is None or not kind.integral or (kind.size or 8) > (own.size or 0):
         return False
-    return (kind.signed or kind.size != own.size) and is_nonnegative(kernel, value, known)
+    return (kind.signed or kind.size != own.size) and _is_above(kernel, value, held, known)
 
 
 def is_nonnegative(kernel: Kernel, expr: Expr, known: Collection[Variable]) -> bool:
@@ -128,6 +194,8 @@ def is_nonnegative(kernel: Kernel, expr: Expr, known: Collection[Variable]) -> b
             return True
         case Choice(then=then, other=other):
             return inner(then) and inner(other)
+        case Call(function=name) if name in _PLACES:
+            return True
         case Call(function="max", arguments=(left, right)):
             return inner(left) or inner(right)
         case Call(function="min", arguments=(left, right)):

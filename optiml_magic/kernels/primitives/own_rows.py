@@ -14,18 +14,17 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Binary, Choice, Expr, Index, Literal, Name, Unary
+from optiml_magic.kernels.expressions import Binary, Choice, Expr, Index, Name, Unary
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted
 from optiml_magic.kernels.primitives.items import element, is_plain
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.naming import LocalSpeller
-from optiml_magic.kernels.primitives.places import bare
 from optiml_magic.kernels.primitives.room import SHARED
+from optiml_magic.kernels.primitives.row_places import clamped, is_first, is_inside, step
 from optiml_magic.kernels.primitives.sizes import measured, rounds
 from optiml_magic.kernels.primitives.tabled import passed
-from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.tree import Declare, Evaluate, Variable, expressions, walk
@@ -43,7 +42,8 @@ class Row:
     """What threads read of an array: of a row of ``length`` elements each, by these ``loads``.
 
     Where all of them are certainly in the row, locals that ``lead`` into it lead to what is at
-    hand; other loads are exchanged one by one.
+    hand; other loads are exchanged one by one. ``clamped`` are indices that are held to the last
+    of the row, with what they are before: they may reach the first of its pad.
     """
 
     array: str
@@ -52,6 +52,7 @@ class Row:
     size: int
     loads: tuple[Access, ...]
     lead: Mapping[Variable, Expr]
+    clamped: Mapping[Expr, Expr]
 
     @property
     def line(self) -> int:
@@ -125,8 +126,8 @@ def _check(kernel: Kernel, effects: Effects) -> None:
 def _row(
     kernel: Kernel, effects: Effects, items: Mapped, array: str, every: Sequence[Access]
 ) -> Row | Refused | None:
-    loads = [a for a in every if _step(items, a) is not None]
-    steps = {_step(items, a) for a in loads}
+    loads = [a for a in every if step(items, a) is not None]
+    steps = {step(items, a) for a in loads}
     length = next(iter(steps)) if len(steps) == 1 else None
     if length is None or length < 2 or not all(is_plain(kernel, a) for a in every):
         return None
@@ -135,22 +136,17 @@ def _row(
     if array in effects.moved or passed(kernel, array) is None:
         return Refused(f"`{array}` does not stay what it is", loads[0].line)
     lead: Mapping[Variable, Expr] = {}
-    if loads == [*every] and all(_is_inside(kernel, items, length, a) for a in loads):
+    if loads == [*every] and all(is_inside(kernel, items, length, a) for a in loads):
         lead = _leading(kernel, effects, array)
     taken = tuple(a for a in loads if lead or _words(effects, a) is not None)
     if not taken:
         return None
     kind = taken[0].element
-    return Row(array, length, kind.name, kind.size or 0, taken, lead)
-
-
-def _is_inside(kernel: Kernel, items: Mapped, length: int, load: Access) -> bool:
-    """Whether a load is certainly in the row of its thread."""
-    assert load.index is not None
-    rest = load.index - Polynomial.constant(length) * items.index
-    ranges = Ranges(load.guard, kernel.reading.symbols)
-    last = Polynomial.constant(length - 1)
-    return ranges.nonnegative(rest) and ranges.nonnegative(last - rest)
+    row = Row(array, length, kind.name, kind.size or 0, taken, lead, {})
+    if not lead or not row.pad or row.size < _WORD:
+        return row
+    held = (clamped(kernel, effects, items, length, load) for load in taken)
+    return replace(row, clamped=dict(found for found in held if found is not None))
 
 
 def _leading(kernel: Kernel, effects: Effects, array: str) -> dict[Variable, Expr]:
@@ -173,15 +169,6 @@ def _leading(kernel: Kernel, effects: Effects, array: str) -> dict[Variable, Exp
             known.add(expr.base)
     named = [e for e in expressions(body) if isinstance(e, Name) and e.name == array]
     return found if all(e in known for e in named) else {}
-
-
-def _step(items: Mapped, access: Access) -> int | None:
-    """How many elements the next item's is further, where that is a number for all threads."""
-    by = access.index.coefficient(_THREAD) if access.index is not None else None
-    if access.index is None or by is None or by.value is None:
-        return None
-    rest = access.index - by * items.index
-    return None if {_THREAD, _BLOCK} & rest.symbols else by.value
 
 
 def _words(effects: Effects, access: Access) -> Index | None:
@@ -254,9 +241,10 @@ class _Bringing:
             for variable, far in row.lead.items():
                 assert variable.value is not None
                 there = f"{own} + threadIdx.x * {row.pitch}"
-                if not self._is_first(row, far):
+                if not is_first(self.items, row.length, far):
                     there = f"{there} + {self._behind(row, far)}"
                 swaps[variable.value] = text(there)
+            swaps |= dict(row.clamped.items())
             for load in row.loads:
                 node = _words(self.effects, load)
                 if node is not None and not (
@@ -300,7 +288,13 @@ class _Bringing:
             source = f"reinterpret_cast<const unsigned int*>({there})[{at}]"
         copy = f"for (int {at} = threadIdx.x; {at} < {many} * {words}; {at} += {self.block}) "
         if kind == row.kind:
-            yield f"{copy}{target} = {source};"
+            again = f"{own}[{at} / {words} * {row.pitch} + {words}] = "
+            twice = f" if ({at} % {words} == {words - 1}) {again}{source};" if row.clamped else ""
+            yield (
+                f"{copy}{{ {target} = {source};{twice} }}"
+                if twice
+                else f"{copy}{target} = {source};"
+            )
             return
         yield f"if ((size_t)({there}) % {unit} == 0) {{"
         yield f"{copy}{target} = {source};"
@@ -345,7 +339,7 @@ class _Bringing:
             within = self._from_text(row, node)
         within = f"({within})" if " " in within else within
         there = f"{own}[threadIdx.x * {row.pitch} + {within}]"
-        if _is_inside(self.old, self.items, row.length, load):
+        if is_inside(self.old, self.items, row.length, load):
             return text(there)
         checked = text(f"(unsigned int)({within}) < {row.length}u")
         return Choice(None, checked, text(there), edited(node, self.places))
@@ -358,15 +352,6 @@ class _Bringing:
             words = self.old.spelled(node.index, self.places)
             return self._less_row(row, f"({base.name} - {row.array}) + ({words})")
         return self._behind(row, node.index)
-
-    def _is_first(self, row: Row, index: Expr) -> bool:
-        """Whether an index is in plain words that of the row's first element."""
-        match index:
-            case Binary(op="*", left=left, right=right):
-                sides = [bare(left), bare(right)]
-                item = any(isinstance(e, Name) and e.variable is self.items.holding for e in sides)
-                return item and any(isinstance(e, Literal) and e.value == row.length for e in sides)
-        return False
 
     def _behind(self, row: Row, index: Expr) -> str:
         return self._less_row(row, self.old.spelled(index, self.places))

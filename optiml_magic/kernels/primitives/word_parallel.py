@@ -3,11 +3,13 @@
 Counts become ``__popc`` of flags, the last word masked; a search for the first symbol becomes
 ``__ffs`` of them. Where the symbols of a step may begin anywhere in a word, they are taken from two
 neighbours by a funnel shift; the second is the one of the last symbol that the bounds of the loop
-let be asked for, and so never lies beyond. Source: CUDA Math API, "Integer Intrinsics".
+let be asked for, and so never lies beyond. A search that does no more than end may find what lies
+beyond its bounds: it ends there. Source: CUDA Math API, "Integer Intrinsics".
 """
 
 from __future__ import annotations
 
+from functools import reduce
 from math import gcd
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
@@ -29,6 +31,7 @@ from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.nonnegative import is_above
 from optiml_magic.kernels.primitives.packed_places import Symbol
 from optiml_magic.kernels.primitives.staged import hints_of
+from optiml_magic.kernels.primitives.word_ends import Ends, ends_of, second_of
 from optiml_magic.kernels.primitives.word_flags import Flags
 from optiml_magic.kernels.primitives.word_loops import Count, WordLoop, word_loops
 from optiml_magic.kernels.primitives.word_tests import loads
@@ -87,11 +90,14 @@ class _Writer:
         if trips is not None and trips < _FEWEST:
             raise NotLegal("it has few rounds", found.loop.line)
         self.whole = self._is_whole()
+        self.ends = None if self.whole else ends_of(found)
 
     def text(self) -> str:
         found, loop = self.found, self.found.loop
         body = self._stopping() if found.stops else [self._counting(c) for c in found.counts]
         begun = [self._word(name, symbol) for name, symbol in self.flags.words]
+        if self.ends is not None:
+            return self._guarded(self._ended(self.ends, [*begun, *body]))
         if not self.whole:
             ones = self.flags.ones
             shift = "<<" if self.flags.words[0][1].top else ">>"
@@ -113,14 +119,34 @@ class _Writer:
         before = self.kernel.show(loop.before).strip().rstrip(";") if loop.before else ""
         plain = not before and not update
         head = f"while ({going})" if plain else f"for ({before}; {going}; {update})"
-        made = "\n".join((f"{head} {{", *begun, *body, "}"))
+        return self._guarded("\n".join((f"{head} {{", *begun, *body, "}")))
+
+    def _ended(self, ends: Ends, body: list[str]) -> str:
+        """A search whose last step may go beyond what it stays below."""
+        name, first, most = self.counter, self._fresh("begun"), self._fresh("most")
+        bounds = [self._shown(bound) for bound in ends.bounds]
+        least = reduce(lambda one, other: f"min({one}, {other})", bounds)
+        held = (self._inside(test, compared=True) for test in ends.going)
+        before = self.found.loop.before
+        return "\n".join((
+            "{", *(self.kernel.show(s).strip() for s in (before,) if s is not None),
+            f"const int {first} = {name}, {most} = {least};",
+            f"while ({' && '.join((f'{name} < {most}', *held))}) {{",
+            *body, f"{name} += {self.count};", "}",
+            f"{name} = min({name}, max({first}, {most}));", "}",
+        ))  # fmt: skip
+
+    def _guarded(self, made: str) -> str:
+        """What is made, where no place is below 0; elsewhere the loop as it was."""
         if not self.unsure:
             return made
         first = self._first()
         inside = (self._shown(Binary(None, ">=", self._at_first(at, first), Literal(None, "0", 0)))
                   for at in self.unsure)  # fmt: skip
         test = " && ".join(dict.fromkeys(inside))
-        return f"if ({test}) {{\n{made}\n}} else {{\n{self.kernel.show(loop).strip()}\n}}"
+        return (
+            f"if ({test}) {{\n{made}\n}} else {{\n{self.kernel.show(self.found.loop).strip()}\n}}"
+        )
 
     def _first(self) -> Expr:
         """What the counter begins with, as it is said before the loop."""
@@ -239,8 +265,11 @@ class _Writer:
             return f"{own} = ({self.unsigned}){word} {'<<' if symbol.top else '>>'} ({begins});"
         if self._factor(symbol.at) % self.count == 0:
             return f"{own} = {word};"
-        last = text(f"({self.counter} + {self.left} - 1)")
-        word, high = (self._shifted(symbol.word, by) for by in (None, last))
+        word = self._shifted(symbol.word, None)
+        if self.ends is not None and isinstance(symbol.word, Index):
+            high = second_of(self.found, symbol, self._shifted(symbol.word.index, None))
+        else:
+            high = self._shifted(symbol.word, text(f"({self.counter} + {self.left} - 1)"))
         if self.width == 32:
             if symbol.top:
                 return f"{own} = __funnelshift_l({high}, {word}, {begins});"
@@ -305,9 +334,11 @@ class _Writer:
         return 1
 
     def _masked(self, flags: str) -> str:
-        if self.whole and self.width < _SHORT:
+        if self.whole or self.ends is not None:
+            if self.width >= _SHORT:
+                return flags
             return f"{self.flags.open.get(flags, flags)} & {self.flags.ones}"
-        return flags if self.whole else f"{self.flags.open.get(flags, flags)} & {self.asked}"
+        return f"{self.flags.open.get(flags, flags)} & {self.asked}"
 
     def _counting(self, count: Count) -> str:
         """What a step adds to a local."""

@@ -102,6 +102,26 @@ def test_rows_are_read_in_any_order(body: str, block: int) -> None:
         assert end_of(text, after, arrays, {"n": n, "m": 5}, {"n": 33, "m": 5}) == "same"
 
 
+@pytest.mark.parametrize(
+    ("far", "kept"),
+    [
+        ("k / 2 + 1", False),  # no further than one behind the row
+        ("(k >> 1) + 1", False),
+        ("k", True),
+    ],
+)
+def test_what_is_held_to_the_last_of_a_row_may_read_the_pad(far: str, kept: bool) -> None:
+    body = f"const float* r = a + i * m; for (int k = 0; k < 14; ++k) s += r[min({far}, 7)] * k;"
+    text = ROWS.replace("TYPE", "float").replace("BODY", body)
+    after = written(made(text, m=8))
+    assert ("[min(" in after) == kept
+    arrays = {
+        "a": Array("f4", ("n", "m")), "at": Array("i4", ("n",), "below n"),
+        "out": Array("f4", ("n",), "zeros"),
+    }  # fmt: skip
+    assert end_of(text, after, arrays, {"n": 300, "m": 8}, {"n": 33, "m": 8}) == "same"
+
+
 @pytest.mark.parametrize("block", [32, 64, 256])
 @pytest.mark.parametrize(
     "index",

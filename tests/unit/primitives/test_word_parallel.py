@@ -86,6 +86,11 @@ SEARCHES = [
     "while (d < m) { if (base(x, d) == 0 && base(y, d + p) == 0) d = d + 1; else break; }",
     "while (true) { if (d >= m || base(x, d) != base(y, d)) break; d++; }",
     "for (int s = -2; s <= 2; s++) { int r = 0; while (r < m && r + p + s >= 0 && r + p + s < m && base(x, r) == base(y, r + p + s)) r++; if (r > d) d = r; }",
+    "d = p; while (d < 20 && d + q < 33 && base(x, d) == base(y, d + q)) d++;",
+    "d = 5 * p; while (d < 40 && base(x, d) == base(y, d)) d++;",
+    "for (d = q; d < 60 && base(x, d) == base(y, d); d++) ;",
+    "d = 1; while (d + 2 < m && 2 + d + p < m && base(x, d + 2) == base(y, 2 + d + p)) d++;",
+    "d = 3; while (d - 2 < 70 && d < m && base(x, d - 2) == base(y, d)) ++d;",
     "while (d < m && (x[d / 16] >> (30 - 2 * (d % 16)) & 3) == (y[(d + q) / 16] >> (30 - 2 * ((d + q) % 16)) & 3)) d++;",
 ]
 FINDS = [
@@ -174,6 +179,13 @@ def test_where_a_place_may_be_below_0_is_asked_before(body: str) -> None:
     body = f"int s = (int)(x[5] & 7) - 3; {body}"
     assert "} else {" in written(made(body))
     _tried(body, "unsigned int", "u4", "bits")
+
+
+def test_a_search_that_only_ends_has_no_mask() -> None:
+    after = written(made("while (d < m && d + p < 96 && base(x, d) == base(y, d + p)) d++;"))
+    assert "most = min(m, 96 - p)" in after
+    assert "min(((d + p) >> 4) + 1, 5)" in after
+    assert "& asked" not in after
 
 
 def test_whole_words_have_no_masks() -> None:
