@@ -30,9 +30,10 @@ class Array:
         shape: extents, each an expression of the sizes.
         content: ``numbers``, of which sums are exact in any order; ``positive`` ones; ``zeros``;
             ``odd`` ones, with NaN, infinities and both zeros;
-            ``below N`` and ``order``, indices in any order, the latter each once; ``starts N``, the
-            rising bounds of segments of N elements in all, some empty; ``bits``, words of which
-            each bit is as often set as not, and ``few bits``, of which one in 32 is.
+            ``below N`` and ``order``, indices in any order, the latter each once; ``rising N``,
+            those of the last axis in order; ``starts N``, the rising bounds of segments of N
+            elements in all, some empty; ``bits``, words of which each bit is as often set as not,
+            and ``few bits``, of which one in 32 is.
     """
 
     dtype: str
@@ -53,6 +54,8 @@ class Array:
             return made
         if kind == "below":
             return rng.integers(0, max(1, sizes[of]), shape).astype(self.dtype)
+        if kind == "rising":
+            return np.sort(rng.integers(0, max(1, sizes[of]), shape), axis=-1).astype(self.dtype)
         if kind == "order":
             return rng.permutation(int(np.prod(shape))).reshape(shape).astype(self.dtype)
         if kind == "starts":
