@@ -271,7 +271,7 @@ def _site(
             _REQUESTS, "lower", "items of a thread share what they load",
             (1.0, round(2 / left, 1)),
         ),
-        _points(kernel, several, deep=sharing.deep and not padded),
+        _points(kernel, several, deep=sharing.deep and not padded, crowded=crowded),
     )  # fmt: skip
 
 
@@ -361,11 +361,11 @@ def _even(extent: int, most: int) -> int:
     return even if even <= most else extent
 
 
-def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...]:
+def _points(kernel: Kernel, several: Several, *, deep: bool, crowded: bool) -> tuple[Point, ...]:
     """Wide blocks of about 256 threads, with more and with fewer items each.
 
     Where most of the work is in a loop around all items, more of them are worth their registers;
-    elsewhere more threads are, which hide what loads take.
+    elsewhere more threads are, which hide what loads take, if their windows are not ``crowded``.
     """
     names, extents = item_names(kernel, several.counts), extent_names(kernel)
     blocks = blocks_name(kernel)
@@ -374,13 +374,19 @@ def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...
     most = most_threads(kernel, several)
     wide = _across(kernel, several)
     first = max(several.counts)  # y or z before x, which is in vectors already
-    numbers: tuple[tuple[int, int, int, int], ...]
-    numbers = ((0, 0, 4, 1), (0, 0, 4, 4), (1, 0, 4, 1), (2, 0, 4, 1))
+    numbers: tuple[tuple[int, int, int, int], ...] = (
+        (0, 0, 4, 3),
+        (1, 0, 4, 2),
+        (0, 0, 4, 1),
+        (2, 0, 4, 1),
+    )
     if len(names) == 1:
         few, many = (0, 0, 4, 1), (0, 0, 4, 4)
         numbers = (*((few, many) if deep else (many, few)), (1, 0, 4, 1))
     elif deep:
         numbers = ((1, 1, 4, 1), (1, 0, 4, 1), (0, 0, 4, 1))
+    elif crowded:
+        numbers = ((0, 0, 4, 1), (0, 0, 4, 3), (1, 0, 4, 1), (2, 0, 4, 1))
     for at, beside, rows, resident in numbers:
         fit = most // (_WARP * tall["z"])
         own = tall | {"y": max(min(rows, fit) if "y" in extents else 1, tall["y"])}
