@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.kernels.combining import same
+from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
@@ -62,7 +63,7 @@ class Bisection:
     outer: Loop
     loop: Loop
     gone: tuple[Statement, ...]
-    array: Name
+    array: Expr
     low: Expr
     high: Expr
     closed: bool
@@ -127,8 +128,9 @@ class _Reader:
         else:
             raise NotLegal("the search goes on where it finds the number")
         kind, places = self._kinds()
+        array, low, high = (self._written_out(e) for e in (self.array, low, high))
         found = Bisection(
-            self.outer, self.loop, tuple(gone), self.array, low, high, self.closed, self.key,
+            self.outer, self.loop, tuple(gone), array, low, high, self.closed, self.key,
             kind, places, then,
         )  # fmt: skip
         self._stays(found)
@@ -293,6 +295,19 @@ class _Reader:
                                 return asked, tuple(body_of(then))
         raise NotLegal("what the search says is not followed")
 
+    def _written_out(self, expr: Expr) -> Expr:
+        """A part of the range by what is known before the loop around."""
+        own = {v for s in self.own if isinstance(s, Declare) for v in s.variables}
+        found = own & self.effects.lasting & names([expr])
+        if not found:
+            return expr
+        swaps: dict[Node, Node] = {
+            e: self._written_out(e.variable.value)
+            for e in every(expr)
+            if isinstance(e, Name) and e.variable in found and e.variable.value is not None
+        }
+        return swaps[expr] if expr in swaps else edited(expr, swaps)  # type: ignore[return-value]
+
     def _kinds(self) -> tuple[CType, str]:
         """The type of the elements, and that of places among them."""
         types = self.kernel.reading.types
@@ -329,7 +344,6 @@ class _Reader:
         parts = [e for top in (*ranges, found.key) for e in every(top)]
         if any(isinstance(e, Assign | Step | Call | Lambda | Unread) for e in parts):
             raise NotLegal("the range that is searched is not plain")
-        loaded = {e.base.name for e in parts if isinstance(e, Index) and isinstance(e.base, Name)}
-        loaded.add(found.array.name)
+        loaded = {e.name for e in parts if isinstance(e, Name) and e.variable is not None}
         if any(effects.same(one, other) for one in loaded for other in reading.written):
             raise NotLegal("what is searched may change")

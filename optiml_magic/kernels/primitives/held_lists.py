@@ -72,9 +72,11 @@ def _held(kernel: Kernel, search: Bisection) -> Kernel:
         names.append(kernel.fresh(name, *names))
         return names[-1]
 
-    length, array = fresh("LENGTH"), search.array.name
+    length, array = fresh("LENGTH"), kernel.spelled(search.array)
+    array = array if isinstance(search.array, Name) else f"({array})"
     held_list, start, count, held, at, then = (
-        fresh(f"{array}_{part}") for part in ("list", "start", "count", "held", "at", "next")
+        fresh(f"{label(search)}_{part}")
+        for part in ("list", "start", "count", "held", "at", "next")
     )
     kind, each = search.kind.name, _VECTOR // (search.kind.size or _VECTOR)
     first, last = f"{array}[{start} + {at}]", f"min({then}, {count} - 1)"
@@ -101,10 +103,8 @@ def _held(kernel: Kernel, search: Bisection) -> Kernel:
 """
     test = _first_test(kernel, search)
     begun = f"if ({test}) {{\n{loading}}}" if test else f"{{\n{loading}}}"
-    then = "\n".join(kernel.show(s).strip() for s in search.then)
-    asked = (
-        f"if (among<{length}>({held_list}, ({kind})({kernel.spelled(search.key)}))) {{\n{then}\n}}"
-    )
+    done = "\n".join(kernel.show(s).strip() for s in search.then)
+    asked = f"if ({_NAME}<{length}>({held_list}, {kernel.spelled(search.key)})) {{\n{done}\n}}"
     swaps: dict[Node, Node | tuple[()] | None] = dict.fromkeys(search.gone)
     swaps[search.loop] = lines(asked)
     whole = f"""\
@@ -123,6 +123,11 @@ def _held(kernel: Kernel, search: Bisection) -> Kernel:
         directives=[TuneDirective(length, LENGTHS, _LENGTH, None)],
         helpers=[_AMONG],
     )
+
+
+def label(search: Bisection) -> str:
+    """The name of the array that is searched."""
+    return next(e.name for e in every(search.array) if isinstance(e, Name))
 
 
 def _behind(kernel: Kernel, search: Bisection) -> str:

@@ -2,12 +2,14 @@
 
 ``if (x < 0 || x >= n) return 0.0f; return a[x];`` is ``return x < 0 || x >= n ? 0.0f : a[x];``.
 What is declared between the returns is declared before them, where that does nothing but compute.
+A loop that returns and has but ``return false;`` behind it leaves what it found in a local.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
@@ -15,6 +17,7 @@ from optiml_magic.kernels.expressions import (
     Choice,
     Expr,
     Index,
+    Literal,
     Name,
     Step,
     Unary,
@@ -24,10 +27,13 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
+    Evaluate,
     Function,
     If,
     Leave,
+    Loop,
     Statement,
+    Variable,
     body_of,
     expressions,
     only_leaves,
@@ -69,6 +75,12 @@ def _straight(function: Function) -> Function | None:
                 if not all(_computes(s) for s in kept) or _changes(test) or _changes(early):
                     return None
                 value = Choice(None, test, early, late)
+            case Loop() if not kept and _is_number(value) and (found := _stopping(statement)):
+                result = _fresh(function, "result")
+                variable = Variable(result, function.result, "local", 0, value=value)
+                value = Name(None, result, variable)
+                declared = Declare(None, 0, f"{function.result.base} ", (variable,))
+                kept += [_broken(statement, found, variable), declared]
             case _ if any(isinstance(s, Leave) for s in walk(statement)):
                 return None
             case _:
@@ -77,6 +89,35 @@ def _straight(function: Function) -> Function | None:
         return None
     whole = Leave(None, function.body.line, "return", value)
     return replace(function, body=replace(function.body, body=(*reversed(kept), whole)))
+
+
+def _is_number(value: Expr | None) -> bool:
+    return isinstance(value.operand if isinstance(value, Unary) else value, Literal)
+
+
+def _stopping(loop: Loop) -> list[Leave]:
+    """The returns of a loop, where each ends no more than it; else none."""
+    inside = [s for s in walk(loop.body) if isinstance(s, Leave) and s.kind == "return"]
+    within = {s for other in walk(loop.body) if isinstance(other, Loop) for s in walk(other)}
+    return [] if within & {*inside} else inside
+
+
+def _broken(loop: Loop, returns: list[Leave], result: Variable) -> Loop:
+    """A loop that leaves what it returned in a local."""
+    swaps: dict[Node, Node] = {}
+    for leave in returns:
+        assert leave.value is not None
+        given = Assign(None, "=", Name(None, result.name, result), leave.value)
+        ended = Leave(None, leave.line, "break")
+        swaps[leave] = Block(None, leave.line, (Evaluate(None, leave.line, given), ended))
+    return edited(loop, swaps)
+
+
+def _fresh(function: Function, name: str) -> str:
+    own = {v.name for s in walk(function.body) if isinstance(s, Declare) for v in s.variables}
+    own |= {e.name for e in expressions(function.body) if isinstance(e, Name)}
+    own |= {parameter.name for parameter in function.parameters}
+    return next(n for n in (name, *(f"{name}_{k}" for k in range(2, 99))) if n not in own)
 
 
 def _returned(statement: Statement) -> Expr | None:

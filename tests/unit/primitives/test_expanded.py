@@ -285,6 +285,49 @@ def test_a_load_behind_a_way_out_stays_behind_it(old: str, new: str) -> None:
         assert refused(made)[0].startswith("it calls no function with a loop")
 
 
+RETURNS = """\
+__device__ int first(const float* a, int from, int n) {
+    BODY
+    return -1;
+}
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* a, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    int result = first(a, i, n);
+    if (first(a, i / 2, n) > i) result += 1000;
+    out[i] = result;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int j = from; j < n; j++) if (a[j] < 0.0f) return j;",
+        "while (from < n) { if (a[from] > 0.5f) { return 7; } else if (a[from] < -1.0f) return 8; ++from; }",
+        "int result = 3; for (int j = 0; j < n; ++j) { if (a[j] < -1.5f) return result; ++result; }",
+    ],
+)  # fmt: skip
+def test_a_loop_that_returns_leaves_what_it_found(body: str) -> None:
+    text = RETURNS.replace("BODY", body)
+    made = expanded(kernel(text))
+    assert "first(" not in applied(made).program.text.split("__global__")[1]
+    assert "break;" in applied(made).program.text
+    same(text, made, {"a": ("n",), "out": ("n",)}, {"n": 70})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int j = from; j < n; j++) for (int l = 0; l < 2; l++) if (a[j] < l) return j;",
+        "for (int j = from; j < n; j++) if (a[j] < 0.0f) return j;\n    if (n > 3) n = 2;",
+    ],
+)
+def test_a_loop_that_returns_through_others_stays(body: str) -> None:
+    assert refused(expanded(kernel(RETURNS.replace("BODY", body))))
+
+
 INSIDE = """\
 struct View {
     const float* p;

@@ -6,6 +6,7 @@ import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.bisections import Bisection, bisections
+from optiml_magic.kernels.primitives.expanded import expanded
 from optiml_magic.kernels.primitives.held_lists import held_lists, held_of
 from tests.rewriting.writing import Array
 
@@ -143,3 +144,30 @@ def test_one_list_is_held_once() -> None:
     held = made(text_of(SEARCHES["closed"]))
     assert isinstance(held, Kernel)
     assert not held_of(held)
+
+
+FUNCTIONS = {
+    "__device__ bool has(const KIND* list, int low, int high, KIND key) {"
+    " while (low <= high) { int mid = (low + high) / 2; if (list[mid] == key) return true;"
+    " if (list[mid] < key) low = mid + 1; else high = mid - 1; } return false; }": (
+        "if (has(a, other * m + from, (other + 1) * m - less - 1, a[k])) count++;"
+    ),
+    "__device__ int has(const KIND* list, int n, KIND key) { int lo = 0, hi = n; while (lo < hi) {"
+    " int mid = lo + (hi - lo) / 2; if (list[mid] < key) lo = mid + 1;"
+    " else if (list[mid] == key) return 1; else hi = mid; } return 0; }": (
+        "count += has(a + other * m + from, m - from - less, a[k]);"
+    ),
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_searches_of_functions(function: str) -> None:
+    text = (function + "\n" + text_of(FUNCTIONS[function], wanted="")).replace("KIND", "int")
+    arrays = {
+        "a": Array("i4", ("n", "m"), "rising m"), "to": Array("i4", ("n",), "below n"),
+        "out": Array("i4", ("n",), "zeros"),
+    }  # fmt: skip
+    whole = expanded(kernel_of(text))
+    after = written(made(written(whole)))
+    assert "among<LENGTH>" in after
+    assert end_of(text, after, arrays, SIZES[0], SIZES[2]) == "same"
