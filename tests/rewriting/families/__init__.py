@@ -32,6 +32,7 @@ from . import (
     layers,
     layouts,
     left_out,
+    lists,
     longs,
     maps,
     merged,
@@ -116,4 +117,5 @@ FAMILIES = {
     "differences": differences.FAMILY,
     "envelopes": envelopes.FAMILY,
     "splats": splats.FAMILY,
+    "lists": lists.FAMILY,
 }
