@@ -11,7 +11,8 @@ from optiml_magic.kernels.expressions import Lambda
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.backward import backward
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn, where_legal
+from optiml_magic.kernels.primitives.bordered import bordered
 from optiml_magic.kernels.primitives.clamped import clamped
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import loops_in
@@ -74,10 +75,15 @@ class GrowWindow(KernelRule):
             steps = [partial(sized, values=given)] if given else []
             yield Site(
                 "out", f"{title}, rounds written out{where}",
-                partial(in_turn, kernel, [*steps, partial(grown, out=True)]),
+                partial(in_turn, kernel, [*steps, partial(grown, out=True), _away]),
                 min(0.97, prior + 0.1), promise, arithmetic=changes,
             )  # fmt: skip
         yield Site("rim", title, partial(grown, kernel), prior, promise, arithmetic=changes)
+
+
+def _away(kernel: Kernel) -> Kernel:
+    """Where borders are asked for, nothing of that far from them."""
+    return where_legal(bordered, kernel)
 
 
 def _ready(kernel: Kernel) -> Kernel:

@@ -129,7 +129,7 @@ def moved(rng: Random) -> Made:
         rng, "moved", "const int* list, const int* to, int* out, int n, int m",
         axes(rng, ("i", "n")),
         f"int count = 0;\nfor (int k = 0; k < m; k++) {{\nint wanted = list[i * m + k];\n"
-        f"int lo = {low}, hi = {low.split(' + ')[0]} + m - 1;\nwhile (lo <= hi) {{\n"
+        f"int lo = {low}, hi = {low.removesuffix(' + k % 2')} + m - 1;\nwhile (lo <= hi) {{\n"
         f"int mid = (lo + hi) / 2;\nif (list[mid] == wanted) {{ {found} break; }}\n"
         "if (list[mid] < wanted) lo = mid + 1; else hi = mid - 1;\n}\n}\nout[i] = count;",
     )  # fmt: skip
