@@ -59,10 +59,11 @@ def _made(body: str, helper: str = "", *, tall: bool = False) -> tuple[str, Kern
         ("", (f"int s = 0; {SQUARE} {{ int v = {AT}; if (i * i + j * j > 1) continue; s += v; }}"
               f" {OUT}s / 5;")),
         ("", (f"int s = 0; {SQUARE} {{ s += {AT}; if (j > i) continue; s += 1; }} {OUT}s / 16;")),
-        ("", (f"int s = {BELOW}; {SQUARE} {{ s += {AT}; for (int q = 0; q < 9; ++q)"
-              f" {{ if (q > i) break; s += 1; }} }} {OUT}s / 32;")),
-        ("", (f"int s = 0, q = 0; {SQUARE} s += {AT}; while (q < 9) {{ ++q; if (q == 4) continue;"
+        ("", (f"int s = 0; {SQUARE} s += {AT}; for (int q = 0; q < 9; ++q) {{ if (q == 4) continue;"
               f" if (s < 0 || q > 6) break; ++s; }} {OUT}s / 16;")),
+        ("", (f"int v[9], n = 0, s = 0; {SQUARE} v[n++] = {AT}; for (int q = 0; q < 3; ++q)"
+              " for (int r = 0; r < 9; ++r) { if (r > q) break; if (r == 1) continue; s += v[r]; }"
+              f" {OUT}s / 8;")),
         ("", f"unsigned char m = 0; {SQUARE} if ({AT} > m) m = {AT}; {OUT}m;"),
         ("", (f"int g = {HERE} - {LEFT}, d = {HERE} - {BELOW}; if (g < 0) g = -g;"
              f" {OUT}min(g + abs(d), 255);")),
