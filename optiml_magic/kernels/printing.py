@@ -6,6 +6,7 @@ one without is spelled anew, and its parts by the same rule.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from optiml_magic.kernels.expressions import (
@@ -40,8 +41,10 @@ from optiml_magic.kernels.tree import (
     Written,
 )
 from optiml_magic.kernels.unit import Unit
+from optiml_magic.source.syntax import without_hint
 
 _INDENT = "    "
+_IS_LOOP = re.compile(r"(?:for|while|do)\b")
 # How tightly operators bind: the C++ standard, [expr.compound].
 _LEVELS = {
     ",": 1, "=": 2, "?": 3, "||": 4, "&&": 5, "|": 6, "^": 7, "&": 8, "==": 9, "!=": 9, "<": 10,
@@ -145,11 +148,11 @@ class Printer:
             before = self.statement(branch.before, level) + " " if branch.before else ""
             word = "if constexpr" if branch.constant else "if"
             head = f"{word} ({before}{self.expression(branch.test)}) "
-        text = head + self.statement(branch.then, level)
+        text = _leading(head, self.statement(branch.then, level))
         if branch.other is None:
             return text
         middle = self._own(branch.middle) if branch.middle is not None else " else "
-        return text + middle + self.statement(branch.other, level)
+        return text + _leading(middle, self.statement(branch.other, level))
 
     def _loop(self, loop: Loop, level: int) -> str:
         test = self.expression(loop.test) if loop.test is not None else ""
@@ -167,7 +170,7 @@ class Printer:
         foot = ""
         if loop.kind == "do":
             foot = self._own(loop.foot) if loop.foot is not None else f" while ({test});"
-        return head + self.statement(loop.body, level) + foot
+        return _leading(head, self.statement(loop.body, level)) + foot
 
     def _declarator(self, variable: Variable) -> str:
         kind = variable.type
@@ -241,6 +244,11 @@ class Printer:
             case Braces(type=spelling, members=members):
                 return f"{spelling}{{{self._listed(members)}}}", _PRIMARY
         raise Unspelled(f"a {type(expression).__name__.lower()} with something new in it")
+
+
+def _leading(head: str, body: str) -> str:
+    """A head and what it leads to: an unroll hint between them is for a loop alone."""
+    return head + body if _IS_LOOP.match(body) else without_hint(head) + body
 
 
 def _bare_level(expression: Expr) -> int:

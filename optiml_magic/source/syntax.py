@@ -1,8 +1,8 @@
 """CUDA text to a tree-sitter syntax tree whose byte offsets are those of the text.
 
-The grammar stumbles over a few attributes, so they are blanked out before parsing, byte for byte;
-every span read back comes from the untouched text. Whether a text is *valid* is for the compiler
-alone to say.
+The grammar stumbles over a few attributes, and over an unroll hint between a head and its loop, so
+they are blanked out before parsing, byte for byte; every span read back comes from the untouched
+text. Whether a text is *valid* is for the compiler alone to say.
 """
 
 from __future__ import annotations
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
 
 _ATTRIBUTE_HEAD = re.compile(
     rb"\b(?:__align__|alignas|_Pragma|__cluster_dims__|__maxnreg__|__attribute__|__block_size__)\s*\("
+)
+#: The group is an unroll hint between the head of a statement and what that leads to.
+_HINT_BEHIND_HEAD = re.compile(
+    rb"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'"
+    rb"|(?:\)|\b(?:else|do)\b)(?:\s|//[^\n]*\n|/\*.*?\*/)*"
+    rb"(#[ \t]*pragma[ \t]+(?:GCC[ \t]+)?(?:no)?unroll\b[^\\\n]*)(?=\n)",
+    re.DOTALL,
 )
 _PARENTHESIS = re.compile(rb"[()]")
 _VISIBLE = re.compile(rb"[^\r\n]")
@@ -84,7 +91,7 @@ def parse(text: str) -> Syntax:
             fix="remove the lone surrogate",
             line=text.count("\n", 0, error.start) + 1,
         ) from None
-    return Syntax(raw, _parser().parse(_mask_attributes(raw)).root_node)
+    return Syntax(raw, _parser().parse(_mask_hints(_mask_attributes(raw))).root_node)
 
 
 _NAMED = frozenset({"identifier", "function_declarator"})
@@ -123,6 +130,24 @@ def _mask_attributes(text: bytes) -> bytes:
         if head.start() >= kept and end is not None and end - head.start() < _LONGEST:
             parts += [text[kept : head.start()], _VISIBLE.sub(b" ", text[head.start() : end + 1])]
             kept = end + 1
+    return b"".join([*parts, text[kept:]])
+
+
+def without_hint(head: str) -> str:
+    """The head of a statement without an unroll hint between it and what it leads to."""
+    return _mask_hints(head.encode()).decode() if "unroll" in head else head
+
+
+def _mask_hints(text: bytes) -> bytes:
+    """``for (...)``, ``#pragma unroll``, ``for (...)``: a directive is no statement."""
+    if b"unroll" not in text:
+        return text
+    parts, kept = [], 0
+    for found in _HINT_BEHIND_HEAD.finditer(text):
+        start, end = found.span(1)
+        if start >= 0:
+            parts += [text[kept:start], b" " * (end - start)]
+            kept = end
     return b"".join([*parts, text[kept:]])
 
 

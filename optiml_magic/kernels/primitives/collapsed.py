@@ -14,7 +14,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.reading import Axis
-from optiml_magic.kernels.tree import Block, Loop
+from optiml_magic.kernels.tree import Blank, Block, Loop, Statement
 
 
 @primitive
@@ -50,12 +50,12 @@ def collapse(kernel: Kernel, at: int) -> Kernel:
 
 def nested(loop: Loop) -> Iterator[Loop]:
     """The loops in a loop, each of which is all that the one around it does."""
-    body = loop.body
-    while isinstance(body, Block) and len(body.body) == 1:
-        body = body.body[0]
-    if isinstance(body, Loop):
-        yield body
-        yield from nested(body)
+    inside: tuple[Statement, ...] = (loop.body,)
+    while len(inside) == 1 and isinstance(inside[0], Block):
+        inside = tuple(s for s in inside[0].body if not (isinstance(s, Blank) and s.hints))
+    if len(inside) == 1 and isinstance(inside[0], Loop):
+        yield inside[0]
+        yield from nested(inside[0])
 
 
 def _sizes(axes: list[Axis | None], effects: Effects) -> list[int]:

@@ -97,6 +97,25 @@ def in_full(kernel: Kernel) -> Kernel:
     return kernel.rewritten(edited(body, swaps), tidy=False)
 
 
+@primitive
+def places_in_full(kernel: Kernel) -> Kernel:
+    """The kernel that asks for no local that is a thread's place in its block, ``tx``."""
+    body, types = kernel.function.body, kernel.reading.types
+    _all_read(kernel.function)
+    places = {v: place for v in _held(kernel) if v.value is not None
+              and builtin(place := bare(v.value)).startswith("threadIdx.")}  # fmt: skip
+    swaps = dict[Node, Node]()
+    for part in (e for top in tops(body) for e in every(top)):
+        if isinstance(part, Name) and part.variable in places:
+            kind = types.get(part)
+            if kind is None or not kind.integral or kind.size not in (4, 8):
+                raise NotLegal(f"`{part.name}` does not hold every place")
+            swaps[part] = Cast(None, kind.name, places[part.variable])
+    if not swaps:
+        raise NotLegal("no local is a thread's place in its block")
+    return kernel.rewritten(edited(body, swaps), tidy=False)
+
+
 def _all_read(function: Function) -> None:
     for statement in walk(function.body):
         if isinstance(statement, Verbatim):

@@ -33,7 +33,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grid_rounds import COUNTED, blocks_in_words
 from optiml_magic.kernels.primitives.places import bare
-from optiml_magic.kernels.primitives.roles import key_of
+from optiml_magic.kernels.primitives.roles import key_of, key_of_cast
 from optiml_magic.kernels.primitives.shares import (
     Each,
     Known,
@@ -144,6 +144,10 @@ class Lockstep:
                 return self._known(expr, np.full(self.count, value))
             case Literal():
                 return Same(expr, self.all, key=key_of(expr))
+            case Cast(type=to) if key := key_of_cast(
+                expr, named(to, self.types) if to not in self.generic else None
+            ):
+                return Same(expr, self.all, key=key)
             case Name():
                 return self._named(expr)
             case Index() if (place := self.place(expr)) is not None:

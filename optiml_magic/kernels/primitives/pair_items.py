@@ -62,6 +62,14 @@ class Stored:
     step: int = 1
 
 
+class _Left(Exception):  # noqa: N818  # it says what happened
+    """A round is left, or the loop that it is one of."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
 @dataclass(eq=False)
 class Items(Places):
     """One round of a loop over items."""
@@ -70,6 +78,7 @@ class Items(Places):
     stored: dict[Stored, Value] = field(default_factory=dict)
     loaded: set[Variable] = field(default_factory=set)
     _left: int = _STATEMENTS
+    _loops: int = 0  # that a statement may leave
     _within: list[Function] = field(default_factory=list)
 
     def run(self, statement: Statement) -> None:
@@ -91,6 +100,8 @@ class Items(Places):
                 self._branch(statement)
             case Loop(kind="for" | "while"):
                 self._loop(statement)
+            case Leave(kind="continue" | "break" as kind) if self._loops:
+                raise _Left(kind)
             case _:
                 raise NotLegal("an item does what is not done in pairs", statement.line)
 
@@ -178,12 +189,14 @@ class Items(Places):
                 self.run(ways[0] if test else ways[1])
             return
         before, stored = dict(self.known), dict(self.stored)
+        loops, self._loops = self._loops, 0  # one of two items would go on without the other
         ends = []
         for way in (branch.then, branch.other):
             self.known = dict(before)
             if way is not None:
                 self.run(way)
             ends.append(self.known)
+        self._loops = loops
         if self.stored != stored:
             raise NotLegal("some items store and others do not", branch.line)
         then, other = ends
@@ -198,7 +211,14 @@ class Items(Places):
         while loop.test is None or (test := self.test(loop.test)) is not False:
             if loop.test is not None and test is not True:
                 raise NotLegal("an item makes rounds that its bytes say", loop.line)
-            self.run(loop.body)
+            self._loops += 1
+            try:
+                self.run(loop.body)
+            except _Left as left:
+                if left.kind == "break":
+                    break
+            finally:
+                self._loops -= 1
             if loop.update is not None:
                 self._do(loop.update, loop.line)
             if loop.test is None:

@@ -32,6 +32,7 @@ from optiml_magic.kernels.primitives.shares import Kept, Worded
 from optiml_magic.kernels.primitives.threaded import threaded
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.warps_apart import warps_apart
+from optiml_magic.kernels.primitives.whole_tests import whole_tests
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -72,7 +73,8 @@ def raised(kernel: Kernel, *, rows: bool = False) -> Kernel:
 
 @primitive
 def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
-    kernel = where_legal(lines_apart, where_legal(collectives, kernel))
+    kernel = where_legal(collectives, where_legal(whole_tests, kernel))
+    kernel = where_legal(lines_apart, kernel)
     kernel = where_legal(carved, where_legal(warps_apart, kernel), rows=rows)
     for step in (first_rounds, *((scalars_held, one_round) if rows else ())):
         kernel = where_legal(step, kernel)

@@ -6,19 +6,19 @@ certainly loaded can be loaded as well.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import product
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import permutations, product
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.extents import existing
-from optiml_magic.kernels.primitives.indices import COUNTER, Undecided, factor
+from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Undecided, factor
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.items import Items
 from optiml_magic.kernels.primitives.pinned import room
-from optiml_magic.kernels.primitives.windows import Taken, Window
+from optiml_magic.kernels.primitives.windows import Round, Taken, Window
 from optiml_magic.kernels.spelling import Speller, Unspelled
 from optiml_magic.kernels.symbols import Always, Compare, Condition, Every, Some
 
@@ -86,6 +86,54 @@ def within(
     except (Undecided, Unspelled, SourceError):
         return None
     return str(asked.condition)
+
+
+def on_plane(
+    kernel: Kernel, one: Taken, interior: Interior, bounds: Sequence[Polynomial]
+) -> str | None:
+    """The same where items ask for places in a plane, such as a disc around each of its points.
+
+    It has as many rows and columns as ``bounds`` say, and all rows are as long as it is wide.
+    """
+    for high, wide in permutations(bounds, 2) if len(bounds) == 2 else ():
+        width = next(iter(wide.symbols), "")
+        strides, row = {s for s in one.at.steps if s}, one.at.base.coefficient(width)
+        if wide != Polynomial.symbol(width) or strides != {(width,)} or row is None:
+            continue
+        column = one.at.base.without([width]) + one.at.steps.get((), _ZERO)
+        places = (row + one.at.steps[width,], high), (column, wide)
+        try:
+            asked = room(kernel, one.access, Speller(kernel.reading.symbols, {}).form(high * wide))
+            if asked is None:
+                return None
+            with interior.attempt():
+                for place, bound in places:
+                    least, most = _ends(_first(place, interior), one.rounds)
+                    interior.need(least)
+                    interior.need(bound - _ONE - most)
+        except (Undecided, Unspelled, SourceError):
+            continue
+        return str(asked.condition)
+    return None
+
+
+def _first(place: Polynomial, interior: Interior) -> Polynomial:
+    """The place of a thread's first item, of which the others must be the neighbours."""
+    for along in interior.along:
+        item = f"{ITEM}{along.item}"
+        if along.several and place.coefficient(item) != place.coefficient(f"@{along.axis}"):
+            raise Undecided("items are not side by side")
+        place = place.without([item])
+    return place
+
+
+def _ends(place: Polynomial, rounds: Iterable[Round]) -> tuple[Polynomial, Polynomial]:
+    """The least and the greatest place in all rounds, over items."""
+    low = high = place.without([f"{COUNTER}{turn.name}" for turn in rounds])
+    for turn in rounds:
+        least, most = turn.ends(factor(place, f"{COUNTER}{turn.name}"))
+        low, high = low + Polynomial.constant(least), high + Polynomial.constant(most)
+    return low, high
 
 
 def holds(condition: Condition, values: Mapping[str, int]) -> bool | None:

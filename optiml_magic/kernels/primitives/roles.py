@@ -10,6 +10,7 @@ from typing import Literal as One
 from optiml_magic.kernels.expressions import (
     Assign,
     Call,
+    Cast,
     Expr,
     Index,
     Lambda,
@@ -27,6 +28,7 @@ from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.primitives.halving import block_of
 from optiml_magic.kernels.primitives.places import bare
 from optiml_magic.kernels.tree import Variable
+from optiml_magic.kernels.types import CType
 
 Kind = One["thread", "width", "lane", "warp", "warps", "number", "part", "lead", "second", "first",
            "mixed", "parts", "leads", "whole"]  # fmt: skip
@@ -175,6 +177,19 @@ def merged(one: RoleOf, other: RoleOf) -> RoleOf:
         elif variable.storage != "shared" and any(r.kind != "number" for r in roles):
             found[variable] = Role("mixed")
     return found
+
+
+def key_of_cast(cast: Cast, kind: CType | None) -> str:
+    """What a constant is that becomes a float of this type, ``(T)(0.0f)``; empty if another.
+
+    The type is None where nobody knows it: nothing and one are the same in any.
+    """
+    key = key_of(cast.operand)
+    if key in ("0", "1") and kind is None:
+        return key
+    singles = all(e.text[-1] in "fF" for e in every(cast.operand) if isinstance(e, Literal))
+    keeps = key in ("0", "1") or (singles and kind is not None and kind.size in (4, 8))
+    return key if keeps and kind is not None and kind.floating and kind.lanes == 1 else ""
 
 
 def key_of(expr: Expr) -> str:

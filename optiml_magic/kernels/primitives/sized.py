@@ -39,16 +39,16 @@ def divisors(kernel: Kernel, most: int) -> dict[str, int]:
     return {name: size for name, size in found.items() if 1 < size <= most}
 
 
-def multipliers(kernel: Kernel, most: int) -> dict[str, int]:
+def multipliers(kernel: Kernel, most: int, mode: str = "load") -> dict[str, int]:
     """Scalars that multiply a place of a thread or a round in what is loaded, 1 to ``most``.
 
-    Such as the stride and the dilation of a window.
+    Such as the stride and the dilation of a window; or in what is stored, as the channels are.
     """
     given = kernel.facts.scalars if kernel.facts is not None else {}
     moving = {axis.name for axis in kernel.reading.axes} | THREADS | BLOCKS
     found = dict[str, int]()
     for access in kernel.reading.accesses:
-        loads = access.mode == "load" and access.space == "global" and access.index is not None
+        loads = access.mode == mode and access.space == "global" and access.index is not None
         for monomial, _ in access.index.terms if loads and access.index is not None else ():
             names = {n for n in monomial if n in given and n not in kernel.program.values}
             if len(names) == 1 and moving & {*monomial}:

@@ -16,6 +16,7 @@ from optiml_magic.kernels.expressions import Binary, Cast, Expr, Literal, builti
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import exchangeable
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
+from optiml_magic.kernels.primitives.direct import places_in_full
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.foregone import Tests, foregone
 from optiml_magic.kernels.primitives.places import bare, reached, tops
@@ -38,7 +39,7 @@ def slimmed(kernel: Kernel) -> Kernel:
     }  # fmt: skip
     if not found:
         raise NotLegal("all threads of a block may have work")
-    kernel = kernel.settled()
+    kernel = where_legal(places_in_full, kernel.settled())
     _checked(kernel)
     swaps = dict[Node, Node]()
     for expr in expressions(kernel.function.body):
@@ -93,10 +94,14 @@ def _gather(kernel: Kernel, tests: Tests, expr: Expr, swaps: dict[Node, Node]) -
         return
     for axis, width in zip("xyz", kernel.block, strict=True):
         thread = [t for sign, t in terms if sign > 0 and _is(t, f"threadIdx.{axis}")]
-        block = [t for sign, t in terms if sign > 0 and _starts(t, f"blockIdx.{axis}", width)]
-        if len(thread) != 1 or len(block) != 1 or len(terms) == len(thread + block):
+        block = [t for sign, t in terms if sign > 0
+                 and _start(tests, t, f"blockIdx.{axis}", width) is not None]  # fmt: skip
+        if len(thread) != 1 or len(block) != 1:
             continue
-        made: Expr = Binary(None, "+", block[0], thread[0])
+        first = _start(tests, block[0], f"blockIdx.{axis}", width) or block[0]
+        if first is block[0] and len(terms) == len(thread + block):
+            continue
+        made: Expr = Binary(None, "+", first, thread[0])
         signed = all(t is not None and t.signed for t in types)
         others = [(sign, t) for sign, t in terms if t not in (block[0], thread[0])]
         numbers = [tests.value(t, {}) for _, t in others]
@@ -127,13 +132,17 @@ def _is(expr: Expr, name: str) -> bool:
     return builtin(bare(expr)) == name
 
 
-def _starts(expr: Expr, name: str, width: int | None) -> bool:
-    """Whether this is the index of a block's first thread."""
-    expr = bare(expr)
-    if not isinstance(expr, Binary) or expr.op != "*":
-        return False
-    sides = (expr.left, expr.right), (expr.right, expr.left)
-    return any(_is(a, name) and isinstance(b, Literal) and b.value == width for a, b in sides)
+def _start(tests: Tests, expr: Expr, name: str, width: int | None) -> Expr | None:
+    """The index of a block's first thread with the width as a number; None for anything else."""
+    whole = bare(expr)
+    if not isinstance(whole, Binary) or whole.op != "*":
+        return None
+    for block, by in ((whole.left, whole.right), (whole.right, whole.left)):
+        found = tests.value(by, {}) if _is(block, name) else None
+        if found is not None and found[0] == width:
+            plain = isinstance(by, Literal)
+            return expr if plain else edited(expr, {by: _number(found[0], signed=found[1])})
+    return None
 
 
 def _is_int(kernel: Kernel, expr: Expr) -> bool:

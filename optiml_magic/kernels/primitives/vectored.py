@@ -21,7 +21,13 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.halos import Halo
 from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Element, factor
 from optiml_magic.kernels.primitives.items import WIDEST, Items, numbers
-from optiml_magic.kernels.primitives.reached import exists, lies_between, places, within
+from optiml_magic.kernels.primitives.reached import (
+    exists,
+    lies_between,
+    on_plane,
+    places,
+    within,
+)
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.windows import Round, Sizes, Taken, Window, widest
 from optiml_magic.kernels.reading import Access
@@ -282,8 +288,11 @@ class Vectored:
         if lies_between(group, one, places(group, "load", self._sure)):
             return True
         interior = self.decided.interior
-        condition = exists(self.kernel, one, group, self._groups.values(), self._sure) or within(
-            self.kernel, one, interior, [a.bound for a in interior.along if a.bound is not None]
+        bounds = [a.bound for a in interior.along if a.bound is not None]
+        condition = (
+            exists(self.kernel, one, group, self._groups.values(), self._sure)
+            or within(self.kernel, one, interior, bounds)
+            or on_plane(self.kernel, one, interior, bounds)
         )
         self.asked |= {condition: None} if condition is not None else {}
         return condition is not None

@@ -9,7 +9,7 @@ from math import prod
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.amid import amid
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.coarsened import Coarse, coarsen, names
 from optiml_magic.kernels.primitives.direct import in_full
@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.items import WIDEST
 from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.neighbours import Neighbours
 from optiml_magic.kernels.primitives.shaped import linear
+from optiml_magic.kernels.primitives.sized import multipliers, sized
 from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.spaced import spaced
 from optiml_magic.kernels.primitives.unstaged import unstaged
@@ -37,6 +38,8 @@ _UNDER_WAY = 24
 _BLOCK = 256
 _ALONE = 8  # loads of an item that no vector brings, from which on it is less of a map: ours
 _RARELY = 0.3  # of its chance, which is left of it at least: ours
+_FILLED = 0.8  # the same where a thread stored a part of several sectors by itself: ours
+_FIELDS = 4  # of an item, such as the channels of a pixel, that are taken as a number: ours
 _THREAD = "threadIdx.x"
 
 
@@ -53,6 +56,9 @@ class VectoriseMap(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        given: dict[str, int] = {}
+        if not _lies_along(kernel):
+            kernel, given = _of_fields(kernel)
         if not _lies_along(kernel):
             return
         effects = Effects(kernel)
@@ -70,6 +76,7 @@ class VectoriseMap(KernelRule):
                 if width > 1
                 else "take an item's elements at once"
             )
+            title += "".join(f", where {name} is {size}" for name, size in given.items())
             yield Site(
                 f"map {width}", title, partial(coarsen, kernel, Coarse(width)),
                 round((0.7 if _enough(kernel, width) else 0.2) * _brought(kernel, groups), 2),
@@ -79,6 +86,13 @@ class VectoriseMap(KernelRule):
                 ),
                 _points(kernel, groups.loaded() * width),
             )  # fmt: skip
+
+
+def _of_fields(kernel: Kernel) -> tuple[Kernel, dict[str, int]]:
+    """The kernel with how many fields an item has as a number, such as the channels of a pixel."""
+    given = multipliers(kernel, _FIELDS, "store")
+    made = sized(kernel, given) if given else kernel
+    return (where_legal(written, made), given) if isinstance(made, Kernel) else (kernel, {})
 
 
 def _lies_along(kernel: Kernel) -> bool:
@@ -115,7 +129,8 @@ def _brought(kernel: Kernel, groups: Neighbours) -> float:
     grouped = {access for group in groups.found for access in group.accesses}
     loads = {a: _times(kernel, a) for a in groups.accesses if a.mode == "load"}
     alone, total = sum(n for a, n in loads.items() if a not in grouped), sum(loads.values())
-    return max(_RARELY, 1 - alone / total) if alone >= _ALONE else 1.0
+    least = _FILLED if any(g.does("store") and g.apart > 1 for g in groups.found) else _RARELY
+    return max(least, 1 - alone / total) if alone >= _ALONE else 1.0
 
 
 def _times(kernel: Kernel, access: Access) -> int:

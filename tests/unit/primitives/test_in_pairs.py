@@ -27,6 +27,7 @@ SQUARE = "for (int j = -1; j <= 1; ++j) for (int i = -1; i <= 1; ++i) "
 AT = "a[(y + j) * w + x + i]"
 HERE, LEFT, BELOW = "a[y * w + x]", "a[y * w + x - 1]", "a[(y + 1) * w + x]"
 OUT = "out[y * w + x] = "
+LEAVES = "for (n = 0; n < 9; ++n) { if (v[n] > 9) continue;"
 SHAPES = {"a": ("u1", "h", "w"), "out": ("u1", "h", "w")}
 ORDER = """\
 __device__ void in_order(unsigned char& p, unsigned char& q) {
@@ -55,6 +56,14 @@ def _made(body: str, helper: str = "", *, tall: bool = False) -> tuple[str, Kern
         ("", (f"const int f[3][3] = {{{{1, 2, 1}}, {{2, 4, 2}}, {{1, 2, 1}}}}; int s = 0; {SQUARE}"
              f" s += f[j + 1][i + 1] * {AT}; {OUT}s / 16;")),
         ("", f"int s = 0; {SQUARE} s += {AT}; {OUT}s / 9;"),
+        ("", (f"int s = 0; {SQUARE} {{ int v = {AT}; if (i * i + j * j > 1) continue; s += v; }}"
+              f" {OUT}s / 5;")),
+        ("", (f"int s = 0; {SQUARE} {{ s += {AT}; if (j > i) continue; s += 1; }} {OUT}s / 16;")),
+        ("", (f"int s = 0; {SQUARE} s += {AT}; for (int q = 0; q < 9; ++q) {{ if (q == 4) continue;"
+              f" if (s < 0 || q > 6) break; ++s; }} {OUT}s / 16;")),
+        ("", (f"int v[9], n = 0, s = 0; {SQUARE} v[n++] = {AT}; for (int q = 0; q < 3; ++q)"
+              " for (int r = 0; r < 9; ++r) { if (r > q) break; if (r == 1) continue; s += v[r]; }"
+              f" {OUT}s / 8;")),
         ("", f"unsigned char m = 0; {SQUARE} if ({AT} > m) m = {AT}; {OUT}m;"),
         ("", (f"int g = {HERE} - {LEFT}, d = {HERE} - {BELOW}; if (g < 0) g = -g;"
              f" {OUT}min(g + abs(d), 255);")),
@@ -95,6 +104,7 @@ def test_pairs_are_exact(helper: str, body: str) -> None:
         f"{OUT}min(abs(20 * {HERE} - 19 * {LEFT}), 255);",  # beyond what halves hold
         f"{OUT}max({HERE} - 300u, 20u) & 255;",  # without a sign
         f"int s = 0; for (int i = 0; i < {HERE}; ++i) s += 1; {OUT}s & 255;",
+        f"int v[9], n = 0, s = 0; {SQUARE} v[n++] = {AT}; {LEAVES} s += v[n]; }} {OUT}s / 16;",
     ],
 )
 def test_what_is_not_certain_stays(body: str) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from optiml_magic.kernels.primitives.base import Refused
+from optiml_magic.kernels.primitives.direct import places_in_full
 from optiml_magic.kernels.primitives.foregone import foregone
 from optiml_magic.kernels.primitives.forestalled import forestalled
 from optiml_magic.kernels.primitives.slimmed import slimmed
+from optiml_magic.kernels.primitives.unstaged import unstaged
 from tests.rewriting.writing import Array
 
 from .alike import end_of, kernel_of, refused, written
+from .shapes import applied
 
 TEXT = """\
 #pragma optiml zero(out)
@@ -28,9 +32,65 @@ def text_of(body: str) -> str:
     return TEXT.replace("BODY", body)
 
 
+HALO = """\
+#define TILE 16
+#define R 2
+#pragma optiml zero(out)
+#pragma optiml launch f grid(cdiv(w, TILE - 2 * R), cdiv(h, TILE - 2 * R)) block(TILE, TILE)
+__global__ void f(const int* a, int* out, int w, int h) {
+    __shared__ int tile[TILE][TILE];
+    PLACES
+    if (row >= 0 && row < h && col >= 0 && col < w) tile[ty][tx] = a[row * w + col];
+    else tile[ty][tx] = 0;
+    __syncthreads();
+    int tileCol = tx - R, tileRow = ty - R;
+    if (row >= 0 && row < h && col >= 0 && col < w)
+        if (tileCol >= 0 && tileCol < TILE - 2 * R && tileRow >= 0 && tileRow < TILE - 2 * R) {
+            int p = 0;
+            for (int r = 0; r < 2 * R + 1; r++)
+                for (int c = 0; c < 2 * R + 1; c++)
+                    p += (r * 5 + c) * tile[tileRow + r][tileCol + c];
+            out[row * w + col] = p;
+        }
+}
+"""
+AT = "int col = blockIdx.x * (TILE - 2 * R) + tx - R, row = blockIdx.y * (TILE - 2 * R) + ty - R;"
+
+
 def ends(before: str, after: str) -> str:
     arrays = {"a": Array("i4", ("h", "w")), "out": Array("i4", ("h", "w"), "zeros")}
     return end_of(before, after, arrays, {"w": 50, "h": 13}, {"w": 5, "h": 6})
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        f"int tx = threadIdx.x, ty = threadIdx.y; {AT}",
+        f"const int tx = threadIdx.x; int ty = threadIdx.y; {AT}",
+        f"int const ty = (int)threadIdx.y, tx = (int)threadIdx.x; {AT}",
+        (
+            "int tx = threadIdx.x, ty = threadIdx.y; "
+            "int col = (int)blockIdx.x * 12 + tx - R, row = ty - R + (int)blockIdx.y * 12;"
+        ),
+        f"unsigned tx = threadIdx.x, ty = threadIdx.y; {AT}",
+    ],
+)
+def test_locals_that_are_places_are_no_parts_of_an_index(places: str) -> None:
+    before = HALO.replace("PLACES", places)
+    after = written(slimmed(applied(unstaged(kernel_of(before)))))
+    assert "block(12, 12)" in after
+    assert "blockIdx.x * 12 + " in after
+    assert " tx" not in after
+    assert ends(before, after) == "same"
+
+
+@pytest.mark.parametrize(
+    "tx", ["short tx = threadIdx.x", "int tx = threadIdx.x; tx += w < 0", "float tx = threadIdx.x"]
+)
+def test_a_local_that_may_be_another_number_stays(tx: str) -> None:
+    body = INNER.replace("threadIdx.x < 12", "tx < 12")
+    found = places_in_full(kernel_of(text_of(f"{tx}; {body}")))
+    assert isinstance(found, Refused)
 
 
 @pytest.mark.parametrize(

@@ -97,3 +97,70 @@ def test_what_data_say_is_loaded_for_each_item_beside_vectors() -> None:
     assert "int4*>(&at_row" in after
     assert "float4*>(&out_at" in after
     assert end_of(text, after, arrays, sizes, others) == "same"
+
+
+PLANE = """\
+#pragma optiml launch k grid(cdiv(w, 8), cdiv(h, 4)) block(8, 4)
+__device__ int within(int v, int low, int high) { return v < low ? low : v > high ? high : v; }
+__global__ void k(const float* a, float* out, int w, int h) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    int y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    float s = 0;
+    for (int j = -2; j <= 2; j++)
+        for (int i = -2; i <= 2; i++) {
+            %s
+        }
+    out[y * w + x] = s;
+}
+"""
+AT = "s += a[within(y + j, 0, h - 1) * w + within(x + i, 0, w - 1)];"
+OUT_OF = "if (i * i + j * j > 4 || y + j < 0 || x + i < 0 || %s) continue; "
+INSIDE = "if (y + j >= 0 && y + j < h && x + i >= 0 && x + i < w)"
+
+
+def planar(body: str, several: Several, rows: str = "h") -> tuple[str, Kernel | Refused]:
+    arrays = {"a": Array("f4", (rows, "w")), "out": Array("f4", ("h", "w"), "zeros")}
+    text = PLANE % body
+    facts = Stand(Made("one", text, arrays, SIZES, OTHERS)).facts(text)
+    return text, jam(kernel_of(text, facts), several)
+
+
+@pytest.mark.parametrize("several", [ALONG, BOTH, Several({"x": (8,), "y": (4,)})])
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"if (i * i + j * j > 4) continue; {AT}",
+        f"if (i * i + j * j <= 5) {{ {AT} }}",
+        f"if (i != 0 && j != 0) continue; {AT}",
+        f"if (i == j) {{ {AT} }}",
+        f"if ((i + j) & 1) continue; {AT}",
+        f"if (j < 1) continue; {AT}",
+        f"if (i * i + j * j > 4) continue; {INSIDE} s += a[(y + j) * w + x + i];",
+        "if (i * j > 1) continue; s += a[min(max(y + j, 0), h - 1) * w + min(max(x + i, 0), w - 1)];",
+    ],
+)  # fmt: skip
+def test_discs_and_crosses_come_by_vectors(body: str, several: Several) -> None:
+    text, found = planar(body, several)
+    after = written(found)
+    assert "float4*>(&a_row" in after
+    arrays = {"a": Array("f4", ("h", "w")), "out": Array("f4", ("h", "w"), "zeros")}
+    assert end_of(text, after, arrays, SIZES, OTHERS) == "same"
+    assert end_of(text, after, arrays, {"w": 9, "h": 3}, {"w": 4, "h": 1}) == "same"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        OUT_OF % "y + j >= h / 2 || x + i >= w" + "s += a[(y + j) * w + x + i];",
+        OUT_OF % "y + j >= h || x + i >= w - 1" + "s += a[(y + j) * (w - 1) + x + i];",
+    ],
+)
+def test_a_smaller_plane_is_left_to_the_other_side(body: str) -> None:
+    arrays = {"a": Array("f4", ("h / 2 * w + 2",) if "h / 2" in body else ("h", "w - 1")),
+              "out": Array("f4", ("h", "w"), "zeros")}  # fmt: skip
+    text = PLANE % body
+    facts = Stand(Made("one", text, arrays, SIZES, OTHERS)).facts(text)
+    found = jam(kernel_of(text, facts), ALONG)
+    if not isinstance(found, Refused):
+        assert end_of(text, written(found), arrays, SIZES, OTHERS) == "same"
