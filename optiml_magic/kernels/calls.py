@@ -333,9 +333,8 @@ class CallEvaluator(Evaluator):
         names, constants = self.names, self.constants
         bound: dict[Variable, Value | Alias] = {}
         for formal, argument in zip(function.parameters, expression.arguments, strict=False):
-            if formal.type.reference:
-                place = self.place(argument)
-                bound[formal] = Alias(place)
+            if formal.type.reference and not self.unit.makes(argument):
+                bound[formal] = Alias(self.place(argument))
             else:
                 bound[formal] = self.value(argument)
         for formal in function.parameters[len(expression.arguments) :]:

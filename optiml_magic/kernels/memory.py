@@ -183,9 +183,12 @@ class MemoryWalker(Walker):
         if place.path and (rank := self._rank(place)):
             # Where such an array is kept is the compiler's business: it is memory of its own.
             name = ".".join([place.variable.name, *place.path])
-            self.recorder.arrays.setdefault(name, Array(name, "local", kind))
-            offset = _ZERO if rank == 1 else None
-            return Value(replace(kind, depth=kind.depth + rank), frozenset(),
+            outer = self.kind(Local(place.variable, place.path[:-1]))
+            extents = tuple(map(Polynomial.constant, self.member_extents(outer, place.path[-1])))
+            self.recorder.arrays.setdefault(name, Array(name, "local", kind, extents))
+            shape = extents[1:] if len(extents) == rank else ()
+            depth, offset = (1, _ZERO) if shape or rank == 1 else (rank, None)
+            return Value(replace(kind, depth=kind.depth + depth), frozenset(), shape=shape,
                          pointer=Pointer(name, offset), holds=frozenset({name}))  # fmt: skip
         for name in place.path:
             if not isinstance(found, Value):

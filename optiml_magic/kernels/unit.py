@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from optiml_magic.kernels.allowance import spend
-from optiml_magic.kernels.expressions import Expr
+from optiml_magic.kernels.expressions import Call, Expr
 from optiml_magic.kernels.lift import Lifter
 from optiml_magic.kernels.literals import number
 from optiml_magic.kernels.parsing import parsed
@@ -65,6 +65,14 @@ class Unit:
             for function in self._by_name.get(name.partition("<")[0].rpartition("::")[2], ())
             if function.required <= count <= len(function.parameters) and not function.kernel
         )
+
+    def makes(self, expr: Expr) -> bool:
+        """Whether it is a call that returns a value of its own, and leads nowhere else."""
+        if not isinstance(expr, Call) or expr.receiver is not None or expr.template:
+            return False
+        results = [f.result for f in self.called(expr.function, len(expr.arguments))]
+        told = all(r.base not in self.aliases and "auto" not in r.base for r in results)
+        return bool(results) and told and not any(r.reference or r.depth for r in results)
 
     @cached_property
     def _dynamic_shared(self) -> frozenset[str]:

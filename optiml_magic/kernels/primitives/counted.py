@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.effects import Effects, declared_in, is_cou
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.moved_once import goes_along, moved_once, named_by_lambdas
 from optiml_magic.kernels.primitives.naming import speller_before
+from optiml_magic.kernels.primitives.pointed import Pointed, pointed
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.strides import by, is_steady, is_still
 from optiml_magic.kernels.ranges import Ranges
@@ -77,7 +78,7 @@ def upward(kernel: Kernel, at: int) -> Kernel:
     loop = loops_in(kernel.function.body)[at]
     axis = kernel.axes().get(loop)
     far = axis is not None and axis.step is not None and axis.step.value not in (None, 1)
-    moved = any(v.type.depth for v in Effects(kernel).changed(loop.body))
+    moved = any(v.type.depth for v in Effects(kernel).changed(loop))
     return where_legal(counted, kernel, at) if far or moved else kernel
 
 
@@ -276,15 +277,13 @@ class _Counting:
     ) -> None:
         access = accesses.get(expr)
         if isinstance(expr, Assign) and access is not None and access.mode == "store":
-            self._element(expr.target, access, swaps)
-            for part in (expr.target,) if expr.target not in swaps else ():
-                self._expression(part, accesses, swaps)
+            if not self._element(expr.target, access, swaps):
+                self._expression(expr.target, accesses, swaps)
             self._expression(expr.value, accesses, swaps)
             return
-        if access is not None and access.mode == "load" and not isinstance(expr, Assign | Step):
-            self._element(expr, access, swaps)
-            if expr in swaps:
-                return
+        loads = access is not None and access.mode == "load" and not isinstance(expr, Assign | Step)
+        if access is not None and loads and self._element(expr, access, swaps):
+            return
         match expr:
             case Assign(target=Name(variable=v)) | Step(target=Name(variable=v)) if (
                 v in self.moving
@@ -296,22 +295,27 @@ class _Counting:
         for part in expr.parts:
             self._expression(part, accesses, swaps)
 
-    def _element(self, place: Expr, access: Access, swaps: dict[Node, Node]) -> None:
-        """An element that a moving pointer leads to, as one of its array."""
+    def _element(self, place: Expr, access: Access, swaps: dict[Node, Node]) -> bool:
+        """An element that a moving pointer leads to, as one of its array: whether it now is."""
         names = {e.variable for e in every(place) if isinstance(e, Name)}
         if not names & self.moving.keys():
-            return
+            return False
         array = self.old.reading.arrays.get(access.array)
         pointers = any(v is not None and v.type.depth for v in names & self.moving.keys())
         if not pointers and isinstance(place, Index | Member):
-            return  # the counter in it is exchanged like any other
-        if array is None or access.index is None or array.element != access.element:
+            return False  # the counter in it is exchanged like any other
+        found = pointed(self.old.reading, place, access)
+        if array is not None and array.element == access.element and access.index is not None:
+            found = Pointed(place, access.index)
+        hidden = any(v.name == access.array for v in declared_in(self.loop))
+        if found is None or hidden:
             raise NotLegal("what a moving pointer leads to is not followed", access.line)
         try:
-            at = self.speller.form(self.speller.local(access.index))
+            at = self.speller.form(self.speller.local(found.at))
         except Unspelled:  # by rounds inside: what moves is exchanged as it stands
-            return
-        swaps[place] = text(f"{access.array}[{at}]")
+            return False
+        swaps[found.node] = found.made(access.array, at)
+        return True
 
     def _value(self, variable: Variable) -> str:
         """What something that moves holds in a round."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.outward import outward
-from optiml_magic.kernels.primitives.sizes import mean_rounds, value
+from optiml_magic.kernels.primitives.sizes import mean_rounds, value, working
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import Loop
 
 _THREAD, _WARP = "threadIdx.x", 32
 _WIDEST = 16  # bytes of an element of which a part is taken, such as a complex number's: ours
-_FEW = 16  # threads of a block, below which most lanes of its warp are idle anyway: ours
+_FEW = 16  # threads of a block, or that work, below which most lanes of a warp idle anyway: ours
 _AXES = [{f"threadIdx.{axis}", f"blockIdx.{axis}"} for axis in "xyz"]
 
 
@@ -83,13 +84,39 @@ def along(kernel: Kernel, axis: Axis, access: Access) -> bool:
     whole = array.element.size or 0 if array is not None else 0
     if abs(by.value) not in (size, whole if whole <= _WIDEST else size):
         return False
-    if _threads(kernel) < _FEW:  # a warp has few neighbours, or none, to load beside
+    if min(_threads(kernel), working(kernel) or _WARP) < _FEW:  # few neighbours to load beside
         return True
+    return _differs(kernel, form.without([axis.name])) and not _beside(kernel, form, abs(by.value))
+
+
+def _beside(kernel: Kernel, form: Polynomial, far: int) -> bool:
+    """Whether the next thread takes what lies so many bytes on, or less, as the next round does."""
     thread = form.coefficient(_THREAD)
-    near = thread is not None and thread.value is not None and abs(thread.value) <= size
-    return _differs(kernel, form.without([axis.name])) and not (
-        near and thread is not None and thread.terms
-    )
+    if thread is None or thread.terms:
+        return thread is not None and thread.value is not None and abs(thread.value) <= far
+    moved = _moved(kernel, form)
+    return moved is not None and 0 < abs(moved) <= far
+
+
+def _moved(kernel: Kernel, form: Polynomial) -> Fraction | None:
+    """How far a form moves from thread to thread, a quotient on average; None if none knows."""
+    symbols, found = kernel.reading.symbols, Fraction(0)
+    for name in form.symbols:
+        if _THREAD not in symbols.inside(Polynomial.symbol(name)):
+            continue
+        times = form.coefficient(name)
+        if times is None or times.value is None:
+            return None
+        if name == _THREAD:
+            found += times.value
+            continue
+        symbol = symbols[name]
+        by = value(kernel, symbol.arguments[1]) if symbol.op == "/" else None
+        inner = _moved(kernel, symbol.arguments[0]) if by else None
+        if by is None or inner is None:
+            return None
+        found += times.value * inner / by
+    return found
 
 
 def across(kernel: Kernel, found: tuple[Axis, ...]) -> bool:

@@ -16,6 +16,7 @@ from optiml_magic.kernels.symbols import Condition, Every, Some, Untold
 from optiml_magic.kernels.tree import Leave, walk
 
 _MOST = 4  # tiles
+_BESIDE = (0, 1, -1)  # elements from one thread to the next that come in whole sectors
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,24 @@ class Turn:
         for variable in self.effects.changed(body):
             if variable.storage == "parameter":
                 raise NotLegal(f"it changes its parameter `{variable.name}`", variable.line)
+        self._check_rounds()
         self.bounds = {axis: self._bound(axis) for axis in self.digits.axes}
         self.kept = frozenset(axis for axis in self.digits.axes if self._keeps(axis))
+
+    def _check_rounds(self) -> None:
+        """Raise NotLegal where threads load side by side in rounds, and would no longer."""
+        for access in self.kernel.reading.accesses:
+            if not access.loops or access.space != "global" or access.index is None:
+                continue
+            try:
+                form = self.digits.form(access.index)
+            except NotLegal:
+                continue
+            now, then = (form.coefficient(side.name) for side in (self.load, self.store))
+            if (now is None or now.value in _BESIDE) and (
+                then is None or then.value not in _BESIDE
+            ):
+                raise NotLegal(f"rounds would load `{access.array}` against the grain", access.line)
 
     def near(self, form: Polynomial) -> Digit | None:
         """The one digit whose next value is the next element, or the one before."""

@@ -23,6 +23,7 @@ from optiml_magic.kernels.expressions import (
     is_logical,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.counted import upward
 from optiml_magic.kernels.primitives.effects import (
     Effects,
     declared_in,
@@ -47,7 +48,13 @@ _LEAST = 2  # a part of an element that is worth all of it, which comes in one s
 
 @primitive
 def whole_elements(kernel: Kernel) -> Kernel:
-    """The kernel whose loops load such elements once a round; there must be one."""
+    """The kernel whose loops load such elements once a round; there must be one.
+
+    Rounds that a pointer to them moves through are counted first.
+    """
+    for number, loop in enumerate(loops_in(kernel.function.body)):
+        if _is_walked(Effects(kernel), loop):
+            kernel = upward(kernel, number)
     body, effects, taken = kernel.function.body, Effects(kernel), list[str]()
     swaps: dict[Node, Node | tuple[Statement, ...]] = {}
     items: dict[Statement, list[str]] = {}
@@ -68,6 +75,15 @@ def whole_elements(kernel: Kernel) -> Kernel:
     for first, made in items.items():
         swaps[first] = (*map(lines, made), edited(first, swaps))
     return kernel.rewritten(_in_braces(body, swaps))
+
+
+def _is_walked(effects: Effects, loop: Loop) -> bool:
+    """Whether rounds ask for members by pointers that they move."""
+    if loops_in(loop.body):
+        return False
+    moved = {v for v in effects.changed(loop) if v.type.depth == 1}
+    bases = (e.base for e in expressions(loop.body) if isinstance(e, Member))
+    return any(isinstance(e, Name) and e.variable in moved for base in bases for e in every(base))
 
 
 def _in_braces(body: Block, swaps: dict[Node, Node | tuple[Statement, ...]]) -> Block:

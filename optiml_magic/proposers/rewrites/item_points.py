@@ -69,8 +69,10 @@ def points_of(kernel: Kernel, several: Several, *, deep: bool, crowded: bool) ->
         fit = most // (_WARP * tall["z"])
         own = tall | {"y": max(min(rows, fit) if "y" in extents else 1, tall["y"])}
         own["x"] = min(max(_WARP, THREADS // (own["y"] * own["z"])), most // (own["y"] * own["z"]))
-        if wide is not None and "y" in extents:  # no thread beyond the end of a short row
-            own["x"] = min(own["x"], max(BLOCKS["x"][0], wide))
+        if wide is not None:  # no thread beyond the end of a short row
+            narrow = BLOCKS["x"][0] if "y" in extents else _WARP
+            own["x"] = min(own["x"], max(narrow, wide))
+        if wide is not None and "y" in extents:
             own["y"] = max(own["y"], THREADS // (own["x"] * own["z"]))
         own["x"] = 1 << own["x"].bit_length() - 1  # rows may be no power of two
         items = {}

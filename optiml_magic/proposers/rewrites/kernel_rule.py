@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -161,6 +162,19 @@ def _lengthwise(made: Kernel, written: Kernel) -> Iterator[Kernel]:
 
 
 def _spelled(kernel: Kernel, point: Point) -> Point:
-    """A point by the names that primitives give: others where the text has them already."""
-    tuned = kernel.program.values
-    return {n if n in tuned else kernel.fresh(n): value for n, value in point.items()}
+    """A point by the names that primitives give: others where the text has them already.
+
+    A name of its own the rule may mean; one that other launches alone have it does not.
+    """
+    own = _own_names(kernel)
+    return {n if n in own else kernel.fresh(n): value for n, value in point.items()}
+
+
+def _own_names(kernel: Kernel) -> set[str]:
+    """The tuned names that a kernel or its launch is written with."""
+    tuned = kernel.program.values.keys()
+    if len(kernel.program.launches) < 2:  # macros may say them for it
+        return {*tuned}
+    start, end = kernel.unit.origin.origin(*(kernel.function.whole or kernel.function.span))
+    text = kernel.program.text.encode()[start:end].decode()
+    return {*tuned} & {*re.findall(r"\w+", f"{kernel.launch} {text}")}

@@ -37,6 +37,7 @@ from optiml_magic.kernels.primitives.sizes import rounds, threads, value
 from optiml_magic.kernels.primitives.triples import by_numbers
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.whole_elements import whole_elements
 from optiml_magic.kernels.primitives.whole_rests import whole_rests
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.model.hypothesis import Hypothesis
@@ -69,7 +70,7 @@ class ShareLoads(KernelRule):
 
     name = "share_loads"
     before = (in_ints, *PLAIN, in_full, by_numbers, unravelled, whole_rests, floored, unclamped,
-              in_register, enclosed_by_memory)  # fmt: skip
+              whole_elements, in_register, enclosed_by_memory)  # fmt: skip
     teaches = (
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "
         "for every neighbour whether it lies inside. A thread that computes several outputs along "

@@ -54,6 +54,36 @@ def test_an_index_is_the_same_in_every_spelling(before, body):
     assert index(reading(body, before=before), "out", "store") == PLACE
 
 
+MATRICES = """
+struct M { float e[3][2]; };
+__device__ M of(const float* p) { M r; for (int i = 0; i < 6; ++i) r.e[i / 2][i % 2] = p[i]; return r; }
+__device__ M twice(const M& m) {
+    M r;
+    for (int i = 0; i < 3; ++i) for (int j = 0; j < 2; ++j) r.e[i][j] = 2 * m.e[i][j];
+    return r;
+}
+"""
+
+
+def test_a_reference_to_what_a_function_returns_leads_nowhere_else():
+    body = ROW + "M x = twice(twice(of(a + 6 * row))); out[row] = x.e[1][1];"
+    found = reading(body, before=MATRICES)
+    assert all(access.array for access in found.accesses)
+    assert not found.unclear
+    assert {a.array for a in found.accesses if a.space == "global"} == {"a", "out"}
+    assert {str(a.index) for a in found.of("r.e") if len(a.loops) > 1} == {"2*k1 + k2", "2*k3 + k4"}
+
+
+@pytest.mark.parametrize("result", ["P&", "R", "auto&", "decltype(auto)"])
+def test_a_reference_to_what_a_function_leads_to_leads_there(result):
+    before = (
+        f"struct P {{ float x; }}; using R = P&; __device__ {result} at(P* p, int i)"
+        " { return (p[i]); } __device__ void put(P& p) { p.x = 1; }"
+    )
+    found = reading(ROW + "put(at(p, row));", before=before, head="P* p")
+    assert found.written
+
+
 def test_a_template_parameter_is_what_the_launch_gives():
     body = "out[blockIdx.x * W + threadIdx.x] = T(1);"
     given = reading(body, template="template <typename T, int W>\n", given=("float", "16"))

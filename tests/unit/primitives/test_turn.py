@@ -128,6 +128,9 @@ def test_an_index_is_cut_where_the_kernel_cuts_it() -> None:
     assert len(turned.accesses) == 2
 
 
+TURN = "out[col * rows + row] = v + a[row * cols + col];"
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
@@ -136,6 +139,10 @@ def test_an_index_is_cut_where_the_kernel_cuts_it() -> None:
         (
             "float v = a[row * cols + col]; for (;;) { if (v > 1) return; out[col * rows + row] = v; }",
             "the kernel is left within a loop",
+        ),
+        (
+            f"float v = 0; for (int k = 0; k < 9; ++k) v += a[row * 9 + k]; {TURN}",
+            "rounds would load `a` against the grain",
         ),
         ("out[row * cols + col] = a[row * cols + col];", "nothing is loaded along another"),
         ("out[col * rows + row] = out[row * cols + col];", "nothing is loaded along another"),

@@ -67,3 +67,26 @@ def test_templates_within_a_block_of_c(rule: str, text: str, propose, compiles):
     assert found
     for one in found[:2]:
         compiles(one.text)
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "name"),
+    [
+        ("merge_runs", COUNTS, "ITEMS"),
+        ("private_counters", COUNTS, "COPIES"),
+        ("row_to_lanes", ROWS, "LANES"),
+        ("row_to_lanes", ROWS, "THREADS"),
+        ("transpose_tile", TURNED, "TILE"),
+    ],
+)
+def test_tuned_names_of_other_launches_are_left_to_them(rule: str, text: str, name: str, propose):
+    """As where each launch of a chain gets an edit of its own, one after the other."""
+    other = f"""\
+#pragma optiml tune {name} in {{1, 3}} = 3
+#pragma optiml launch other grid({name}) block(32)
+__global__ void other(float* z) {{ z[blockIdx.x * 32 + threadIdx.x] = {name}; }}
+"""
+    found = [parse_program(one.text) for one in propose(rule, other + text.replace(name, "own"))]
+    made = [program for program in found if f"{name}_2" in program.values]
+    assert made
+    assert all(program.values[name] == 3 for program in made)

@@ -46,6 +46,17 @@ def test_blocks_of_short_rows_have_no_more_threads_than_are_worth_their_register
     assert (first["BLOCK_X"], first["BLOCK_Y"], first["BLOCKS"]) == (16, 16, 4)
 
 
+def test_a_line_of_threads_is_no_longer_than_a_short_row():
+    text = PLANE.replace("cdiv(w, 16), cdiv(h, 16)) block(16, 16)", "cdiv(w, 64), h) block(64)")
+    text = text.replace("blockIdx.y * blockDim.y + threadIdx", "blockIdx")
+    (kernel,) = kernels(parse_program(text), None)
+    for width, block in ((4096, 256), (256, 64), (60, 32)):
+        facts = LaunchFacts("k", 1, (-(-width // 64), 8, 1), (64, 1, 1), {}, {"w": width, "h": 8})
+        sites = ShareLoads().sites(replace(kernel, facts=facts))
+        (rows,) = [s for s in sites if isinstance(s, Site) and s.key == "along x"]
+        assert rows.points[0]["BLOCK"] == block
+
+
 def test_filters_share_the_image_and_pixels_the_filter(propose):
     text = """
 #pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16), m) block(16, 16)
