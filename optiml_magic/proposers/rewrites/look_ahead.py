@@ -14,6 +14,7 @@ from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.foreseen import foreseen
+from optiml_magic.kernels.primitives.gated import gated
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.shaped import linear, planar
@@ -68,13 +69,17 @@ class LookAhead(KernelRule):
 
 def _ready(kernel: Kernel, number: int) -> Kernel | None:
     """The kernel with this loop counted, where lanes have to look ahead in it, and may."""
-    made = all_counted(kernel, (number,))
+    made, whole = all_counted(kernel, (number,)), False
     while isinstance(made, Kernel):
         try:
             loop = loops_in(made.function.body)[number]
             return None if ahead(made, loop, Effects(made)) is None else made
         except NotLegal:
-            made = chained(made, number)
+            shorter = chained(made, number)
+            if isinstance(shorter, Kernel) or whole:
+                made = shorter
+            else:
+                made, whole = gated(made, number), True
     return None
 
 
