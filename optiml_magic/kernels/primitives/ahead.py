@@ -204,10 +204,8 @@ def _parted(body: Sequence[Statement]) -> Iterator[tuple[If, tuple[Variable, ...
     last = body[-1] if body else None
     if not isinstance(last, If) or last.other or last.before or last.constant:
         return
-    inner = body_of(last.then)
-    if len(inner) > 1 and isinstance(inner[0], Declare):
-        for branch, more in _parted(inner):
-            yield branch, (*own, *more)
+    for branch, more in _parted(body_of(last.then)):
+        yield branch, (*own, *more)
     yield last, own
 
 

@@ -7,7 +7,8 @@ long as no test has held nothing has changed, so each may be asked before all of
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
@@ -16,6 +17,7 @@ from optiml_magic.kernels.expressions import (
     Binary,
     Call,
     Expr,
+    Index,
     Lambda,
     Literal,
     Name,
@@ -34,6 +36,7 @@ from optiml_magic.kernels.tree import (
     Declare,
     Evaluate,
     If,
+    Leave,
     Loop,
     Statement,
     Variable,
@@ -41,6 +44,7 @@ from optiml_magic.kernels.tree import (
     walk,
 )
 
+_WRITTEN = 32  # elements of a list that is walked through without a loop: ours
 _MOST = 16  # tests that a branch asks: ours
 _ROUNDS = 64  # rounds of a loop that are followed: ours
 _FAR = 1 << 20  # numbers that are followed
@@ -64,20 +68,28 @@ def gated(kernel: Kernel, at: int) -> Kernel:
     """The kernel with a branch around all that a round of the loop with this number may change."""
     loop, effects = loops_in(kernel.function.body)[at], Effects(kernel)
     effects.straightforward()
-    body = body_of(loop.body)
-    reason = NotLegal("a round changes something whatever it finds", loop.line)
+    block = Block(None, loop.line, _gated(kernel, effects, loop.body))
+    return kernel.rewritten(edited(kernel.function.body, {loop.body: block}))
+
+
+def _gated(kernel: Kernel, effects: Effects, whole: Statement) -> tuple[Statement, ...]:
+    """The statements of a round, or of the branch that it ends with, the last in a branch."""
+    body = body_of(whole)
+    match body[-1:]:
+        case (If(before=None, constant=False, other=None, then=then) as last,):
+            with suppress(NotLegal):
+                inner = Block(None, then.line, _gated(kernel, effects, then))
+                return (*body[:-1], edited(last, {then: inner}))
+    reason = NotLegal("a round changes something whatever it finds", whole.line)
     for first in range(len(body)):
         try:
             tests, _ = _Asked(kernel, effects).by(body[first:], {})
         except NotLegal as why:
             reason = why
             continue
-        if not tests:
-            break
-        words = _joined(tests, "||")
-        own = _own(kernel, effects, body[:first], body[first:])
-        block = Block(None, loop.line, (*body[:first], lines(f"if ({words}) {{\n{own}\n}}")))
-        return kernel.rewritten(edited(kernel.function.body, {loop.body: block}))
+        if tests:
+            own = _own(kernel, effects, body[:first], body[first:])
+            return (*body[:first], lines(f"if ({_joined(tests, '||')}) {{\n{own}\n}}"))
     raise reason
 
 
@@ -102,7 +114,42 @@ def _own(
             for e in effects.inside(s)
             if isinstance(e, Name) and e.variable is variable
         }
-    return "\n".join([*made, *(kernel.show(s, swaps) for s in rest)])
+    return "\n".join([*made, *_written_out(kernel, effects, rest, swaps)])
+
+
+def _written_out(
+    kernel: Kernel, effects: Effects, rest: Sequence[Statement], swaps: Mapping[Node, Node]
+) -> Iterator[str]:
+    """Statements whose loops over a sorted list are unrolled, so that it may lie in registers.
+
+    One that is left by ``break`` makes all of its rounds, or else a compiler does not unroll it.
+    """
+    for statement in rest:
+        test = sorted_test(kernel, effects, statement) if isinstance(statement, Loop) else None
+        if not isinstance(statement, Loop) or test is None or not _numbered(test):
+            yield kernel.show(statement, swaps)
+            continue
+        (branch,) = (s for s in body_of(statement.body) if isinstance(s, If))
+        more = dict[Node, Node | tuple[Statement, ...] | None](swaps)
+        hint = lines("#pragma unroll")
+        more |= {one: (hint, edited(one, swaps)) for one in loops_in(branch.then)}
+        then = body_of(branch.then)
+        if isinstance(then[-1], Leave):
+            looks = kernel.fresh("is_looking")
+            more[branch.test] = text(f"{looks} && ({kernel.spelled(branch.test, swaps)})")
+            more[then[-1]] = lines(f"{looks} = false;")
+            shown = f"bool {looks} = true;\n#pragma unroll\n{kernel.show(statement, more)}"
+            yield f"{{\n{shown}\n}}"
+        else:
+            yield f"#pragma unroll\n{kernel.show(statement, more)}"
+
+
+def _numbered(test: Expr) -> bool:
+    """Whether the test of a list's last element says that it has few elements."""
+    match test:
+        case Binary(right=Index(index=Binary(left=Literal(value=int() as count)))):
+            return count <= _WRITTEN
+    return False
 
 
 @dataclass(frozen=True)
@@ -131,7 +178,9 @@ class _Asked:
                 return tests, {v: inner[v] for v in known}
             case Declare(variables=variables):
                 return [], {**known, **{v: self._begun(v, known) for v in variables}}
-            case Evaluate(expression=Assign(op="=", target=Name(variable=Variable() as own)) as put):
+            case Evaluate(
+                expression=Assign(op="=", target=Name(variable=Variable() as own)) as put
+            ):
                 if own in known and not self._acts(put.value):
                     return [], {**known, own: self._number_in(own, put.value, known)}
             case If(before=None, constant=False, other=None):

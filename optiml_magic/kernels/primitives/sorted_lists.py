@@ -253,5 +253,3 @@ def _number(expr: Expr) -> bool:
         case Name(name=name, variable=None):
             return name in _LIMITS
     return False
-
-
