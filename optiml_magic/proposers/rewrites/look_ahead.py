@@ -82,6 +82,11 @@ def _ready(kernel: Kernel, number: int) -> Kernel | None:
 def _shapes(kernel: Kernel, number: int) -> Iterator[Kernel]:
     """The kernel with this loop counted, and with rounds that end with one branch."""
     made = all_counted(kernel, (number,))
+    if isinstance(made, Kernel):  # so are those that store what it found as pointers move
+        loops = loops_in(made.function.body)
+        behind = number + len(loops_in(loops[number].body)) + 1
+        for other in range(behind, len(loops)):
+            made = where_legal(all_counted, made, (other,))
     while isinstance(made, Kernel):
         yield made
         one = gated(made, number)
