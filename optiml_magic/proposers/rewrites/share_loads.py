@@ -127,11 +127,12 @@ def _in_rows(
         yield _site(kernel, fixed, sharing, ())
     if made is None or not isinstance(site, Site):
         return
-    names = item_names(made, _counts(sharing, ())).values()
+    names, first = item_names(made, _counts(sharing, ())).values(), site.points[0]
+    more = {**first} | {name: max(point[name] for point in site.points) for name in names}
     yield replace(
         site, key=site.key if exact else f"{site.key}, rows",
         title=f"{site.title}, with sums of rows", prior=min(0.9, round(site.prior + _ROWS, 2)),
-        points=tuple(sorted(site.points, key=lambda p: -sum(p[name] for name in names))),
+        points=(more, *(point for point in site.points if point != more)),
         arithmetic=() if exact else ("the order of additions", "the rounding of products"),
     )  # fmt: skip
 
