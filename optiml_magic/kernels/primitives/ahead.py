@@ -9,7 +9,8 @@ makes them, with the same bits; all others at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, text
@@ -146,18 +147,23 @@ def ahead(kernel: Kernel, loop: Loop, effects: Effects) -> Ahead | None:
         scanned(kernel, loop, effects)
     except NotLegal as reason:
         try:
-            return _found(kernel, loop, effects)
+            axis = counting(kernel, loop, effects)
+            for branch, own in _parted(body_of(loop.body)):
+                with suppress(NotLegal):
+                    return _found(kernel, axis, effects, branch, own)
         except NotLegal:
             raise reason from None
+        raise
     return None
 
 
-def _found(kernel: Kernel, loop: Loop, effects: Effects) -> Ahead:
-    axis = counting(kernel, loop, effects)
+def _found(
+    kernel: Kernel, axis: Axis, effects: Effects, branch: If, own: tuple[Variable, ...]
+) -> Ahead:
+    loop = axis.node
     for access in effects.accesses(loop):
         if access.mode != "load":
             raise NotLegal("it stores in the loop", access.line)
-    branch, own = _parted(body_of(loop.body))
     lasting = _lasting(kernel, effects, branch)
     before = {*effects.changed(loop.body)} - {*effects.changed(branch.then)}
     if before - {*own} or _stored(kernel, effects, loop, own) - {v.name for v in lasting}:
@@ -189,20 +195,18 @@ def _check_types(kernel: Kernel, effects: Effects, loop: Loop, own: Sequence[Var
             raise NotLegal(f"`{variable.name}` are several locals", variable.line)
 
 
-def _parted(body: Sequence[Statement]) -> tuple[If, tuple[Variable, ...]]:
-    """The branch at the end of a round, and the locals that the round declares before it."""
+def _parted(body: Sequence[Statement]) -> Iterator[tuple[If, tuple[Variable, ...]]]:
+    """The branches that a round may end with, and the locals that it declares before each.
+
+    One in another comes first, since less is left to it.
+    """
     own = tuple(v for s in body[:-1] if isinstance(s, Declare) for v in s.variables)
     last = body[-1] if body else None
     if not isinstance(last, If) or last.other or last.before or last.constant:
-        raise NotLegal("its round does not end with a branch")
-    inner = body_of(last.then)
-    if len(inner) > 1 and isinstance(inner[0], Declare) and isinstance(inner[-1], If):
-        try:
-            branch, more = _parted(inner)
-        except NotLegal:
-            return last, own
-        return branch, (*own, *more)
-    return last, own
+        return
+    for branch, more in _parted(body_of(last.then)):
+        yield branch, (*own, *more)
+    yield last, own
 
 
 def _lasting(kernel: Kernel, effects: Effects, branch: If) -> frozenset[Variable]:

@@ -115,6 +115,8 @@ def _sites(kernel: Kernel) -> Iterator[_Site]:
                     function = straight(function)
                 if function is not None and gives_back(function, statement, call):
                     function = without_copy(one_way(kernel, function))
+                elif function is not None and _void(function):
+                    function = one_way(kernel, function)
                 if function is not None and _stands_alone(kernel, function, statement, call):
                     yield _Site(statement, call, function)
 
@@ -122,6 +124,10 @@ def _sites(kernel: Kernel) -> Iterator[_Site]:
 def _within(call: Call) -> bool:
     """Whether a call is of a lambda or of a method, in which rules see nothing."""
     return call.callee is not None or call.receiver is not None
+
+
+def _void(function: Function) -> bool:
+    return function.result.base == "void" and not function.result.depth
 
 
 def _leads_on(kernel: Kernel, function: Function) -> bool:
@@ -171,7 +177,7 @@ def _stands_alone(kernel: Kernel, function: Function, statement: Statement, call
     )
     *_, last = function.body.body or (None,)
     ends = [s for s in inside if isinstance(s, Leave) and s.kind == "return"]
-    void = function.result.base == "void" and not function.result.depth
+    void = _void(function)
     if not plain or not given or ends != ([] if void else [last]) or function.result.reference:
         return False
     if void or _only(statement) is call or any(map(changeable, function.parameters)):
@@ -242,7 +248,7 @@ def _with_body(kernel: Kernel, site: _Site) -> Kernel:
     new |= {variable: fresh(variable.name) for variable in own}
     swaps = renaming(function.body, new)
     *rest, last = function.body.body
-    void = function.result.base == "void" and not function.result.depth
+    void = _void(function)
     before += [edited(statement, swaps) for statement in (function.body.body if void else rest)]
     if void or handed is not None:
         made: tuple[Statement, ...] = tuple(before)

@@ -54,12 +54,21 @@ _ONE = Literal(None, "1", 1)
 
 @dataclass(frozen=True)
 class _Sum:
-    """``place += value`` in each round of an inner loop, as ``outer`` factors times ``inner``."""
+    """``place += value`` in each round of an inner loop, as ``outer`` factors times ``inner``.
+
+    What is taken away, by ``-=``, is a sum that is taken away as a whole.
+    """
 
     statement: Evaluate
     place: Variable
     outer: tuple[Expr, ...]
     inner: tuple[Expr, ...]
+
+    @property
+    def op(self) -> str:
+        """How the sum goes into its place."""
+        added = self.statement.expression
+        return added.op if isinstance(added, Assign) else "+="
 
 
 @primitive
@@ -129,7 +138,7 @@ class _Nest:
                         raise NotLegal(f"`{only.name}` is not a plain local", only.line)
                     self._check_reads(only.value)
                     self.lets[only] = statement
-                case Evaluate(expression=Assign(op="+=", target=Name(variable=Variable()))):
+                case Evaluate(expression=Assign(op="+=" | "-=", target=Name(variable=Variable()))):
                     self._check_reads(statement.expression.value)  # type: ignore[attr-defined]
                     self.added.append(statement)
                 case Evaluate(expression=Step(op="++", target=Name(variable=Variable()))):
@@ -274,7 +283,7 @@ class _Nest:
                 begun.append(zero)
                 kept |= more
             share = self._shown((*one.outer, Name(None, part)))
-            behind.append(lines(f"{one.place.name} += {share};"))
+            behind.append(lines(f"{one.place.name} {one.op} {share};"))
         swaps = self._hinted(self.inner.node, [self._loop(kept)] if kept else [])
         loop = swaps[self.inner.node]
         assert isinstance(loop, tuple)

@@ -140,7 +140,7 @@ def _search(
     given = {v.name for s in whole if isinstance(s, Declare) for v in s.variables}
     if counter.name in given or counter in effects.changed(*body, *tail):
         return None
-    if any(isinstance(s, Leave) for s in whole) or not _plain(tail, asked):
+    if any(isinstance(s, Leave) for s in whole) or not _plain(tail, asked, counter):
         return None
     walked = _Walked(counter, array_sizes(kernel))
     inside = (e for s in (*body, *tail) for e in expressions(s))
@@ -170,12 +170,22 @@ def _steps_of(kernel: Kernel, axis: Axis) -> tuple[int, int] | None:
     return (stop, step) if stop is not None and step in (1, -1) else None
 
 
-def _plain(tail: tuple[Statement, ...], asked: tuple[Expr, ...]) -> bool:
-    """Whether what stands behind a search may be said several times, and its tests in others."""
+def _plain(tail: tuple[Statement, ...], asked: tuple[Expr, ...], counter: Variable) -> bool:
+    """Whether what stands behind a search may be said several times, and its tests in others.
+
+    A loop that goes as far as the place, as one that moves all from there on, is short.
+    """
     does = Assign | Step | Call | Lambda | Unread
-    return all(isinstance(s, Evaluate | If) for s in tail) and not any(
+    return all(isinstance(s, Evaluate | If) or _reaches(s, counter) for s in tail) and not any(
         isinstance(e, does) for part in asked for e in every(part)
     )
+
+
+def _reaches(statement: Statement, counter: Variable) -> bool:
+    """Whether a statement is a loop without others in it whose test asks for the place."""
+    if not isinstance(statement, Loop) or statement.test is None or loops_in(statement.body):
+        return False
+    return any(isinstance(e, Name) and e.variable is counter for e in every(statement.test))
 
 
 def _tail(

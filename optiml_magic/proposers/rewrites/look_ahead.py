@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.ahead import ahead
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn, where_legal
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.chained import chained
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.foreseen import foreseen
+from optiml_magic.kernels.primitives.gated import gated
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.searched import searched
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.row_to_lanes import BLOCKS
+from optiml_magic.proposers.rewrites.scalarise_array import written_short
 
 _COUNTS = (4, 8, 16, 32)
 _SHORT = 64  # rounds below which what they keep still changes in most of them: ours
@@ -60,7 +64,7 @@ class LookAhead(KernelRule):
             lanes = Lanes("warp", 32, 256, _COUNTS, BLOCKS)
             yield Site(
                 f"ahead {number}", f"lanes of a warp look ahead in the loop over {counter}",
-                partial(share, plain, (number,), lanes, far=True), 0.88 if _few(kernel) else 0.6,
+                partial(_shared, plain, number, lanes), 0.88 if _few(kernel) else 0.6,
                 Hypothesis(TIME, "lower", "lanes look at several rounds at once", (1.5, 32.0)),
                 ({"LANES": 32}, {"LANES": 8}),
             )  # fmt: skip
@@ -68,14 +72,33 @@ class LookAhead(KernelRule):
 
 def _ready(kernel: Kernel, number: int) -> Kernel | None:
     """The kernel with this loop counted, where lanes have to look ahead in it, and may."""
-    made = all_counted(kernel, (number,))
-    while isinstance(made, Kernel):
-        try:
+    for made in _shapes(kernel, number):
+        with suppress(NotLegal):
             loop = loops_in(made.function.body)[number]
             return None if ahead(made, loop, Effects(made)) is None else made
-        except NotLegal:
-            made = chained(made, number)
     return None
+
+
+def _shapes(kernel: Kernel, number: int) -> Iterator[Kernel]:
+    """The kernel with this loop counted, and with rounds that end with one branch."""
+    made = all_counted(kernel, (number,))
+    if isinstance(made, Kernel):  # so are those that store what it found as pointers move
+        loops = loops_in(made.function.body)
+        behind = number + len(loops_in(loops[number].body)) + 1
+        for other in range(behind, len(loops)):
+            made = where_legal(all_counted, made, (other,))
+    while isinstance(made, Kernel):
+        yield made
+        one = gated(made, number)
+        if isinstance(one, Kernel):
+            yield one
+        made = chained(made, number)
+
+
+def _shared(kernel: Kernel, number: int, lanes: Lanes) -> Kernel | Refused:
+    """Lanes look ahead, and the list that all of them change lies in registers if it can."""
+    look = partial(share, at=(number,), lanes=lanes, far=True)
+    return in_turn(kernel, (look, partial(where_legal, searched), written_short))
 
 
 def _few(kernel: Kernel) -> bool:

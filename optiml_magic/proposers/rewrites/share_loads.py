@@ -32,6 +32,7 @@ from optiml_magic.kernels.primitives.jammed import (
 )
 from optiml_magic.kernels.primitives.pairs import may_be_integers
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.row_sums import row_sums
 from optiml_magic.kernels.primitives.saved import Saved
 from optiml_magic.kernels.primitives.sizes import rounds, threads, value
 from optiml_magic.kernels.primitives.triples import by_numbers
@@ -62,6 +63,7 @@ _REGISTERS, _CROWDED = 96, 0.7  # words of a window above which its chance is le
 _CALLS = 1024  # of long functions, from which compilers take most of a minute: ours
 _ROLLED = 8  # rounds that share nothing, above which they are not written out: ours
 _APART = 0.6  # as likely one at a time where pairs are integers, of which each takes less: ours
+_ROWS = 0.05  # as much more likely where sums of rows are in common, too: ours
 _ALONE = 2  # times as long as before items take that are taken one by one: ours
 
 
@@ -96,13 +98,36 @@ class ShareLoads(KernelRule):
         for count in range(1, len(found) + 1):
             for axes in combinations(found, count):
                 part = replace(sharing, saved={axis: found[axis] for axis in axes})
-                yield _site(kernel, fixed, part, ())
+                yield from _in_rows(kernel, fixed, part)
         if "x" in free:
             strips = [*_in_strips(kernel, fixed)]
             crowded = _CROWDED if any(isinstance(site, Site) for site in strips) else 1.0
             for site in _along_rows(kernel, fixed, found):  # all of a long window at once
                 yield site if isinstance(site, Refused) else _less_likely(site, crowded)
             yield from strips
+
+
+def _in_rows(
+    kernel: Kernel, fixed: Mapping[str, int], sharing: Sharing
+) -> Iterator[Site | Refused]:
+    """Neighbours along other axes than x, which have sums of rows in common as well."""
+    made = next(
+        (one for axis in sharing.saved if isinstance(one := row_sums(kernel, axis), Kernel)), None
+    )
+    site = _site(made, fixed, sharing, ()) if made is not None else None
+    exact = made is not None and all(r.exact for r in made.reading.reductions)
+    if made is None or not isinstance(site, Site) or not exact:
+        yield _site(kernel, fixed, sharing, ())
+    if made is None or not isinstance(site, Site):
+        return
+    names, first = item_names(made, _counts(sharing, ())).values(), site.points[0]
+    more = {**first} | {name: max(point[name] for point in site.points) for name in names}
+    yield replace(
+        site, key=site.key if exact else f"{site.key}, rows",
+        title=f"{site.title}, with sums of rows", prior=min(0.9, round(site.prior + _ROWS, 2)),
+        points=(more, *(point for point in site.points if point != more)),
+        arithmetic=() if exact else ("the order of additions", "the rounding of products"),
+    )  # fmt: skip
 
 
 def _is_narrow(kernel: Kernel, saved: Saved) -> bool:

@@ -154,6 +154,37 @@ def test_functions_that_stay(swap: tuple[str, str]) -> None:
     assert all_expanded(program) is program
 
 
+INSERTED = """\
+__device__ void insert(float* best, float v) {
+    if (!(v > best[2])) return;
+    int p = 2;
+    while (p > 0 && best[p - 1] < v) { best[p] = best[p - 1]; --p; }
+    best[p] = v;
+}
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* a, const float* b, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float best[3] = {-9, -9, -9};
+    for (int j = 0; j < 7; j++) insert(best, a[i * 7 + j] * b[i + j]);
+    out[i] = best[2] + 2 * best[1] + 4 * best[0];
+}
+"""
+
+
+@pytest.mark.parametrize("end", ["", " return;"])
+def test_a_function_with_nothing_to_return_may_end_early(end: str) -> None:
+    text = INSERTED.replace("best[p] = v;\n", f"best[p] = v;{end}\n")
+    if end:
+        refused(expanded(kernel(text)))
+        return
+    made = expanded(kernel(text))
+    body = applied(made).program.text.split("__global__")[1]
+    assert "insert(" not in body
+    assert "return;" not in body.split("best[3]")[1]
+    same(text, made, SHAPES, {"n": 70})
+
+
 LENT = """\
 __device__ float middle(float* v, int count) {
     for (int i = 0; i < count; i++) {

@@ -53,6 +53,7 @@ def of(body: str) -> str:
         ("sum += (r + 1 - abs(j)) * (r + 1 - abs(i)) * a[yy * w + xx];",
          "sum += (float)(r + 1 - abs(j)) * sum_part;"),
         ("sum += b * j;", "sum += b * j * sum_part;"),
+        ("sum -= f[j + r] * a[yy * w + xx];", "sum -= f[j + r] * sum_part;"),
         ("if (i != x) sum += (y + 0.5f) * a[yy * w + xx];", "sum += (y + 0.5f) * sum_part;"),
         ("if (y + j >= 1 && x + i >= 1) sum += bump(j) * a[yy * w + xx];", "if (y + j >= 1)"),
         ("sum += j * a[min(y + j + r, h - 1) * w + xx];", "int place = min(y + j + r, h - 1);"),
@@ -87,6 +88,7 @@ def test_a_sum_that_is_the_same_for_all_rows_is_found_once() -> None:
         ("sum += j * a[yy * w + xx] * sum;", "meanwhile"),
         ("sum += j * a[yy * w + xx]; all += j * sum;", "meanwhile"),
         ("sum += j * a[yy * w + xx]; sum += j * b;", "meanwhile"),
+        ("sum -= j * a[yy * w + xx]; sum += j * b;", "meanwhile"),
         ("if (i > x) sum += f[j + r] * a[yy * w + xx];", "no factor"),  # nobody may ask for it
         ("sum += j * *(f++);", "more than to add up"),
         ("out[y * w + x] = j; sum += j;", "more than to add up"),
@@ -124,6 +126,7 @@ BYTES = {"a": Array("u1", ("h", "w")), "out": Array("i4", ("h", "w"))}
     [
         ("sum += weight[j + 1] * weight[i + 1] * a[yy * w + xx];", "sum += weight[j + 1] * sum_part;"),
         ("sum += a[yy * w + xx];", "sum += sum_part;"),
+        ("sum -= a[yy * w + xx]; n += i * j;", "sum -= sum_part;"),
         ("if (a[yy * w + xx] > 100) { sum += a[yy * w + xx]; n++; }", "n_part += 1;"),
         ("int g = weight[j + 1] * weight[i + 1]; sum += g * (a[yy * w + xx] > 9); n += g;",
          "n += weight[j + 1] * n_part;"),

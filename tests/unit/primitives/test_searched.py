@@ -75,6 +75,7 @@ def text(body: str) -> str:
         "float x = v[3] * 2; j = 6; while (j > 0 && v[j - 1] < x) { v[j] = v[j - 1]; j--; } v[j] = x;",
         "j = 0; while (j < 6 && v[j] < 0.3f) { w[j] += 1; ++j; } if (w[j] > 3) w[j] = j * 2;",
         "j = 1; while (j < 6 && v[j + 1] > w[0]) { v[j] = v[j + 1]; ++j; } v[j] = 9; DOWN",
+        "j = 7; while (j > 0 && v[j - 1] < 1) j--; for (int p = 6; p > j; --p) v[p] = w[p - 1]; if (j < 7) v[j] = 1;",
     ],
 )
 def test_they_come_to_all_places(body: str) -> None:
@@ -101,6 +102,8 @@ def test_they_come_to_all_places(body: str) -> None:
         "float* p = v; j = 6; while (j > 0 && v[j - 1] < 1) { v[j] = p[j - 1]; j--; } v[j] = 1;",
         "j = 6; while (j > 0 && a[j] < 1) j--; out[7 * n] = j;",
         "j = 6; while (j > 0 && v[j] < 1) j--; { int j = 3; v[j] = 1; } v[j] = 2;",
+        "j = 6; while (j > 0 && v[j] < 1) j--; for (int p = 0; p < n; ++p) v[j] += 2;",
+        "j = 6; while (j > 0 && v[j] < 1) j--; for (int p = 0; p < j; ++p) if (v[p] > 2) break;",
     ],
 )
 def test_others_stay(body: str) -> None:

@@ -41,6 +41,33 @@ def test_the_nearest_of_all_are_looked_for_by_lanes(propose, compiles):
     assert idea.arithmetic == ()
 
 
+def test_a_list_that_is_changed_under_tests_alone_is_looked_for_by_lanes(propose, compiles):
+    end = NEAREST.index("        if (d < best")
+    walked = (
+        NEAREST[:end]
+        + """\
+        for (int l = 0; l < K; ++l) {
+            if (d < best[l]) {
+                for (int q = K - 1; q > l; --q) {
+                    best[q] = best[q - 1];
+                    where[q] = where[q - 1];
+                }
+                best[l] = d;
+                where[l] = j;
+                break;
+            }
+        }
+    }
+    for (int l = 0; l < K; ++l) out[i * K + l] = where[l];
+}
+"""
+    )
+    first, *_ = propose("look_ahead", walked)
+    assert "__ballot_sync(group_mask<LANES>(), is_open && (d < best[4 - 1]))" in first.text
+    assert "is_looking = false;" in first.text
+    compiles(first.text)
+
+
 def test_what_lanes_can_share_is_not_looked_ahead_in():
     sums = """\
 #pragma optiml launch k grid(cdiv(n, 128)) block(128)

@@ -13,6 +13,9 @@ from optiml_magic.proposers.rewrites import share_loads
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.source.program import parse_program
+from tests.ideas import asked
+from tests.rewriting.writing import Array
+from tests.unit.primitives.alike import end_of
 
 PLANE = """
 #pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
@@ -306,3 +309,42 @@ __global__ void k(const unsigned char* a, unsigned char* o, int w, int h) {
 }"""
     (kernel,) = kernels(parse_program(text), None)
     assert "down = ((rest + 1) % h * w)" in ShareLoads().shaped(kernel).program.text
+
+
+MATCHED = """
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 8)) block(16, 8)
+__global__ void k(const unsigned char* a, const unsigned char* b, int* out, int w, int h) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < 9 || y < 2 || x >= w - 2 || y >= h - 2) return;
+    int best = 1 << 30, at = 0;
+    for (int d = 0; d < 7; ++d) {
+        int s = 0;
+        for (int i = -2; i <= 2; ++i)
+            for (int j = -2; j <= 2; ++j)
+                s += abs(a[(y + i) * w + x + j] - b[(y + i) * w + x + j - d]);
+        if (s < best) { best = s; at = d; }
+    }
+    out[y * w + x] = at;
+}"""
+
+
+@pytest.mark.parametrize("kind", ["unsigned char", "float"])
+def test_windows_below_each_other_have_sums_of_rows_in_common(kind: str, compiles) -> None:
+    text = MATCHED if kind != "float" else MATCHED.replace("unsigned char", kind).replace(
+        "int s =", "float s =").replace("int best", "float best").replace(", at = 0", "; int at = 0")  # fmt: skip
+    found, _ = asked(ShareLoads(), text)
+    made = {idea.title.partition(":")[0]: idea for idea in found}
+    along = "take several items along y together"
+    idea = made.pop(f"{along}, with sums of rows")
+    assert (along in made) == (kind == "float")
+    assert idea.arithmetic == (() if kind != "float" else (
+        "the order of additions", "the rounding of products"))  # fmt: skip
+    after = idea.make()
+    assert isinstance(after, str)
+    assert "s_part" in after
+    compiles(after)
+    if kind != "float":
+        arrays = {n: Array("u1", ("w * h",), "bits") for n in "ab"}
+        arrays["out"] = Array("i4", ("w * h",), "zeros")
+        sizes = {"w": 77, "h": 39}, {"w": 13, "h": 6}
+        assert end_of(text, after, arrays, *sizes) == "same"
