@@ -21,7 +21,8 @@ from optiml_magic.kernels.primitives.chunks import Chunks, is_alone
 from optiml_magic.kernels.primitives.parts import Sharing
 from optiml_magic.kernels.primitives.places import own_text_only
 from optiml_magic.kernels.primitives.rounds import shareable
-from optiml_magic.kernels.primitives.scans import Scans, left_out, scanned
+from optiml_magic.kernels.primitives.scan_order import left_out
+from optiml_magic.kernels.primitives.scans import Scans, scanned
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Reduction
 from optiml_magic.kernels.tree import (

@@ -25,7 +25,7 @@ from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.primitives.rows import across, along, finer, others_load, rows
 from optiml_magic.kernels.primitives.rows_added import rows_added
-from optiml_magic.kernels.primitives.scans import Scans, scanned
+from optiml_magic.kernels.primitives.scans import Scans, mixes, scanned
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
 from optiml_magic.kernels.primitives.unbroken import unbroken
@@ -126,8 +126,8 @@ class RowToLanes(KernelRule):
                 partial(several_by, apply, at) if several else apply,
                 0.87, hypothesis, _several(length) if several else _few(length), arithmetic,
             )  # fmt: skip
-        vectors = not _adds_along(kernel, found)
-        if not length or length <= _LONG:
+        vectors, mixed = not _adds_along(kernel, found), mixes(kernel, (a.node for a in found))
+        if not length or length <= _LONG or mixed:
             yield Site(
                 f"warp {at}", title, partial(shared_by, kernel, at, lanes, vectors=vectors),
                 0.4 if late else 0.85, hypothesis, _lanes(kernel, at, length), arithmetic,
@@ -145,7 +145,7 @@ class RowToLanes(KernelRule):
                 partial(shared_by, kernel, at, Lanes("block", 256, 256, THREADS, THREADS),
                         vectors=vectors),
                 0.4 if late else 0.86 if length > _LONG // 4 else 0.78, hypothesis,
-                _threads(kernel, length), arithmetic,
+                _threads(kernel, length, THREADS[-1 - mixed]), arithmetic,
             )  # fmt: skip
 
 
@@ -374,14 +374,14 @@ def _by_vectors(kernel: Kernel, at: tuple[int, ...]) -> bool:
     )
 
 
-def _threads(kernel: Kernel, length: int) -> tuple[Point, ...]:
-    count, chip = threads(kernel), CHIPS.get(kernel.chip)
+def _threads(kernel: Kernel, length: int, most: int) -> tuple[Point, ...]:
     if not length:
         return ({},)
+    count, chip = threads(kernel), CHIPS.get(kernel.chip)
     fit = max((n for n in THREADS if n * _A_LANE <= length + _A_LANE), default=THREADS[0])
-    if count is not None and chip is not None and count < 4 * chip.sms:
-        return ({"THREADS": THREADS[-1]}, {"THREADS": 512})
-    return ({"THREADS": fit}, {"THREADS": min(2 * fit, 1024) if fit < 1024 else 512})
+    if fit >= most or (count is not None and chip is not None and count < 4 * chip.sms):
+        return ({"THREADS": most}, {"THREADS": most // 2})
+    return ({"THREADS": fit}, {"THREADS": 2 * fit})
 
 
 def shared_by(
