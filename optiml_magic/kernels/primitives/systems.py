@@ -88,6 +88,9 @@ class _Mixing:
         self.kept = frozenset(kept)
         self.changed = effects.changed(loop).keys()
         self.own = declared_in(loop)
+        bound = (v.value for v in declared_in(kernel.function.body) if v.type.reference)
+        self.aliased = names([e for e in bound if e is not None])
+        self.aliased |= effects.lent | effects.addressed
         self.depending = self._depending()
         self.steady: dict[Variable, Statement] = {}
 
@@ -136,7 +139,7 @@ class _Mixing:
             if changed and isinstance(statement, Loop):
                 heads = [e for e in statement.expressions if e is not None]
                 own = declared_in(statement.before) if statement.before is not None else set()
-                if (names(heads) - own) & self.changed:
+                if (names(heads) - own) & (self.changed | self.own):
                     raise NotLegal("not all rounds change the states alike", statement.line)
             return
         if not (mixed or changed or declared):
@@ -157,7 +160,7 @@ class _Mixing:
     def _plain(self, variable: Variable) -> None:
         kind = named(variable.type.base, self.kernel.unit.aliases)
         loose = variable.type.depth or variable.type.reference or variable.array
-        if loose or variable.initial or kind.name not in _FLOATS or variable in self.effects.lent:
+        if loose or variable.initial or kind.name not in _FLOATS or variable in self.aliased:
             raise NotLegal(f"`{variable.name}` is no plain float", variable.line)
 
     def _values(self, statement: Statement) -> list[Expr]:
@@ -177,6 +180,8 @@ class _Mixing:
                 raise NotLegal(f"what `{part.name}` is is not known", self.loop.line)
             if own is not None and (own in self.own or own in self.changed):
                 found |= self._declared(own)
+            elif own in self.aliased:
+                raise NotLegal(f"`{part.name}` has another name", self.loop.line)
         inside = {*every(expr)}
         stored = [a.array for a in self.kernel.reading.accesses if a.mode != "load"]
         for access in self.kernel.reading.accesses:
@@ -190,8 +195,8 @@ class _Mixing:
                      and s.variables == (variable,)), None)  # fmt: skip
         value = variable.value
         own = self.loop.body.body if isinstance(self.loop.body, Block) else ()
-        there = home in self.kept or home in own
-        if home is None or value is None or not there or variable in self.changed:
+        there = (home in self.kept or home in own) and variable in self.effects.lasting
+        if home is None or value is None or not there:
             raise NotLegal(f"`{variable.name}` is another in each round", self.loop.line)
         return {home, *self._steady(value)}
 
