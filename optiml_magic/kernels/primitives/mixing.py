@@ -7,11 +7,17 @@ all rounds up to its own is then the state that its neighbour begins with.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from optiml_magic.kernels.editing import Node
+from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.combine import Group
-from optiml_magic.kernels.primitives.systems import System
+from optiml_magic.kernels.primitives.scan_order import left_out
+from optiml_magic.kernels.primitives.scans import Scans
+from optiml_magic.kernels.primitives.systems import System, column, live
+from optiml_magic.kernels.tree import Block
 
 _MIXED = """\
 // Adds what rounds leave of earlier states. What is zero stays so, however often it is multiplied.
@@ -36,6 +42,39 @@ template <int COUNT, int N, class T> __device__ __forceinline__ void squared(
                     const T right = powers[power - 1][between][column];
                     if (left != 0 && right != 0) powers[power][row][column] += left * right;
                 }
+}"""
+_LEAPS = """\
+// Of a matrix, its power by so many rounds.
+template <int N, class T> __device__ __forceinline__ void power_of(
+    T (&power)[N][N], T (&matrix)[N][N], long long rounds
+) {
+    for (int row = 0; row < N; ++row) power[row][row] = 1;
+    for (; rounds > 0; rounds /= 2) {
+        T next[2][N][N] = {};
+        for (int row = 0; row < N; ++row)
+            for (int column = 0; column < N; ++column)
+                for (int between = 0; between < N; ++between) {
+                    const T last = power[row][between], own = matrix[row][between];
+                    const T right = matrix[between][column];
+                    if (last != 0 && right != 0) next[0][row][column] += last * right;
+                    if (own != 0 && right != 0) next[1][row][column] += own * right;
+                }
+        for (int row = 0; row < N; ++row)
+            for (int column = 0; column < N; ++column) {
+                if (rounds % 2 == 1) power[row][column] = next[0][row][column];
+                matrix[row][column] = next[1][row][column];
+            }
+    }
+}
+
+// Adds what many rounds leave of earlier states, of those alone that they go on to.
+template <int N, class T> __device__ __forceinline__ void leapt_into(
+    T (&states)[N], const T (&matrix)[N][N], const T (&reaching)[N][N], const T (&earlier)[N]
+) {
+    for (int row = 0; row < N; ++row)
+        for (int column = 0; column < N; ++column)
+            if (reaching[row][column] != 0 && earlier[column] != 0)
+                states[row] += matrix[row][column] * earlier[column];
 }"""
 _LANES = """\
 // What all rounds up to that of each lane leave behind, of what its own leaves by itself.
@@ -104,7 +143,38 @@ HELPERS: Mapping[Group, tuple[str, ...]] = {
 }
 
 
-Column = tuple[Sequence[str], Sequence[str]]
+#: What takes several rounds at once.
+LEAPS = (_LEAPS,)
+
+Column = tuple[Sequence[str], Sequence[str]]  # what it calls the states, and its statements
+
+
+def matrix(
+    kernel: Kernel, scans: Scans, found: System, fresh: Callable[[str], str],
+    swaps: Mapping[Node, Node] | None = None,
+) -> list[Column]:  # fmt: skip
+    """What finds each column of the matrix of a round, with parts of the kernel exchanged."""
+    swaps, made = swaps or {}, list[Column]()
+    kept, show = live(found, scans.rest), partial(kernel.spelled, swaps=swaps)
+    begun = tuple(s for s in scans.first if s in found.steady)
+    for state in found.states:
+        called = {v: fresh(f"{v.name}_by_{state.name}") for v in found.states}
+        exchanged = {**swaps, **column(kernel, found, called, show)}
+        exchanged |= dict.fromkeys(left_out(kept, scans.rest))
+        shown = kernel.show_inside(Block(None, 0, (*begun, *scans.rest)), exchanged)
+        made.append(([*called.values()], [line for line in shown.splitlines() if line.strip()]))
+    return made
+
+
+def filled(found: System, powers: str, columns: Sequence[Column]) -> list[str]:
+    """The statements that make the matrix of a round the first of some powers."""
+    made = list[str]()
+    for at, (called, statements) in enumerate(columns):
+        begun = ", ".join(f"{own} = {int(row == at)}" for row, own in enumerate(called))
+        made += ["{", f"{found.kind.name} {begun};", *statements]
+        made += [f"{powers}[0][{n}][{at}] = {own};" for n, own in enumerate(called)]
+        made.append("}")
+    return made
 
 
 @dataclass(frozen=True)
@@ -122,15 +192,11 @@ class Mixing:
     whole: str
     each: str
 
-    def matrix(self, columns: Sequence[Column], test: str) -> list[str]:
-        """The declaration of the powers; ``columns`` call the states so in their statements."""
+    def powers_of(self, columns: Sequence[Column], test: str) -> list[str]:
+        """The declaration of the powers, which are those of a round where there is one."""
         kind, size = self.system.kind.name, len(self.system.states)
         made = [f"{kind} {self.powers}[{_COUNT}][{size}][{size}] = {{}};", f"if ({test}) {{"]
-        for at, (called, statements) in enumerate(columns):
-            begun = ", ".join(f"{own} = {int(row == at)}" for row, own in enumerate(called))
-            made += ["{", f"{kind} {begun};", *statements]
-            made += [f"{self.powers}[0][{n}][{at}] = {own};" for n, own in enumerate(called)]
-            made.append("}")
+        made += filled(self.system, self.powers, columns)
         return [*made, f"squared({self.powers});", "}"]
 
     def handed(self, group: Group, count: str, there: str) -> list[str]:

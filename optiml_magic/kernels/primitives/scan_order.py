@@ -56,13 +56,13 @@ def ordered(found: Sequence[Scan]) -> tuple[Scan, ...]:
     return tuple(done)
 
 
-def left_out(scan: Scan, rest: Sequence[Statement]) -> Iterator[Statement]:
-    """The statements of the rest, none in another, that no part of this scan is found by."""
+def left_out(kept: Collection[Statement], rest: Sequence[Statement]) -> Iterator[Statement]:
+    """The statements of the rest, none in another, that are not kept where a part is found."""
     for statement, behind in zip(rest, (*rest[1:], None), strict=True):
         if isinstance(statement, Blank):
-            if not isinstance(behind, Loop) or behind not in scan.kept:
+            if not isinstance(behind, Loop) or behind not in kept:
                 yield statement
-        elif statement not in scan.kept:
+        elif statement not in kept:
             yield statement
-        elif not scan.kept.isdisjoint(statement.statements):
-            yield from left_out(scan, statement.statements)
+        elif not {*kept}.isdisjoint(statement.statements):
+            yield from left_out(kept, statement.statements)

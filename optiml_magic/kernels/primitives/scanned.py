@@ -8,7 +8,6 @@ have parts that change nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from optiml_magic.kernels.editing import Node, Swaps, edited, lines, text
@@ -18,12 +17,12 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.combine import Group
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.heads import Heads
-from optiml_magic.kernels.primitives.mixing import HELPERS, Column, Mixing
+from optiml_magic.kernels.primitives.mixing import HELPERS, Mixing, matrix
 from optiml_magic.kernels.primitives.naming import declared_type
 from optiml_magic.kernels.primitives.recurrences import Linear
 from optiml_magic.kernels.primitives.scan_order import Scan, left_out
 from optiml_magic.kernels.primitives.scans import Scans
-from optiml_magic.kernels.primitives.systems import System, column, live
+from optiml_magic.kernels.primitives.systems import System
 from optiml_magic.kernels.reading import Axis, Reduction
 from optiml_magic.kernels.tree import Block, Declare, Loop, Statement, Variable
 from optiml_magic.kernels.tree import expressions as expressions_in
@@ -254,7 +253,7 @@ class Scanning:
                 parts = dict(zip(scan.system.states, mixed.parts, strict=True))
                 inside += self._part(scan, parts, "", there, names, swaps)
                 inside += mixed.handed(group, count, there)
-                before_all += self._matrix(scan, mixed, start, swaps)
+                before_all += self._matrix(mixed, start, swaps)
                 names |= zip(scan.system.states, mixed.before, strict=True)
                 continue
             place, word = scan.variable.name, _word(scan)
@@ -278,30 +277,19 @@ class Scanning:
         names = fresh("powers"), (*parts,), (*before,), fresh("states"), fresh("own_states")
         return Mixing(found, *names)
 
-    def _matrix(
-        self, scan: Scan, mixed: Mixing, start: str, swaps: Mapping[Node, Node]
-    ) -> list[str]:
+    def _matrix(self, mixed: Mixing, start: str, swaps: Mapping[Node, Node]) -> list[str]:
         """What rounds multiply states by, before the loop; nothing where it has no round."""
-        counter, found = self.axis.variable, mixed.system
+        counter = self.axis.variable
         assert counter is not None
         at = self._fresh(f"begun_{counter.name}")
         asked = every(self.loop.test) if self.loop.test is not None else ()
         first: dict[Node, Node] = {
             e: text(at) for e in asked if isinstance(e, Name) and e.variable is counter
         }
-        whole = replace(scan, kept=live(found, self.scans.rest))
-        columns = list[Column]()
-        for state in found.states:
-            called = {v: self._fresh(f"{v.name}_by_{state.name}") for v in found.states}
-            show = partial(self.heads.written, swaps=swaps)
-            exchanged = {**swaps, **column(self.kernel, found, called, show)}
-            exchanged |= dict.fromkeys(left_out(whole, self.scans.rest))
-            begun = (s for s in self.scans.first if s in found.steady)
-            own = self._shown((*begun, *self.scans.rest), exchanged)
-            columns.append(([*called.values()], own))
+        columns = matrix(self.kernel, self.scans, mixed.system, self._fresh, swaps)
         test = self.heads.test(self.loop, self.axis, {**swaps, **first})
         kind = declared_type(self.kernel, counter)
-        return [f"const {kind} {at} = {start};", *mixed.matrix(columns, test)]
+        return [f"const {kind} {at} = {start};", *mixed.powers_of(columns, test)]
 
     def _part(
         self, scan: Scan, parts: Mapping[Variable, str], scale: str, there: str,
@@ -327,7 +315,7 @@ class Scanning:
         for unit, changing in scan.changes.items():
             others = {**swaps, **self._named((*self.scans.rest, *self.scans.given.values()), own)}
             exchanged[unit] = self._scaling(scan, unit, changing, scale, others)
-        exchanged |= dict.fromkeys(left_out(scan, self.scans.rest))
+        exchanged |= dict.fromkeys(left_out(scan.kept, self.scans.rest))
         return [*found, *self._shown(self.scans.rest, exchanged), "}"]
 
     def _scaling(

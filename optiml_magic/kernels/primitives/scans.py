@@ -68,14 +68,18 @@ class Scans:
         return all(scan.reduction.exact for scan in self.found)
 
 
-def scanned(kernel: Kernel, loop: Loop, effects: Effects) -> Scans | None:
+def scanned(
+    kernel: Kernel, loop: Loop, effects: Effects, *, together: bool = False
+) -> Scans | None:
     """How a loop scans into what goes from round to round; None where nothing does.
 
-    Raises NotLegal where something does so in another way.
+    All that does so is one system where it is to be ``together``. Raises NotLegal where something
+    goes from round to round in another way.
     """
     axis = kernel.axes().get(loop)
     passed = combined_in(kernel, axis, effects, loop)[1] if axis is not None else []
-    return _Finding(kernel, loop, effects, frozenset(passed)).scans() if passed else None
+    finding = _Finding(kernel, loop, effects, frozenset(passed))
+    return finding.scans(together=together) if passed else None
 
 
 def mixes(kernel: Kernel, loops: Iterable[Loop]) -> bool:
@@ -100,7 +104,7 @@ class _Finding:
         self.inner: set[Statement] = set()  # statements within units
         self.given: dict[Statement, Statement] = {}
 
-    def scans(self) -> Scans:
+    def scans(self, *, together: bool) -> Scans:
         for statement in walk(self.loop.body):
             if isinstance(statement, Leave):
                 raise NotLegal("a round of the scan may end early", statement.line)
@@ -116,13 +120,13 @@ class _Finding:
             at -= 1
         self.rest = self.body[at:]
         order = sorted(self.carried, key=lambda v: v.line)
-        together = groups({v: self._kept(v)[1] for v in order})
-        found = [scan for group in together for scan in self._found(group)]
+        own = [order] if together else groups({v: self._kept(v)[1] for v in order})
+        found = [scan for group in own for scan in self._found(group, together=together)]
         return Scans(ordered(found), self.body[:at], self.rest, self.given)
 
-    def _found(self, group: Sequence[Variable]) -> list[Scan]:
+    def _found(self, group: Sequence[Variable], *, together: bool) -> list[Scan]:
         """The scans of locals that need each other, or of one."""
-        if len(group) == 1 and not self._winds(group[0]):
+        if not together and len(group) == 1 and not self._winds(group[0]):
             return [self._scan(group[0], *self._changes(group[0]))]
         for statement, unit in self.units.items():
             if unit.variable in group:
@@ -308,7 +312,9 @@ class _Finding:
             if by is not None and u.variable is variable and u.changing is not None
         }  # fmt: skip
         needs = tuple(asked - {variable})
-        anew = by is not None and by.begun and not by.scaled and self._always(own)
+        plain = all(isinstance(c, Assign) and c.op == "=" and variable not in names([c.value])
+                    for c in changes.values())  # fmt: skip
+        anew = by is not None and plain and self._always(own)
         return Scan(variable, reduction, frozenset(kept), needs, changes, by, delayed=anew)
 
     def _always(self, own: set[Statement]) -> bool:

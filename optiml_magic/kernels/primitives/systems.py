@@ -101,7 +101,7 @@ class _Mixing:
         if self.kind.name not in _FLOATS or self.kind.depth:
             raise NotLegal("whole numbers go from round to round together", line)
         needed = set[Statement]()
-        for statement in self.kept:
+        for statement in (s for s in walk(self.loop.body) if s in self.kept):
             self._check(statement)
             for expr in self._values(statement):
                 Derived(self.kernel, self.depending, self.kernel.spelled).of(expr)
@@ -317,3 +317,26 @@ def live(found: System, rest: Sequence[Statement]) -> frozenset[Statement]:
     around = {s for top in rest for s in walk(top) if s.statements and leaves & {*walk(s)}}
     heads = {s.before for s in around if isinstance(s, Loop) and s.before is not None}
     return frozenset(leaves | around | heads)
+
+
+def reaching(found: System, rest: Sequence[Statement]) -> list[list[bool]]:
+    """For each state, which of them a round may leave something of in it."""
+    own = {state: {state} for state in found.states}
+    _follow(found, rest, own)
+    return [[other in own[state] for other in found.states] for state in found.states]
+
+
+def _follow(found: System, body: Sequence[Statement], own: dict[Variable, set[Variable]]) -> None:
+    for statement in body:
+        if isinstance(statement, Loop):  # of which nobody knows how many rounds it makes
+            before = -1
+            while before != (count := sum(map(len, own.values()))):
+                before, old = count, {v: {*states} for v, states in own.items()}
+                _follow(found, (statement.body,), own)
+                for variable, states in old.items():
+                    own[variable] |= states
+        elif statement.statements:
+            _follow(found, statement.statements, own)
+        for variable, value in given(statement, found.depending, statement.line):
+            asked = found.depending & names([value])
+            own[variable] = set[Variable]().union(*(own.get(v, set()) for v in asked))
