@@ -32,6 +32,7 @@ from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
+from optiml_magic.kernels.primitives.unscanned import unscanned
 from optiml_magic.kernels.primitives.vectors import vectorise, vectorised
 from optiml_magic.kernels.primitives.welford import welford
 from optiml_magic.kernels.reading import Axis
@@ -57,8 +58,8 @@ class RowToLanes(KernelRule):
 
     name = "row_to_lanes"
     before = (
-        rows_added, *PLAIN, unbroken, asked_within, once_a_row, linear, planar, in_full, direct,
-        branched, unclamped, in_register, carried, grouped, unnested,
+        rows_added, unscanned, *PLAIN, unbroken, asked_within, once_a_row, linear, planar, in_full,
+        direct, branched, unclamped, in_register, carried, grouped, unnested,
     )  # fmt: skip
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
@@ -103,8 +104,7 @@ class RowToLanes(KernelRule):
         if alone is not None:
             yield from alone
             return
-        small = _small(kernel, found)
-        if small and _kept(kernel, at) is not None:
+        if (small := _small(kernel, found)) and _kept(kernel, at) is not None:
             raise NotLegal(f"a shuffle does not carry {small}")
         arithmetic = order(kernel, found)
         lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
