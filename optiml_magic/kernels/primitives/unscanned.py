@@ -16,10 +16,10 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
     Assign,
     Call,
-    Choice,
     Expr,
     Index,
     Name,
+    Step,
     builtin,
     every,
 )
@@ -31,8 +31,9 @@ from optiml_magic.kernels.primitives.carved import carved
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.first_rounds import FIRST
-from optiml_magic.kernels.primitives.prefixes import Mask, Parts, Prefixes
+from optiml_magic.kernels.primitives.prefixes import Parts
 from optiml_magic.kernels.primitives.raised import with_facts
+from optiml_magic.kernels.primitives.scan_reads import Asking, is_shared
 from optiml_magic.kernels.primitives.threaded import threaded
 from optiml_magic.kernels.reading import Reduction
 from optiml_magic.kernels.tree import (
@@ -43,7 +44,6 @@ from optiml_magic.kernels.tree import (
     Leave,
     Loop,
     Statement,
-    Variable,
     expressions,
     walk,
 )
@@ -73,19 +73,18 @@ class _Unscanned:
         if any(LANES.fullmatch(name) for name in kernel.reading.calls):
             raise NotLegal("its lanes exchange values")
         self.count = count
+        self._check_names()
         self.begun = [s for s in kernel.function.body.body if self._begins(s)]
         if not 1 <= len(self.begun) <= _MOST:
             raise NotLegal("its threads share no elements of a scan")
         self.each = len(self.begun)
-        self.prefixes = Prefixes(kernel, count, count * self.each)
-        self.all = self.prefixes.all
         self.taken: list[str] = []
         self.item, self.run = self._fresh("item"), self._fresh("run")
         self.before = self._fresh("before")
         self.parts = [self._fresh("part") for _ in self.begun]
         self.after = [*(self._fresh("after") for _ in self.begun[1:]), self.run]
-        self.used = set[str]()
-        self.dropped = set[Variable]()  # locals that change while the threads combine
+        self.prefixes = Asking(kernel, count, self.before, self.parts, self.after)
+        self.all = self.prefixes.all
         self.kind: CType | None = None
 
     def _fresh(self, name: str) -> str:
@@ -119,7 +118,7 @@ class _Unscanned:
         for at, begun in enumerate(self.begun):
             value = begun.expression.value  # type: ignore[attr-defined]
             shown = self.old.spelled(value, self._placed(value))
-            names = {self.before: self.used & {self.before} and at == 0,
+            names = {self.before: self.prefixes.used & {self.before} and at == 0,
                      self.after[at]: at < self.each - 1}  # fmt: skip
             first, last = ([f"const {kind} {name} = {self.run};"] * bool(said)
                            for name, said in names.items())  # fmt: skip
@@ -152,10 +151,9 @@ class _Unscanned:
         """Whether each thread stores an element of its own, of what no other thread has."""
         match statement:
             case Evaluate(expression=Assign(op="=", target=Index() as target, value=value)):
-                shared = self._shared(target)
+                shared = is_shared(target)
                 literal = not any(isinstance(e, Index | Name) for e in every(value))
-                before = not any(a.space == "shared" and a.mode == "load"
-                                 for a in self.effects.accesses(statement))  # fmt: skip
+                before = not any(isinstance(e, Index) and is_shared(e) for e in every(value))
                 earlier = not any(
                     isinstance(s, Loop) or self._waits(s)
                     for s in self._up_to(statement)
@@ -170,12 +168,6 @@ class _Unscanned:
     def _waits(self, statement: Statement) -> bool:
         return any(isinstance(e, Call) and bare(e.function) in BLOCK_BARRIERS
                    for e in expressions(statement))  # fmt: skip
-
-    def _shared(self, expr: Expr) -> bool:
-        while isinstance(expr, Index):
-            expr = expr.base
-        return isinstance(expr, Name) and expr.variable is not None and (
-            expr.variable.storage in ("shared", "dynamic"))  # fmt: skip
 
     def _leaves(self, statement: Statement) -> bool:
         """Whether whole blocks leave, before any thread does anything."""
@@ -206,13 +198,13 @@ class _Unscanned:
         if self._combines(statement):
             changed = {*self.effects.changed(statement)}
             self.prefixes.step(statement, self.all)
-            self.dropped |= changed
+            self.prefixes.dropped |= changed
             return ()
         swaps: dict[Node, Node] = {}
         for top in statement.expressions if not statement.statements else ():
-            swaps |= self._read(top, self.all)
+            swaps |= self.prefixes.asked(top, self.all)
         if statement.statements:
-            swaps |= self._branch(statement, self.all)
+            swaps |= self.prefixes.asked_in(statement, self.all)
         if isinstance(statement, Declare):
             self._declared(statement)
         elif any(v in self.prefixes.env for v in self.effects.changed(statement)):
@@ -231,7 +223,7 @@ class _Unscanned:
                     raise NotLegal("threads begin a scan out of their order", statement.line)
                 if self.kind not in (None, shelf.type):
                     raise NotLegal("a scan goes through several types", statement.line)
-                self._read(value, self.all)
+                self.prefixes.asked(value, self.all)
                 self.kind = shelf.type
                 own = Parts(np.arange(self.count * self.each)[None, :] == index[:, None])
                 self.prefixes.store(shelf, index, own, self.all)
@@ -255,79 +247,12 @@ class _Unscanned:
         if self._waits(statement):
             return True
         parts = {v for v, found in self.prefixes.env.items() if isinstance(found, Parts)}
-        stores = any(a.space == "shared" and a.mode != "load"
-                     for a in self.effects.accesses(statement))  # fmt: skip
+        stores = any(is_shared(e.target) for e in expressions(statement)
+                     if isinstance(e, Assign | Step))  # fmt: skip
         changed = {*self.effects.changed(statement)}
         known = {v for v in changed if isinstance(self.prefixes.env.get(v), np.ndarray)}
         between = bool(self.prefixes.ops) or bool(parts)
         return stores or bool(changed & parts) or (between and bool(known) and changed == known)
-
-    def _branch(self, statement: Statement, mask: Mask) -> dict[Node, Node]:
-        """What stands for what is combined, in a branch as well."""
-        swaps: dict[Node, Node] = {}
-        match statement:
-            case Block(body=body):
-                for inner in body:
-                    swaps |= self._branch(inner, mask)
-            case If(before=None, test=test, then=then, other=other):
-                swaps |= self._read(test, mask)
-                true, false = self._ways(test, mask)
-                swaps |= self._branch(then, true)
-                swaps |= self._branch(other, false) if other is not None else {}
-            case Evaluate() | Declare():
-                for top in statement.expressions:
-                    swaps |= self._read(top, mask)
-            case _:
-                if any(self._read(top, mask) for s in walk(statement) for top in s.expressions):
-                    raise NotLegal("a loop asks for what is combined", statement.line)
-        return swaps
-
-    def _read(self, expr: Expr, mask: Mask) -> dict[Node, Node]:
-        """What stands for what is combined in an expression."""
-        if isinstance(expr, Assign):
-            inner = expr.target.index if isinstance(expr.target, Index) else None
-            found = self._read(inner, mask) if inner is not None else {}
-            return found | self._read(expr.value, mask)
-        if isinstance(expr, Index) and self._shared(expr):
-            return {expr: text(self._called(self.prefixes.value(expr, mask), mask))}
-        if isinstance(expr, Name) and expr.variable is not None:
-            value = self.prefixes.env.get(expr.variable)
-            if isinstance(value, Parts):
-                return {expr: text(self._called(value, mask))}
-            if expr.variable in self.dropped:
-                raise NotLegal(f"`{expr.name}` changes while threads combine")
-            return {}
-        if isinstance(expr, Choice):
-            true, false = self._ways(expr.test, mask)
-            return {**self._read(expr.test, mask), **self._read(expr.then, true),
-                    **self._read(expr.other, false)}  # fmt: skip
-        swaps: dict[Node, Node] = {}
-        for part in expr.parts:
-            swaps |= self._read(part, mask)
-        return swaps
-
-    def _ways(self, test: Expr, mask: Mask) -> tuple[Mask, Mask]:
-        """Which threads may go which way."""
-        found = self.prefixes.value(test, mask)
-        if not isinstance(found, np.ndarray):
-            return mask, mask
-        return mask & (found != 0), mask & (found == 0)
-
-    def _called(self, found: object, mask: Mask) -> str:
-        """The name of what has the elements that threads ask for."""
-        if not isinstance(found, Parts):
-            raise NotLegal("a thread asks for what is not combined")
-        bits, order = found.bits[mask], np.arange(self.count * self.each)
-        threads = np.arange(self.count)[mask][:, None]
-        for at in range(self.each):
-            if bool((bits == (order[None, :] <= threads * self.each + at)).all()):
-                return self.after[at]
-            if bool((bits == (order[None, :] == threads * self.each + at)).all()):
-                return self.parts[at]
-        if bool((bits == (order[None, :] < threads * self.each)).all()):
-            self.used.add(self.before)
-            return self.before
-        raise NotLegal("a thread asks for more than the elements up to its own")
 
     def _placed(self, node: Statement | Expr) -> dict[Node, Node]:
         """What stands for a thread's place, in the type that it has."""
@@ -367,7 +292,7 @@ class _Unscanned:
         mask = np.arange(self.count) == self.count - 1
         for statement in statements:
             assert isinstance(statement, If)
-            swaps = self._branch(statement.then, mask)
+            swaps = self.prefixes.asked_in(statement.then, mask)
             if any(one.text != self.after[-1] for one in swaps.values() if hasattr(one, "text")):
                 raise NotLegal("the last thread asks for more than what all combine")
             swaps = {e: text(self.run) for e in swaps}
@@ -405,6 +330,14 @@ class _Unscanned:
         yield from sorted(found, key=lambda s: s.line)
 
     # -- what makes it legal
+
+    def _check_names(self) -> None:
+        """Raise NotLegal where something else than an element leads to shared memory."""
+        every_one = [*expressions(self.old.function.body)]
+        based = {e.base for e in every_one if isinstance(e, Index)}
+        for e in every_one:
+            if isinstance(e, Name) and e not in based and is_shared(e):
+                raise NotLegal(f"`{e.name}` goes beyond the block's own elements")
 
     def _check_stores(self) -> None:
         """One thread's stores come before the loads of those behind it now."""

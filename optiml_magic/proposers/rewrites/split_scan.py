@@ -19,7 +19,6 @@ from optiml_magic.kernels.primitives.scan_parts import scan_in_parts
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sizes import rounds, working
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
-from optiml_magic.kernels.primitives.unscanned import unscanned
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.source.directives import ScratchDirective
@@ -35,7 +34,7 @@ class SplitScan(KernelRule):
     """Cumulated sums down columns, running maxima along time, offsets made of counts."""
 
     name = "split_scan"
-    before = (unscanned, *PLAIN, linear, in_full, direct, branched, in_register, carried)
+    before = (*PLAIN, linear, in_full, direct, branched, in_register, carried)
     teaches = (
         "Each round went on from what the one before it had left, so a thread made them one after "
         "the other, and there were few threads. But what a part of the rounds adds is known "
