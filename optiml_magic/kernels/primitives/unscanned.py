@@ -28,7 +28,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.carved import carved
-from optiml_magic.kernels.primitives.cutting import cut
+from optiml_magic.kernels.primitives.cutting import TOLD, cut
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.first_rounds import FIRST
 from optiml_magic.kernels.primitives.prefixes import Parts
@@ -51,6 +51,7 @@ from optiml_magic.kernels.types import CType
 from optiml_magic.source.expressions import Number, parse_expression
 
 _WIDTH = 256  # threads of a block that has become as many rows
+_ALIKE = ("blockIdx", "blockDim", "gridDim")  # for all threads of a block
 _MOST = 2  # elements that a thread stores: ours
 
 
@@ -59,7 +60,7 @@ def unscanned(kernel: Kernel) -> Kernel:
     """A kernel whose blocks scan a row of elements each, as one with a thread for each row."""
     if not kernel.reading.barriers:
         raise NotLegal("its threads do not wait for each other")
-    return _Unscanned(where_legal(carved, kernel)).kernel()
+    return _Unscanned(where_legal(carved, kernel.settled())).kernel()
 
 
 class _Unscanned:
@@ -70,8 +71,11 @@ class _Unscanned:
         count, *others = kernel.block
         if count is None or others != [1, 1] or not 32 <= count <= 1024:
             raise NotLegal("its blocks are no rows of threads")
-        if any(LANES.fullmatch(name) for name in kernel.reading.calls):
-            raise NotLegal("its lanes exchange values")
+        for name in sorted(kernel.reading.calls):
+            if LANES.fullmatch(name):
+                raise NotLegal("its lanes exchange values")
+            if name in TOLD or name.startswith(("__threadfence", "__syncwarp")):
+                raise NotLegal(f"`{name}` is not followed")
         self.count = count
         self._check_names()
         self.begun = [s for s in kernel.function.body.body if self._begins(s)]
@@ -136,6 +140,8 @@ class _Unscanned:
         bounds = str(_WIDTH) if self.old.function.launch_bounds else ""
         alone = with_facts(self.old.rewritten(whole, launch=launch, bounds=bounds),
                            self.old.facts, 1)  # fmt: skip
+        if alone.reading.barriers or any(a.space == "shared" for a in alone.reading.accesses):
+            raise NotLegal("a function that it calls waits, or shares memory")
         told = () if made.type.integral else (
             ("the order of additions",) if made.op == "+" else (FIRST,))  # fmt: skip
         alone = replace(alone, arithmetic=tuple(dict.fromkeys((*self.old.arithmetic, *told))))
@@ -175,9 +181,8 @@ class _Unscanned:
             return False
         asked = [e for s in walk(statement) for e in expressions(s)]
         given = self.old.function.parameters
-        plain = all(
-            e.variable in given or builtin(e) for e in asked if isinstance(e, Name)
-        ) and not any(builtin(e).startswith("threadIdx") for e in asked)  # fmt: skip
+        names = [e for e in asked if isinstance(e, Name)]
+        plain = all(e.variable in given or e.name in _ALIKE for e in names)
         loads = any(isinstance(e, Index | Call | Assign) for e in asked)
         if loads or not plain or any(not self._leaves(s) and not isinstance(s, Declare)
                                      for s in self._up_to(statement)):  # fmt: skip
