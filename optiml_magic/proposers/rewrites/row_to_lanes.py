@@ -78,8 +78,7 @@ class RowToLanes(KernelRule):
         if not found:
             return
         yield from _by_itself(kernel, {i for a in found for i in loops_in(a.node.body)}, 0.8)
-        lengths = [mean_rounds(kernel, axis) for axis in found]
-        length = max((n for n in lengths if n is not None), default=0)
+        length = max((n for a in found if (n := mean_rounds(kernel, a)) is not None), default=0)
         kernel = _unguarded(kernel, found)
         found = _walked(kernel)
         own = {loop for axis in found for loop in loops_in(axis.node)}
@@ -127,6 +126,8 @@ class RowToLanes(KernelRule):
                 0.87, hypothesis, _several(length) if several else _few(length), arithmetic,
             )  # fmt: skip
         vectors, mixed = not _adds_along(kernel, found), mixes(kernel, (a.node for a in found))
+        if mixed:  # whose states may grow, or cancel, too much to be found in another order
+            yield from _by_itself(kernel, {axis.node for axis in found})
         if not length or length <= _LONG or mixed:
             yield Site(
                 f"warp {at}", title, partial(shared_by, kernel, at, lanes, vectors=vectors),
@@ -243,8 +244,7 @@ def _by_itself(
 
 def _kept(kernel: Kernel, at: tuple[int, ...]) -> Refused | None:
     """Why lanes cannot share the rounds of these loops."""
-    refused = _unshared(kernel, at)
-    if refused is not None:
+    if _unshared(kernel, at) is not None:
         plain = all_counted(kernel, at)
         if isinstance(plain, Refused):
             return plain
