@@ -338,6 +338,10 @@ class Splitting:
     def _relaunched(self, launch: LaunchDirective) -> LaunchDirective:
         return launch
 
+    def _helpers(self) -> tuple[str, ...]:
+        """The functions that the second launch needs."""
+        return ()
+
     def kernel(self) -> Kernel:
         old, launch = self.old, self.old.launch
         spelled = launch.kernel or old.function.name
@@ -356,7 +360,7 @@ class Splitting:
                 *self._directives(),
                 self._launch(f"{scope}{colons}{first}{opening}{given}"),
             ],
-            helpers=[made],
+            helpers=[*self._helpers(), made],
         )
         return with_parameters(found, (f"const {p.type.name}* {p.scratch}" for p in self.pieces))
 

@@ -111,12 +111,12 @@ def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
     made = where_legal(opened, kernel.rewritten(found, launch=launch, bounds=bounds))
     late = _begun(made.function.body)
     made = made.rewritten(late) if late is not made.function.body else made
-    made = where_legal(unstrided, _with_facts(made, kernel.facts, 1))
+    made = where_legal(unstrided, with_facts(made, kernel.facts, 1))
     if made.block[0] != 1:
         return made
     wide = cut(made, {"x": _WIDTH})
     if isinstance(wide, Kernel):
-        return _with_facts(wide, made.facts, _WIDTH)
+        return with_facts(wide, made.facts, _WIDTH)
     alone = all(size.tree == Number(1) for size in made.launch.grid)
     return made if alone else where_legal(threaded, made)
 
@@ -172,7 +172,7 @@ def _within(kernel: Kernel) -> Block:
     return body
 
 
-def _with_facts(made: Kernel, facts: LaunchFacts | None, width: int) -> Kernel:
+def with_facts(made: Kernel, facts: LaunchFacts | None, width: int) -> Kernel:
     """With what is known of its launch, whose blocks were of one thread, or were whole items."""
     if facts is None:
         return made

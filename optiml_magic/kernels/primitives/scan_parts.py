@@ -18,10 +18,13 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.chunks import Chunks, is_alone
+from optiml_magic.kernels.primitives.mixing import LEAPS, filled, matrix
 from optiml_magic.kernels.primitives.parts import Sharing
 from optiml_magic.kernels.primitives.places import own_text_only
 from optiml_magic.kernels.primitives.rounds import shareable
-from optiml_magic.kernels.primitives.scans import Scans, left_out, scanned
+from optiml_magic.kernels.primitives.scan_order import Scan, left_out
+from optiml_magic.kernels.primitives.scans import Scans, scanned
+from optiml_magic.kernels.primitives.systems import System, reaching
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Reduction
 from optiml_magic.kernels.tree import (
@@ -79,6 +82,7 @@ def _never(words: str) -> bool:
 
 class _ScanParts(Chunks):
     scans: Scans
+    system: System | None = None
 
     def _axis(self) -> str:
         found = super()._axis()
@@ -102,11 +106,22 @@ class _ScanParts(Chunks):
         if combined:
             raise NotLegal(f"`{combined[0].place}` is combined beside a scan", self.loop.line)
         for scan in found.found:
-            if scan.factors is not None or scan.needs:
-                reason = f"what `{scan.variable.name}` combines depends on what went before"
-                raise NotLegal(reason, scan.variable.line)
+            if scan.factors is not None or scan.needs or scan.system is not None:
+                self._together(scan)
+                return tuple(replace(own.reduction, op="+") for own in self.scans.found)
         self.scans = found
         return tuple(scan.reduction for scan in found.found)
+
+    def _together(self, first: Scan) -> None:
+        """All that goes from round to round as one system, where it does not by itself."""
+        try:
+            found = scanned(self.old, self.loop, self.effects, together=True)
+        except NotLegal as reason:
+            name = first.variable.name
+            words = f"what `{name}` combines depends on what went before: {reason.reason}"
+            raise NotLegal(words, reason.line or first.variable.line) from None
+        assert found is not None
+        self.scans, self.system = found, found.found[0].system
 
     def _check_stores(self) -> None:
         """Stores of rounds do not meet, as lanes that share them ask; those around it are few.
@@ -196,8 +211,7 @@ class _ScanParts(Chunks):
         for old, new in self.scans.given.items():
             swaps[old] = edited(new, swaps)
         needed = frozenset[Statement]().union(*(scan.kept for scan in self.scans.found))
-        whole = replace(self.scans.found[0], kept=needed)
-        swaps |= dict.fromkeys(left_out(whole, self.scans.rest))
+        swaps |= dict.fromkeys(left_out(needed, self.scans.rest))
         swaps |= {s: None for s in self.scans.first if self._stores(s)}
         return *self._own_rounds(swaps), *kept, *self._left()
 
@@ -209,11 +223,15 @@ class _ScanParts(Chunks):
         self._check_behind()
         return super().kernel()
 
+    def _helpers(self) -> tuple[str, ...]:
+        return () if self.system is None else LEAPS
+
     def _check_behind(self) -> None:
         """Raise NotLegal where what follows the loop asks for more than what was combined."""
         behind = [s for block in self._around() for s in block[1]]
         asked = {v for s in behind for v in self.effects.mentions(s)}
         lost = asked & ({*self.effects.changed(self.loop)} - self.changed)
+        lost |= asked & ({*self.system.states} if self.system is not None else set())
         if lost or self.counter in asked:
             raise NotLegal("what follows the loop asks for its last round", self.loop.line)
 
@@ -232,10 +250,13 @@ class _ScanParts(Chunks):
         at = f"{part} * {self.threads} + {self.thread}"
         taken = "\n".join(p.joining(at) for p in self.pieces)
         loop = f"for (int {part} = 0; {part} < {turn}; ++{part}) {{"
+        joined = [f"#pragma unroll {_AT_ONCE}", loop, taken, "}"]
+        if self.system is not None:
+            joined = self._led(self.system, part, at)
         before = (
             lines(f"const int {turn} = {self._turn()};"),
             *map(lines, self._places()),
-            lines("\n".join([f"#pragma unroll {_AT_ONCE}", loop, taken, "}"])),
+            lines("\n".join(joined)),
         )
         swaps: dict[Node, Node | tuple[Statement, ...] | None] = {
             self.loop: (*before, *self._own_rounds({}))
@@ -251,6 +272,35 @@ class _ScanParts(Chunks):
                 swaps |= dict.fromkeys(rest[1:])
                 swaps[rest[0]] = lines(f"if ({axis} == {self.parts} - 1) {shown}")
         return swaps
+
+    def _led(self, found: System, part: str, at: str) -> list[str]:
+        """The states behind all parts before its own, each of which multiplies them alike."""
+        kind, size, turn, count = found.kind.name, len(found.states), self.turn, self.parts
+        by, leap, whole = self._fresh("by"), self._fresh("leap"), f"[{size}][{size}] = {{}}"
+        round_, far = self._fresh("reaching"), self._fresh("reached")
+        states, own, each = (self._fresh(name) for name in ("states", "own_states", "rounds"))
+        begun = ", ".join(state.name for state in found.states)
+        left = ", ".join(f"{piece.scratch}[{at}]" for piece in self.pieces)
+        columns = matrix(self.old, self.scans, found, self._fresh)
+        rows = (", ".join(str(int(one)) for one in row) for row in reaching(found, self.scans.rest))
+        shown = ", ".join(f"{{{row}}}" for row in rows)
+        return [
+            f"if ({turn} > 0) {{",
+            f"const auto {each} = ({self.total}) / {count} + (({self.total}) % {count} != 0);",
+            f"{kind} {by}[1]{whole}, {leap}{whole}, {far}{whole};",
+            f"{kind} {round_}[{size}][{size}] = {{{shown}}};",
+            *filled(found, by, columns),
+            f"power_of({leap}, {by}[0], {each});",
+            f"power_of({far}, {round_}, {each});",
+            f"{kind} {states}[{size}] = {{{begun}}};",
+            f"for (int {part} = 0; {part} < {turn}; ++{part}) {{",
+            f"{kind} {own}[{size}] = {{{left}}};",
+            f"leapt_into({own}, {leap}, {far}, {states});",
+            *(f"{states}[{n}] = {own}[{n}];" for n in range(size)),
+            "}",
+            *(f"{state.name} = {states}[{n}];" for n, state in enumerate(found.states)),
+            "}",
+        ]
 
     def _relaunched(self, launch: LaunchDirective) -> LaunchDirective:
         at, one = "xyz".index(self.axis), parse_expression("1")

@@ -17,9 +17,12 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.combine import Group
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.heads import Heads
+from optiml_magic.kernels.primitives.mixing import HELPERS, Mixing, matrix
 from optiml_magic.kernels.primitives.naming import declared_type
 from optiml_magic.kernels.primitives.recurrences import Linear
-from optiml_magic.kernels.primitives.scans import Scan, Scans, left_out
+from optiml_magic.kernels.primitives.scan_order import Scan, left_out
+from optiml_magic.kernels.primitives.scans import Scans
+from optiml_magic.kernels.primitives.systems import System
 from optiml_magic.kernels.reading import Axis, Reduction
 from optiml_magic.kernels.tree import Block, Declare, Loop, Statement, Variable
 from optiml_magic.kernels.tree import expressions as expressions_in
@@ -67,6 +70,34 @@ __device__ __forceinline__ T block_before_{word}(T& whole, T part) {{
     const T before = warp == 0 ? whole : far;
     whole = __shfl_sync(~0u, warps, THREADS / 32 - 1);
     return lane == 0 ? before : {word}_of(before, near);
+}}"""
+
+
+_WARP_DELAYED = """\
+// What the lane before each leaves, or `whole`, which becomes what the last one leaves.
+template <int LANES, class T>
+__device__ __forceinline__ T lanes_before_delayed(T& whole, T part, bool there) {{
+    const unsigned own = group_mask<LANES>();
+    const int last = __popc(__ballot_sync(own, there) & own) - 1;
+    const T earlier = __shfl_up_sync(own, part, 1, LANES);
+    const T before = threadIdx.x % LANES == 0 ? whole : earlier;
+    whole = __shfl_sync(own, part, last, LANES);
+    return before;
+}}"""
+_BLOCK_DELAYED = """\
+// What the thread before each leaves, or `whole`, which becomes what the last one leaves.
+template <int THREADS, class T>
+__device__ __forceinline__ T block_before_delayed(T& whole, T part, bool there) {{
+    __shared__ T warps[THREADS / 32], last;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int count = __syncthreads_count(there);  // the round before has read them
+    if (lane == 31) warps[warp] = part;
+    if (threadIdx.x == count - 1) last = part;
+    const T earlier = __shfl_up_sync(~0u, part, 1);
+    __syncthreads();
+    const T before = lane > 0 ? earlier : warp > 0 ? warps[warp - 1] : whole;
+    whole = last;
+    return before;
 }}"""
 
 
@@ -126,10 +157,15 @@ __device__ __forceinline__ T block_before_{word}(T& whole, T scale, T added) {{
 
 def helpers(scans: Scans, group: Group) -> list[str]:
     """The functions that the scans of a loop need."""
-    found = [combine.MASK] if group == "warp" else []
-    for scan in scans.found:
+    mixed = any(scan.system is not None for scan in scans.found)
+    found = [combine.MASK] if group == "warp" or mixed else []
+    found += HELPERS[group] if mixed else ()
+    for scan in (own for own in scans.found if own.system is None):
         word = _word(scan)
         one, all_of = (_JOINED, _WARP if group == "warp" else _BLOCK)
+        if scan.delayed:
+            found.append((_WARP_DELAYED if group == "warp" else _BLOCK_DELAYED).format())
+            continue
         if scan.factors is not None:
             one, all_of = (_LINEAR, _WARP_LINEAR if group == "warp" else _BLOCK_LINEAR)
         found += [one.format(word=word, combined=_joined(scan)), all_of.format(word=word)]
@@ -138,6 +174,8 @@ def helpers(scans: Scans, group: Group) -> list[str]:
 
 def _word(scan: Scan) -> str:
     reduction = scan.reduction
+    if scan.delayed:
+        return "delayed"
     if scan.factors is not None:
         begun = scan.factors.begun and not scan.factors.scaled
         return "linear" if reduction.type.integral else "begun" if begun else "scaled"
@@ -205,31 +243,66 @@ class Scanning:
         if begun:
             inside += [f"if ({there}) {{", *begun, "}"]
         names: dict[Variable, str] = {}
+        before_all = list[str]()
         scope = "lanes" if group == "warp" else "block"
         for scan in self.scans.found:
+            if scan.variable in names:
+                continue
+            if scan.system is not None:
+                mixed = self._mixing(scan.system)
+                parts = dict(zip(scan.system.states, mixed.parts, strict=True))
+                inside += self._part(scan, parts, "", there, names, swaps)
+                inside += mixed.handed(group, count, there)
+                before_all += self._matrix(mixed, start, swaps)
+                names |= zip(scan.system.states, mixed.before, strict=True)
+                continue
             place, word = scan.variable.name, _word(scan)
             part, mine = self._fresh(f"{place}_part"), self._fresh(f"{place}_before")
-            scale = self._fresh(f"{place}_scale") if scan.factors is not None else ""
-            inside += self._part(scan, part, scale, there, names, swaps)
-            along = ", ".join(own for own in (place, scale, part) if own)
+            scaling = scan.factors is not None and not scan.delayed
+            scale = self._fresh(f"{place}_scale") if scaling else ""
+            inside += self._part(scan, {scan.variable: part}, scale, there, names, swaps)
+            along = ", ".join(own for own in (place, scale, part, there * scan.delayed) if own)
             handed = f"{scope}_before_{word}<{count}>({along})"
             inside.append(f"{scan.reduction.type.name} {mine} = {handed};")
             names[scan.variable] = mine
         renamed = {**swaps, **told, **self._named(self.scans.rest, names)}
         inside += [f"if ({there}) {{", *self._shown(self.scans.rest, renamed), "}"]
         body = "\n".join(inside)
-        return f"for ({kind} {first} = {start}; {heading}; {first} += {stride}) {{\n{body}\n}}"
+        loop = f"for ({kind} {first} = {start}; {heading}; {first} += {stride}) {{\n{body}\n}}"
+        return "\n".join(["{", *before_all, loop, "}"]) if before_all else loop
+
+    def _mixing(self, found: System) -> Mixing:
+        own, fresh = found.states, self._fresh
+        parts, before = ([fresh(f"{v.name}_{w}") for v in own] for w in ("part", "before"))
+        names = fresh("powers"), (*parts,), (*before,), fresh("states"), fresh("own_states")
+        return Mixing(found, *names)
+
+    def _matrix(self, mixed: Mixing, start: str, swaps: Mapping[Node, Node]) -> list[str]:
+        """What rounds multiply states by, before the loop; nothing where it has no round."""
+        counter = self.axis.variable
+        assert counter is not None
+        at = self._fresh(f"begun_{counter.name}")
+        asked = every(self.loop.test) if self.loop.test is not None else ()
+        first: dict[Node, Node] = {
+            e: text(at) for e in asked if isinstance(e, Name) and e.variable is counter
+        }
+        columns = matrix(self.kernel, self.scans, mixed.system, self._fresh, swaps)
+        test = self.heads.test(self.loop, self.axis, {**swaps, **first})
+        kind = declared_type(self.kernel, counter)
+        return [f"const {kind} {at} = {start};", *mixed.powers_of(columns, test)]
 
     def _part(
-        self, scan: Scan, part: str, scale: str, there: str, names: Mapping[Variable, str],
-        swaps: Mapping[Node, Node],
+        self, scan: Scan, parts: Mapping[Variable, str], scale: str, there: str,
+        names: Mapping[Variable, str], swaps: Mapping[Node, Node],
     ) -> list[str]:  # fmt: skip
-        """The statements that find a lane's part, as ``part``, and by what it scales."""
+        """The statements that find a lane's ``parts``, and by what one scales."""
         kind = scan.reduction.type.name
-        nothing = combine.nothing(scan.reduction) if not scale else "0"
-        found = [f"{kind} {part} = {nothing};", f"if ({there}) {{"]
+        plain = scale or scan.delayed or scan.system is not None
+        nothing = "0" if plain else combine.nothing(scan.reduction)
+        found = [f"{kind} {part} = {nothing};" for part in parts.values()]
+        found = [*found, f"if ({there}) {{"]
         found[:0] = [f"{kind} {scale} = 1;"] if scale else []
-        own = {scan.variable: part}
+        own = {**parts}
         for variable in scan.needs:
             own[variable] = self._fresh(f"{variable.name}_ahead")
             found.append(f"auto {own[variable]} = {names[variable]};")
@@ -242,7 +315,7 @@ class Scanning:
         for unit, changing in scan.changes.items():
             others = {**swaps, **self._named((*self.scans.rest, *self.scans.given.values()), own)}
             exchanged[unit] = self._scaling(scan, unit, changing, scale, others)
-        exchanged |= dict.fromkeys(left_out(scan, self.scans.rest))
+        exchanged |= dict.fromkeys(left_out(scan.kept, self.scans.rest))
         return [*found, *self._shown(self.scans.rest, exchanged), "}"]
 
     def _scaling(
@@ -255,7 +328,7 @@ class Scanning:
         by = linear.changed(changing)
         whole = self.scans.given.get(unit, unit)
         shown = self.kernel.show(whole, swaps)
-        ahead = (lines(f"{scale} *= {by};"),) if by != linear.one else ()
+        ahead = (lines(f"{scale} *= {by};"),) if scale and by != linear.one else ()
         return (*ahead, lines(shown))
 
     def _named(

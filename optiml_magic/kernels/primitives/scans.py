@@ -7,7 +7,8 @@ side, combined by lanes in their order, and each round goes on from what is befo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -18,6 +19,8 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.recurrences import Factors, factors
 from optiml_magic.kernels.primitives.rounds import combined_in, moves
+from optiml_magic.kernels.primitives.scan_order import Scan, groups, ordered
+from optiml_magic.kernels.primitives.systems import system
 from optiml_magic.kernels.reading import Access, Reduction
 from optiml_magic.kernels.tree import (
     Blank,
@@ -35,21 +38,6 @@ from optiml_magic.kernels.tree import (
     expressions as expressions_in,
 )
 from optiml_magic.kernels.types import CType, named
-
-
-@dataclass(frozen=True, eq=False)
-class Scan:
-    """One such local: ``kept`` are the statements that find a part, ``needs`` the scans before.
-
-    Where its ``changes`` are no combination of one kind, they are those of a recurrence.
-    """
-
-    variable: Variable
-    reduction: Reduction
-    kept: frozenset[Statement]
-    needs: tuple[Variable, ...]
-    changes: Mapping[Statement, Assign | Step] = field(default_factory=dict)
-    factors: Factors | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,14 +68,27 @@ class Scans:
         return all(scan.reduction.exact for scan in self.found)
 
 
-def scanned(kernel: Kernel, loop: Loop, effects: Effects) -> Scans | None:
+def scanned(
+    kernel: Kernel, loop: Loop, effects: Effects, *, together: bool = False
+) -> Scans | None:
     """How a loop scans into what goes from round to round; None where nothing does.
 
-    Raises NotLegal where something does so in another way.
+    All that does so is one system where it is to be ``together``. Raises NotLegal where something
+    goes from round to round in another way.
     """
     axis = kernel.axes().get(loop)
     passed = combined_in(kernel, axis, effects, loop)[1] if axis is not None else []
-    return _Finding(kernel, loop, effects, frozenset(passed)).scans() if passed else None
+    finding = _Finding(kernel, loop, effects, frozenset(passed))
+    return finding.scans(together=together) if passed else None
+
+
+def mixes(kernel: Kernel, loops: Iterable[Loop]) -> bool:
+    """Whether one of these loops hands on several states at once."""
+    effects = Effects(kernel)
+    with suppress(NotLegal):
+        found = [scanned(kernel, loop, effects) for loop in loops]
+        return any(scan.system is not None for scans in found if scans for scan in scans.found)
+    return False
 
 
 class _Finding:
@@ -103,7 +104,7 @@ class _Finding:
         self.inner: set[Statement] = set()  # statements within units
         self.given: dict[Statement, Statement] = {}
 
-    def scans(self) -> Scans:
+    def scans(self, *, together: bool) -> Scans:
         for statement in walk(self.loop.body):
             if isinstance(statement, Leave):
                 raise NotLegal("a round of the scan may end early", statement.line)
@@ -114,13 +115,45 @@ class _Finding:
         if self.carried & names(e for e in (self.loop.test, self.loop.update) if e is not None):
             raise NotLegal("what goes from round to round says when it ends", self.loop.line)
         self._units()
-        changes = {v: self._changes(v) for v in self.carried}
         at = next(n for n, s in enumerate(self.body) if self.effects.mentions(s) & self.carried)
         while at and isinstance(self.body[at - 1], Blank):  # a pragma belongs to what follows it
             at -= 1
         self.rest = self.body[at:]
-        found = [self._scan(v, *changes[v]) for v in sorted(self.carried, key=lambda v: v.line)]
-        return Scans(_ordered(found), self.body[:at], self.rest, self.given)
+        order = sorted(self.carried, key=lambda v: v.line)
+        own = [order] if together else groups({v: self._kept(v)[1] for v in order})
+        found = [scan for group in own for scan in self._found(group, together=together)]
+        return Scans(ordered(found), self.body[:at], self.rest, self.given)
+
+    def _found(self, group: Sequence[Variable], *, together: bool) -> list[Scan]:
+        """The scans of locals that need each other, or of one."""
+        if not together and len(group) == 1 and not self._winds(group[0]):
+            return [self._scan(group[0], *self._changes(group[0]))]
+        for statement, unit in self.units.items():
+            if unit.variable in group:
+                self.given.pop(statement, None)
+        kept = set[Statement]().union(*(self._kept(v)[0] for v in group))
+        needs = set[Variable]().union(*(self._kept(v)[1] for v in group)) - {*group}
+        own = {v: self._kind(v, [u for u in self.units.values() if u.variable is v]) for v in group}
+        kind = own[group[0]]
+        if any(other != kind for other in own.values()):
+            raise NotLegal("states of several types go from round to round", self.loop.line)
+        found = system(self.kernel, self.loop, self.effects, group, kind, kept)
+        self._check(kept)
+        by = (self._axis,)
+        return [
+            Scan(v, Reduction(v.name, "*", by, None, (), kind, self.loop.line),
+                 frozenset(kept), tuple(needs), system=found)
+            for v in group
+        ]  # fmt: skip
+
+    def _winds(self, variable: Variable) -> bool:
+        """Whether a float goes into itself by way of locals of the round, and by no other local."""
+        kept, asked = self._kept(variable)
+        own = {s for s, unit in self.units.items() if unit.variable is variable}
+        return any(
+            variable in names(s.expressions) for s in kept - own
+            if isinstance(s, Declare) and asked <= {variable}
+        )  # fmt: skip
 
     def _plain(self, variable: Variable) -> None:
         """A number of the thread's own, which nothing else leads to."""
@@ -279,7 +312,19 @@ class _Finding:
             if by is not None and u.variable is variable and u.changing is not None
         }  # fmt: skip
         needs = tuple(asked - {variable})
-        return Scan(variable, reduction, frozenset(kept), needs, changes, by)
+        plain = all(isinstance(c, Assign) and c.op == "=" and variable not in names([c.value])
+                    for c in changes.values())  # fmt: skip
+        anew = by is not None and plain and self._always(own)
+        return Scan(variable, reduction, frozenset(kept), needs, changes, by, delayed=anew)
+
+    def _always(self, own: set[Statement]) -> bool:
+        """Whether one of the statements is certain to be made in each round, and is the last."""
+        axes = self.kernel.axes()
+        around = [s for top in self.rest for s in walk(top) if s.statements and own & {*walk(s)}]
+        return len(own) == 1 and all(
+            isinstance(s, Block) or (isinstance(s, Loop) and s in axes and (axes[s].trips or 0) > 0)
+            for s in around
+        )  # fmt: skip
 
     def _kept(self, variable: Variable) -> tuple[set[Statement], set[Variable]]:
         """The statements of the rest that a part is found by, and the scans that they ask for."""
@@ -354,28 +399,3 @@ class _Finding:
     @cached_property
     def _loops(self) -> list[Loop]:
         return [s for top in self.rest for s in walk(top) if isinstance(s, Loop)]
-
-
-def left_out(scan: Scan, rest: Sequence[Statement]) -> Iterator[Statement]:
-    """The statements of the rest, none in another, that no part of this scan is found by."""
-    for statement, behind in zip(rest, (*rest[1:], None), strict=True):
-        if isinstance(statement, Blank):
-            if not isinstance(behind, Loop) or behind not in scan.kept:
-                yield statement
-        elif statement not in scan.kept:
-            yield statement
-        elif not scan.kept.isdisjoint(statement.statements):
-            yield from left_out(scan, statement.statements)
-
-
-def _ordered(found: Sequence[Scan]) -> tuple[Scan, ...]:
-    """Each behind those that it needs; raises NotLegal where they need each other."""
-    left, done = [*found], list[Scan]()
-    while left:
-        given = {scan.variable for scan in done}
-        ready = [scan for scan in left if given.issuperset(scan.needs)]
-        if not ready:
-            raise NotLegal("what it combines depends on the rounds before", left[0].reduction.line)
-        done += ready
-        left = [scan for scan in left if scan not in ready]
-    return tuple(done)

@@ -25,13 +25,14 @@ from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.primitives.rows import across, along, finer, others_load, rows
 from optiml_magic.kernels.primitives.rows_added import rows_added
-from optiml_magic.kernels.primitives.scans import Scans, scanned
+from optiml_magic.kernels.primitives.scans import Scans, mixes, scanned
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
 from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
+from optiml_magic.kernels.primitives.unscanned import unscanned
 from optiml_magic.kernels.primitives.vectors import vectorise, vectorised
 from optiml_magic.kernels.primitives.welford import welford
 from optiml_magic.kernels.reading import Axis
@@ -57,8 +58,8 @@ class RowToLanes(KernelRule):
 
     name = "row_to_lanes"
     before = (
-        rows_added, *PLAIN, unbroken, asked_within, once_a_row, linear, planar, in_full, direct,
-        branched, unclamped, in_register, carried, grouped, unnested,
+        rows_added, unscanned, *PLAIN, unbroken, asked_within, once_a_row, linear, planar, in_full,
+        direct, branched, unclamped, in_register, carried, grouped, unnested,
     )  # fmt: skip
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
@@ -77,8 +78,7 @@ class RowToLanes(KernelRule):
         if not found:
             return
         yield from _by_itself(kernel, {i for a in found for i in loops_in(a.node.body)}, 0.8)
-        lengths = [mean_rounds(kernel, axis) for axis in found]
-        length = max((n for n in lengths if n is not None), default=0)
+        length = max((n for a in found if (n := mean_rounds(kernel, a)) is not None), default=0)
         kernel = _unguarded(kernel, found)
         found = _walked(kernel)
         own = {loop for axis in found for loop in loops_in(axis.node)}
@@ -103,8 +103,7 @@ class RowToLanes(KernelRule):
         if alone is not None:
             yield from alone
             return
-        small = _small(kernel, found)
-        if small and _kept(kernel, at) is not None:
+        if (small := _small(kernel, found)) and _kept(kernel, at) is not None:
             raise NotLegal(f"a shuffle does not carry {small}")
         arithmetic = order(kernel, found)
         lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
@@ -126,8 +125,10 @@ class RowToLanes(KernelRule):
                 partial(several_by, apply, at) if several else apply,
                 0.87, hypothesis, _several(length) if several else _few(length), arithmetic,
             )  # fmt: skip
-        vectors = not _adds_along(kernel, found)
-        if not length or length <= _LONG:
+        vectors, mixed = not _adds_along(kernel, found), mixes(kernel, (a.node for a in found))
+        if mixed:  # whose states may grow, or cancel, too much to be found in another order
+            yield from _by_itself(kernel, {axis.node for axis in found})
+        if not length or length <= _LONG or mixed:
             yield Site(
                 f"warp {at}", title, partial(shared_by, kernel, at, lanes, vectors=vectors),
                 0.4 if late else 0.85, hypothesis, _lanes(kernel, at, length), arithmetic,
@@ -145,7 +146,7 @@ class RowToLanes(KernelRule):
                 partial(shared_by, kernel, at, Lanes("block", 256, 256, THREADS, THREADS),
                         vectors=vectors),
                 0.4 if late else 0.86 if length > _LONG // 4 else 0.78, hypothesis,
-                _threads(kernel, length), arithmetic,
+                _threads(kernel, length, THREADS[-1 - mixed]), arithmetic,
             )  # fmt: skip
 
 
@@ -243,8 +244,7 @@ def _by_itself(
 
 def _kept(kernel: Kernel, at: tuple[int, ...]) -> Refused | None:
     """Why lanes cannot share the rounds of these loops."""
-    refused = _unshared(kernel, at)
-    if refused is not None:
+    if _unshared(kernel, at) is not None:
         plain = all_counted(kernel, at)
         if isinstance(plain, Refused):
             return plain
@@ -374,14 +374,14 @@ def _by_vectors(kernel: Kernel, at: tuple[int, ...]) -> bool:
     )
 
 
-def _threads(kernel: Kernel, length: int) -> tuple[Point, ...]:
-    count, chip = threads(kernel), CHIPS.get(kernel.chip)
+def _threads(kernel: Kernel, length: int, most: int) -> tuple[Point, ...]:
     if not length:
         return ({},)
+    count, chip = threads(kernel), CHIPS.get(kernel.chip)
     fit = max((n for n in THREADS if n * _A_LANE <= length + _A_LANE), default=THREADS[0])
-    if count is not None and chip is not None and count < 4 * chip.sms:
-        return ({"THREADS": THREADS[-1]}, {"THREADS": 512})
-    return ({"THREADS": fit}, {"THREADS": min(2 * fit, 1024) if fit < 1024 else 512})
+    if fit >= most or (count is not None and chip is not None and count < 4 * chip.sms):
+        return ({"THREADS": most}, {"THREADS": most // 2})
+    return ({"THREADS": fit}, {"THREADS": 2 * fit})
 
 
 def shared_by(

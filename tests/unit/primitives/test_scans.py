@@ -160,7 +160,7 @@ def test_elements_that_are_changed_where_they_are(wide: bool) -> None:
         (f"s += {A}; out[r] = s;", "two rounds may store to one element"),
         (f"if ({A} > 1) continue; s += {A}; {OUT} = s;", "a round of the scan may end early"),
         (f"s = s > {A} ? s : {A}; {OUT} = s;", "`s` takes a NaN, and then what follows it"),
-        (f"t += s; s += t; {OUT} = s;", "what it combines depends on the rounds before"),
+        (f"t += s; s += t * {A}; {OUT} = s;", "`c` is another in each round"),
         (f"int& p = n; p += 1; n += {A} > 0; {OUT} = n;", "`p` may be `n`"),
         (f"float v = {A}; s += v; {OUT} = s + v; v = 0;", "`v` changes as a part is found"),
     ],
