@@ -19,6 +19,8 @@ _PART = 0.10  # of all executed instructions that these loads must be
 _L2 = "lts__t_sectors_srcunit_tex_op_read.sum"
 _LOADS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+_INSTRUCTIONS = "smsp__inst_executed.sum"
+_WORD = 32  # elements that one register has a bit of
 
 
 class SharedReuse:
@@ -62,6 +64,7 @@ def _finding(subject: Subject, loads: list[MemoryCounters], again: float) -> Fin
             Evidence(_SECTORS, again, _AGAIN, "sector/sector", subject.counted_by, most.line),
         ),
         actions=(
+            *_particular(subject, most.line, again),
             Action(
                 "Stage tiles of the data in shared memory, and let the block work on them.",
                 "stage_tile",
@@ -78,3 +81,22 @@ def _finding(subject: Subject, loads: list[MemoryCounters], again: float) -> Fin
         gain=(1.0, gain),
         reason="loads from global memory give way to a few, and to shared memory's shorter wait",
     )
+
+
+def _particular(subject: Subject, line: int, again: float) -> Iterator[Action]:
+    """What helps besides for what the loads of the line are for."""
+    sites = subject.lines.sites(line, "load", "global")
+    if any(site.is_compared for site in sites):
+        yield Action(
+            "Compare bits of 32 elements at once, and count those that differ.",
+            "bit_planes",
+            _INSTRUCTIONS,
+            factor=(2.0, _WORD),
+        )
+    if any(site.begins_anew for site in sites):
+        yield Action(
+            "Keep the sum from round to round, and add what a range has more than the one before.",
+            "grow_window",
+            _LOADS,
+            factor=(1.5, again),
+        )

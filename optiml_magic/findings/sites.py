@@ -5,9 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
-from optiml_magic.kernels.expressions import Assign, Call, Expr, Index, Member, Step, Unary, every
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Expr,
+    Index,
+    Member,
+    Step,
+    Unary,
+    every,
+)
 from optiml_magic.kernels.reading import Access, Axis, Reading
 from optiml_magic.kernels.symbols import MEMORY, UNKNOWN
+from optiml_magic.kernels.tree import expressions
 
 _LANE = "threadIdx.x"
 
@@ -72,3 +83,39 @@ class Site:
                 return True
             place = place.base
         return False
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether it is summed up in a range that grows or shrinks from round to round around it.
+
+        What it loads is the same in those rounds, but for where the range begins and ends.
+        """
+        loops, index = self.reading.loops(self.access), self.access.index
+        if index is None:
+            return False
+        inside = self.reading.symbols.inside
+        summed = {name for r in self.reading.reductions for name in r.axes[:1]}
+        for at, outer in enumerate(loops):
+            inner, rest = loops[at + 1 :], index
+            for axis in inner:
+                by = index.coefficient(axis.name)
+                rest = rest - by * axis.start if by is not None and axis.start is not None else rest
+            ends = [form for axis in inner for form in (axis.start, axis.stop) if form is not None]
+            moves = any(outer.name in inside(form) for form in ends)
+            if moves and outer.name not in inside(rest) and inner[-1].name in summed:
+                return True
+        return False
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether a loop counts how often it is the same whole number as another element."""
+        loop = self.loop
+        counted = {n for r in self.reading.reductions if r.type.integral for n in r.axes[:1]}
+        if loop is None or loop.name not in counted or not self.access.element.integral:
+            return False
+        return any(
+            isinstance(part, Binary) and part.op in ("==", "!=")
+            and self.access.node in every(part)
+            and all(any(isinstance(e, Index) for e in every(s)) for s in (part.left, part.right))
+            for part in expressions(loop.node.body)
+        )  # fmt: skip

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from types import MappingProxyType
 from typing import Any
 
@@ -244,11 +245,39 @@ def around(
     yield from ((sizes, _SEED + 200 + at) for at, sizes in enumerate(distinct[:_MOST_AROUND]))
 
 
-def measured(given: Sizes, own: Sizes) -> Iterator[tuple[dict[str, int], int]]:
-    """One size at a time as the task is measured, from which what a condition reads may follow."""
-    others = ((name, size) for name, size in own.items() if size != given[name])
-    few = [sizes for name, size in others for sizes in _beside(given, {name: size})]
-    yield from ((sizes, _SEED + 400 + at) for at, sizes in enumerate(few[:_MOST_NEAR]))
+def measured(
+    given: Sizes, own: Sizes, asked: Sizes = MappingProxyType({})
+) -> Iterator[tuple[dict[str, int], int]]:
+    """One size at a time as the task is measured, from which what a condition reads may follow.
+
+    It may follow from two of them, beside those that are ``asked``: these come behind.
+    """
+    others = {name: size for name, size in own.items() if size != given[name]}
+    few = [sizes for name, size in others.items() for sizes in _beside(given, {name: size})]
+    few = few[:_MOST_NEAR]
+    yield from ((sizes, _SEED + 400 + at) for at, sizes in enumerate(few))
+    free = [name for name in others if name not in asked]
+    both = [
+        sizes
+        for count in (1, 2)
+        for names in combinations(free, count)
+        for sizes in _fitting(given, {**asked, **{name: own[name] for name in names}})
+    ]
+    distinct = [sizes for at, sizes in enumerate(both) if sizes not in (*few, *both[:at])]
+    yield from ((sizes, _SEED + 420 + at) for at, sizes in enumerate(distinct[:_MOST_NEAR]))
+
+
+def _fitting(given: Sizes, fixed: Sizes) -> list[dict[str, int]]:
+    """The given sizes but for those fixed, and as many of the first ones as it takes are 1.
+
+    No more work than larger sizes may be; the last ones are most often those within an element.
+    """
+    most = max(_FEW, GROWN * math.prod(given.values()))
+    others = [name for name in given if name not in fixed]
+    found = [
+        {**given, **dict.fromkeys(others[:ones], 1), **fixed} for ones in range(len(others) + 1)
+    ]
+    return [sizes for sizes in found if math.prod(sizes.values()) <= most][:1]
 
 
 def _beside(given: Sizes, fixed: Sizes) -> list[dict[str, int]]:

@@ -119,11 +119,13 @@ def _apart(view: View) -> tuple[Program, View]:
     program = parse_program(view.step.candidate.text)
     inputs = view.facts.launches[0].inputs if view.facts and view.facts.launches else {}
     own = plain(program, inputs)
-    if own is program:
-        return program, view
+    root = _with(view.root, inputs)
     origin = _with(view.origin, inputs) if view.origin is not None else None
+    if own is program:  # as what a step made of such kernels is, but the input program is not
+        same = (root, origin) == (view.root, view.origin)
+        return program, view if same else replace(view, root=root, origin=origin)
     return own, replace(
-        view, step=_with(view.step, inputs), root=_with(view.root, inputs), origin=origin,
+        view, step=_with(view.step, inputs), root=root, origin=origin,
         find_facts=lambda: _facts(view, program, own),
     )  # fmt: skip
 
@@ -159,6 +161,8 @@ def _with(step: Step, inputs: Mapping[str, int]) -> Step:
     """A step as if each launch of its program had a plain kernel of its own."""
     candidate = step.candidate
     text = plain(parse_program(candidate.text), inputs).text
+    if text == candidate.text:
+        return step
     proposal = replace(candidate.proposal, text=text)
     return replace(step, candidate=replace(candidate, proposal=proposal))
 

@@ -76,7 +76,7 @@ class Sides:
         found, _ = planned(program, [instance for instance in tried if instance])
         ran = [program.ran(i) for i in (*verified, *(i for i, _ in found))]
         missing = unreached(program.program, ran)
-        for chosen in (*sizes.measured(given, own_sizes), *sizes.near(given, numbers)):
+        for chosen in (*sizes.measured(given, own_sizes, asked), *sizes.near(given, numbers)):
             if not given or not missing or not purse.affords:
                 break
             if not self._leads_to(program, missing, *chosen):

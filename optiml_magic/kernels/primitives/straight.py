@@ -75,12 +75,12 @@ def _straight(function: Function) -> Function | None:
                 if not all(_computes(s) for s in kept) or _changes(test) or _changes(early):
                     return None
                 value = Choice(None, test, early, late)
-            case Loop() if not kept and _is_number(value) and (found := _stopping(statement)):
+            case Loop() if not kept and _is_number(value) and (returns := _stopping(statement)):
                 result = _fresh(function, "result")
                 variable = Variable(result, function.result, "local", 0, value=value)
                 value = Name(None, result, variable)
                 declared = Declare(None, 0, f"{function.result.base} ", (variable,))
-                kept += [_broken(statement, found, variable), declared]
+                kept += [_broken(statement, returns, variable), declared]
             case _ if any(isinstance(s, Leave) for s in walk(statement)):
                 return None
             case _:

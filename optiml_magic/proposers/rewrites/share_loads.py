@@ -26,6 +26,7 @@ from optiml_magic.kernels.primitives.jammed import (
     Sharing,
     blocks_name,
     free_axes,
+    item_names,
     jam_apart,
     jam_in_pairs,
     shared,
@@ -49,12 +50,13 @@ from optiml_magic.proposers.rewrites.long_windows import ENOUGH, ITEMS, in_strip
 from optiml_magic.proposers.rewrites.multiplying import with_multipliers
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
-_ITEMS = (4, 8, 16)
+_WORD, _ITEMS = 4, (4, 8, 16)
 _SEVERAL = (4, 8, 2)  # where there are items along another axis as well
 _SAVED = 0.05  # of a thread's loads, below which no items are worth their registers: ours
 _UNROLLED = 256  # rounds of one item that are worth a number in the text: ours
 _VECTORS = 2  # what items along x come in, fewer accesses than elements at least: ours
 _STRIP_PRIOR = 0.7  # where blocks share the rounds, so that threads are enough
+_HELD = 1024  # words that all rounds take, above which they are not written out: ours
 _NEAR = 4  # elements that windows lie apart, for which there is a number in the text: ours
 _THREADS = {f"threadIdx.{axis}" for axis in "xyz"}
 _WORK, _LEAST = 256, 4  # rounds of all items along x, and items whatever they are: ours
@@ -120,8 +122,8 @@ def _in_rows(
         yield _site(kernel, fixed, sharing, ())
     if made is None or not isinstance(site, Site):
         return
-    names, first = item_names(made, _counts(sharing, ())).values(), site.points[0]
-    more = {**first} | {name: max(point[name] for point in site.points) for name in names}
+    names = item_names(made, _counts(sharing, ())).values()
+    more = max(site.points, key=lambda point: [point[name] for name in names])
     yield replace(
         site, key=site.key if exact else f"{site.key}, rows",
         title=f"{site.title}, with sums of rows", prior=min(0.9, round(site.prior + _ROWS, 2)),
@@ -346,7 +348,8 @@ def _short(kernel: Kernel) -> dict[str, int]:
         total = 1
         for inner in loops_in(loop):
             total *= (rounds(kernel, axes[inner]) or 0) if inner in axes else 0
-        if names <= given.keys() and 0 < total <= _UNROLLED:
+        held = _taken_by(kernel, axis)
+        if names <= given.keys() and 0 < total <= _UNROLLED and held <= _HELD:
             short.add(axis.name)
             found |= {n: int(given[n]) for n in names if n not in kernel.program.values}
     for access in kernel.reading.accesses if short else ():
@@ -356,6 +359,17 @@ def _short(kernel: Kernel) -> dict[str, int]:
             names = {*monomial} if own or (len(monomial) == 1 and found) else set()
             near = {n: int(v) for n, v in given.items() if n in names and 0 <= v <= _NEAR}
             found |= {n: v for n, v in near.items() if n not in kernel.program.values}
+    return found
+
+
+def _taken_by(kernel: Kernel, axis: Axis) -> float:
+    """Words of global memory that a thread takes in all rounds of a loop, for one item."""
+    found = 0.0
+    for access in kernel.reading.accesses:
+        if access.space == "global" and axis.name in access.loops:
+            inner = kernel.reading.loops(access)[access.loops.index(axis.name) :]
+            counts = (rounds(kernel, loop) or 1 for loop in inner)
+            found += prod(counts) * (access.element.size or _WORD) / _WORD
     return found
 
 

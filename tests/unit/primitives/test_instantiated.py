@@ -9,6 +9,7 @@ from optiml_magic.model.candidate import Candidate, Proposal
 from optiml_magic.model.evaluation import Evaluation, Step
 from optiml_magic.model.verdict import Outcome, Verdict
 from optiml_magic.model.view import View
+from optiml_magic.proposers.rewrites.index_strength import IndexStrength
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rules import RuleProposer
 from optiml_magic.source.program import parse_program
@@ -86,3 +87,39 @@ def test_rules_see_the_numbers() -> None:
     assert isinstance(made, str)
     assert "launch norms grid" in made
     assert end_of(ROWS, made, ARRAYS, {"n": 70}, {"n": 3}) in ("same", "rounded")
+
+
+DIVIDED = """\
+template <typename T> __global__ void k(const T* a, T* out, int n, int w) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    T s = 0;
+    for (int j = 0; j < 9; ++j) s += a[(i + j) / w] * a[(i + j) % w];
+    out[i] = s;
+}
+#pragma optiml launch k<float> grid(cdiv(n, 64)) block(64)
+"""
+
+
+def test_behind_a_dispatch_stays_the_input_kernel_however_it_is_spelled() -> None:
+    plain = instantiated(parse_program(DIVIDED)).text
+    launch = "#pragma optiml launch k grid(cdiv(n, 64)) block(64)"
+    fast = plain[: plain.index("#pragma")].replace(" k(", " k_fast(")
+    said = f"{launch.replace(' k ', ' k_fast ')} if (n <= 1000)\n{launch} else"
+    text = fast + plain.replace(launch, said)
+    arrays = {"a": Array("f4", ("n + 9",)), "out": Array("f4", ("n",), "zeros")}
+    stand = Stand(Made("one", DIVIDED, arrays, {"n": 70, "w": 7}, {"n": 3, "w": 2}))
+    root, step = (
+        Step(
+            Candidate(at, None, Proposal(x, "", "")),
+            Evaluation(at, "", Verdict(Outcome.PASSED, "")),
+        )
+        for at, x in enumerate((DIVIDED, text))
+    )
+    view = View(step, root, find_facts=lambda: stand.facts(text))
+    (idea, *_) = RuleProposer((IndexStrength(),)).propose(view, 1).ideas
+    made = idea.make()
+    assert isinstance(made, str)
+    (launches,) = parse_program(made).alternatives
+    assert [str(x.condition) for x in launches] == ["n <= 1000 && w == 7", "None"]
+    assert end_of(DIVIDED, made, arrays, {"n": 70, "w": 7}, {"n": 3, "w": 2}) == "same"

@@ -10,7 +10,7 @@ import pytest
 from optiml_magic.errors import OracleError
 from optiml_magic.model.task import Task
 from optiml_magic.problem import prepare
-from optiml_magic.problem.sizes import around, grown, kept, large, near, small
+from optiml_magic.problem.sizes import around, grown, kept, large, measured, near, small
 from optiml_magic.testing.kernels import known_task
 
 HEAD = "#pragma optiml launch k grid(cdiv(n, 64)) block(64)\n"
@@ -136,6 +136,19 @@ def test_sizes_that_a_condition_reads_are_tried_as_they_are_measured() -> None:
     assert shrunk == {"m": 16, "k": 4096}
     huge = {"k": 1 << 24}
     assert [*around({"m": 128, "k": 100}, (64,), huge)] == [*around({"m": 128, "k": 100}, (64,))]
+
+
+def test_what_a_condition_reads_may_follow_from_two_sizes_beside_those_that_it_asks() -> None:
+    given = {"n": 2, "c": 5, "d": 7, "h": 11, "k": 3}
+    own = {"n": 8, "c": 64, "d": 24, "h": 40, "k": 3}
+    drawn = [sizes for sizes, _ in measured(given, own, {"c": 64})]
+    assert {"n": 2, "c": 64, "d": 24, "h": 11, "k": 3} in drawn
+    assert any(s == {**own, "n": 1} for s in drawn)
+    assert drawn[:2] == [sizes for sizes, _ in measured(given, own)][:2]
+    assert len({seed for _, seed in measured(given, own, {"c": 64})}) == len(drawn)
+    assert [*measured(given, given)] == []
+    huge = {"n": 1 << 30, "m": 1 << 30}
+    assert [*measured({"n": 3, "m": 3}, huge)] == []
 
 
 def test_near_the_given_sizes_one_or_all_give_way() -> None:

@@ -261,6 +261,27 @@ __global__ void k(const unsigned char* a, unsigned char* out, int w, int h, int 
         assert "for (int d = 0; d < t; ++d) {" in text
 
 
+@pytest.mark.parametrize(("planes", "out"), [(200, False), (30, True)])
+def test_rounds_that_take_more_than_registers_hold_are_not_written_out(planes: int, out: bool):
+    text = """\
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
+__global__ void k(const double* a, double* out, int w, int h, int d) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < 1 || y < 1 || x >= w - 1 || y >= h - 1) return;
+    for (int z = 1; z < d - 1; z++) {
+        int i = (z * h + y) * w + x;
+        out[i] = a[i] + a[i - 1] + a[i + 1] + a[i - w] + a[i + w] + a[i - w * h] + a[i + w * h];
+    }
+}
+"""
+    (kernel,) = kernels(parse_program(text), None)
+    facts = LaunchFacts("k", 1, (32, 32, 1), (16, 16, 1), {}, {"w": 512, "h": 512, "d": planes})
+    kernel = replace(kernel, facts=facts).shaped(ShareLoads.before)
+    sites = [site for site in ShareLoads().sites(kernel) if isinstance(site, Site)]
+    assert sites
+    assert {f", where d is {planes}" in site.title for site in sites} == {out}
+
+
 @pytest.mark.parametrize(
     ("kind", "chip", "both"),
     [

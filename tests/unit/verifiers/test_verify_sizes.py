@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,3 +129,51 @@ def test_a_program_for_the_sizes_measured_is_verified_beside_those_asked_for(
     assert found.verdict.outcome is outcome, found.verdict
     if outcome is Outcome.PASSED:
         assert any("it was verified at others" in note for note in found.verdict.notes)
+
+
+DERIVED = """\
+#pragma optiml launch fast grid(cdiv(c * 98, 64)) block(64) if (rest == 98 && c == 512)
+#pragma optiml launch sums grid(cdiv(c * rest, 64)) block(64) else
+__global__ void fast(const float* a, float* o, int c, int n, int k, int rest) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float s = 0;
+    if (i >= c * 98) return;
+    for (int j = 0; j < FAST; ++j) s += a[i / 98 * n + i % 98 + j];
+    o[i] = s;
+}
+__global__ void sums(const float* a, float* o, int c, int n, int k, int rest) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float s = 0;
+    if (i >= c * rest) return;
+    for (int j = 0; j < k; ++j) s += a[i / rest * n + i % rest + j];
+    o[i] = s;
+}
+"""
+
+
+@pytest.mark.parametrize(("rounds", "outcome"), [("k", Outcome.PASSED), ("2", Outcome.WRONG)])
+def test_a_launch_for_what_follows_from_two_sizes_is_verified(
+    rounds: str, outcome: Outcome
+) -> None:
+    def inputs(rng: np.random.Generator, c: int, n: int, k: int) -> dict[str, object]:
+        a = rng.integers(-9, 9, (c, n)).astype("f4")
+        return {"a": a, "c": c, "n": n, "k": k, "rest": n - k + 1}
+
+    def reference(a: Any, c: int, n: int, k: int, rest: int) -> dict[str, Any]:
+        return {"o": sum(a[:, j : j + rest] for j in range(k))}
+
+    input_kernel = DERIVED[DERIVED.index("__global__ void sums") :]
+    launch = "#pragma optiml launch sums grid(cdiv(c * rest, 64)) block(64)\n"
+    task = Task(
+        launch + input_kernel, reference=reference, inputs=inputs,
+        outputs={"o": "f4[c, rest]"}, sizes={"c": 512, "n": 100, "k": 3},
+        verify_sizes={"c": 5, "n": 7, "k": 3},
+    )  # fmt: skip
+    problem = prepare(task, seeds=1)
+    with session(resolve(SETTINGS), task=task) as members:
+        members.begin(problem)
+        evaluate = Evaluator(problem, members.tools)
+        evaluate([Candidate(0, None, Proposal(problem.program.text, "", "user"))])
+        text = DERIVED.replace("FAST", rounds)
+        (found,) = evaluate([Candidate(1, 0, Proposal(text, "", "user"))])
+    assert found.verdict.outcome is outcome, found.verdict
