@@ -12,6 +12,7 @@ from optiml_magic.kernels.expressions import (
     Expr,
     Index,
     Member,
+    Name,
     Step,
     Unary,
     every,
@@ -118,4 +119,18 @@ class Site:
             and self.access.node in every(part)
             and all(any(isinstance(e, Index) for e in every(s)) for s in (part.left, part.right))
             for part in expressions(loop.node.body)
+        )  # fmt: skip
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether each round of a loop looks for something by halves, in which it is the middle."""
+        loops, place = self.reading.loops(self.access), self.place
+        if len(loops) < 2 or not isinstance(place, Index) or not isinstance(place.index, Name):
+            return False
+        node = loops[-1].node
+        ends = {e.variable for e in every(node.test) if isinstance(e, Name)} if node.test else set()
+        return any(
+            isinstance(part, Binary) and part.op in ("/", ">>")
+            and len(ends.intersection(e.variable for e in every(part) if isinstance(e, Name))) > 1
+            for part in expressions(node.body)
         )  # fmt: skip

@@ -105,6 +105,7 @@ def _actions(subject: Subject, line: int, access: Access, most: float) -> tuple[
         "scalarise_array",
     )
     fields = ("Keep each field in an array of its own.", "")
+    held = ("Hold the list that each round searches in registers, where it is short.", "hold_list")
     order = ("Order the work by the index, so that neighbouring lanes meet neighbours.", "")
     if any(site.gathers for site in sites):
         advice = [order, tile, along]
@@ -112,6 +113,8 @@ def _actions(subject: Subject, line: int, access: Access, most: float) -> tuple[
         advice = [fields, records, tile, along]
     else:
         advice = [along, warps, tile, fields]
+    if any(site.is_searched for site in sites):
+        advice.insert(0, held)
     in_loop = [site.loop is not None for site in sites]
     if not any(in_loop or (bool(reading.axes) for reading in subject.readings)):
         advice = [one for one in advice if one is not warps]

@@ -73,3 +73,24 @@ def test_a_row_that_begins_where_an_array_says_is_no_gather() -> None:
         for action in found("x[k]", head="for (int k = at[i]; k < at[i + 1]; ++k)").actions
     ]
     assert rules[:2] == ["coalesce_mapping", "row_to_lanes"]
+
+
+SEARCH = (
+    "for (int k = 0; k < n; ++k) { int low = at[i], high = at[i + 1]; while (low LESS high) {"
+    " int mid = HALF; if (x[mid] < k) low = mid + 1; else high = mid; } }"
+)
+
+
+@pytest.mark.parametrize(
+    ("less", "half", "first"),
+    [
+        ("<", "(low + high) / 2", "hold_list"),
+        ("<=", "low + (high - low) / 2", "hold_list"),
+        ("<", "low + 2", "coalesce_mapping"),
+    ],
+)
+def test_lists_that_are_searched_are_held(less: str, half: str, first: str) -> None:
+    head = SEARCH.replace("LESS", less).replace("HALF", half)
+    assert found("n", head=head).actions[0].rewrite == first
+    alone = head.replace("for (int k = 0; k < n; ++k) {", "{ int k = 3;")
+    assert "hold_list" not in [action.rewrite for action in found("n", head=alone).actions]
