@@ -21,9 +21,10 @@ from optiml_magic.kernels.primitives.ended import asked_within
 from optiml_magic.kernels.primitives.grouped import grouped
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
+from optiml_magic.kernels.primitives.own_tests import own_tests
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rounds import shareable
-from optiml_magic.kernels.primitives.rows import across, along, finer, others_load, rows
+from optiml_magic.kernels.primitives.rows import across, along, finer, others_load, rows, within
 from optiml_magic.kernels.primitives.rows_added import rows_added
 from optiml_magic.kernels.primitives.scans import Scans, scanned
 from optiml_magic.kernels.primitives.shaped import linear, planar
@@ -58,7 +59,7 @@ class RowToLanes(KernelRule):
     name = "row_to_lanes"
     before = (
         rows_added, *PLAIN, unbroken, asked_within, once_a_row, linear, planar, in_full, direct,
-        branched, unclamped, in_register, carried, grouped, unnested,
+        branched, own_tests, unclamped, in_register, carried, grouped, unnested,
     )  # fmt: skip
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
@@ -77,8 +78,7 @@ class RowToLanes(KernelRule):
         if not found:
             return
         yield from _by_itself(kernel, {i for a in found for i in loops_in(a.node.body)}, 0.8)
-        lengths = [mean_rounds(kernel, axis) for axis in found]
-        length = max((n for n in lengths if n is not None), default=0)
+        length = _length(kernel, found)
         kernel = _unguarded(kernel, found)
         found = _walked(kernel)
         own = {loop for axis in found for loop in loops_in(axis.node)}
@@ -91,6 +91,11 @@ class RowToLanes(KernelRule):
                 if _kept(made, _numbers(made, again)) is None:
                     kernel, found, at = made, again, _numbers(made, again)
                     break
+            else:
+                anew = within(kernel, found)
+                if anew and _kept(kernel, _numbers(kernel, anew)) is None:
+                    found, at = anew, _numbers(kernel, anew)
+                    length = _length(kernel, found)
         if any(axis.broken for axis in found):
             kept = _kept(kernel, at)
             if kept is not None:
@@ -147,6 +152,12 @@ class RowToLanes(KernelRule):
                 0.4 if late else 0.86 if length > _LONG // 4 else 0.78, hypothesis,
                 _threads(kernel, length), arithmetic,
             )  # fmt: skip
+
+
+def _length(kernel: Kernel, axes: Sequence[Axis]) -> int:
+    """The rounds of the longest of the loops; 0 where they are not known."""
+    lengths = [mean_rounds(kernel, axis) for axis in axes]
+    return max((n for n in lengths if n is not None), default=0)
 
 
 def _small(kernel: Kernel, axes: Sequence[Axis]) -> str:
