@@ -22,17 +22,13 @@ from optiml_magic.kernels.primitives.hoisted import hoisted
 from optiml_magic.kernels.primitives.in_ints import in_ints
 from optiml_magic.kernels.primitives.items import WIDEST, numbers
 from optiml_magic.kernels.primitives.jammed import (
-    THREADS,
     Several,
     Sharing,
     blocks_name,
-    extent_names,
     free_axes,
     item_names,
     jam_apart,
     jam_in_pairs,
-    least,
-    most_threads,
     shared,
 )
 from optiml_magic.kernels.primitives.pairs import may_be_integers
@@ -47,12 +43,13 @@ from optiml_magic.kernels.primitives.whole_rests import whole_rests
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
+from optiml_magic.proposers.rewrites.item_points import BLOCKS, points
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.long_windows import ENOUGH, ITEMS, in_strips
 from optiml_magic.proposers.rewrites.multiplying import with_multipliers
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
-_WARP, _ITEMS = 32, (4, 8, 16)
+_ITEMS = (4, 8, 16)
 _SEVERAL = (4, 8, 2)  # where there are items along another axis as well
 _SAVED = 0.05  # of a thread's loads, below which no items are worth their registers: ours
 _UNROLLED = 256  # rounds of one item that are worth a number in the text: ours
@@ -68,10 +65,6 @@ _ROLLED = 8  # rounds that share nothing, above which they are not written out: 
 _APART = 0.6  # as likely one at a time where pairs are integers, of which each takes less: ours
 _ROWS = 0.05  # as much more likely where sums of rows are in common, too: ours
 _ALONE = 2  # times as long as before items take that are taken one by one: ours
-_BLOCKS: Mapping[str, tuple[int, ...]] = {
-    "x": (16, 32, 64, 128, 256), "y": (1, 2, 4, 8, 16, 32), "z": (1, 2, 4, 8),
-}  # fmt: skip
-_RESIDENT = 1024  # threads whose registers a multiprocessor has, 64 each
 
 
 class ShareLoads(KernelRule):
@@ -261,7 +254,7 @@ def _sites(
     site = _site(kernel, fixed, sharing, vectors, near)
     yield site
     if isinstance(site, Site) and may_be_integers(kernel):
-        several = Several(_counts(sharing, vectors), fixed, _BLOCKS, sharing.stay > 0)
+        several = Several(_counts(sharing, vectors), fixed, BLOCKS, sharing.stay > 0)
         yield replace(
             site, key=f"{site.key}, apart", title=f"{site.title}, one at a time",
             prior=round(site.prior * _APART, 2), apply=partial(jam_apart, kernel, several),
@@ -279,7 +272,7 @@ def _site(
     counts = _counts(sharing, vectors)
     if (calls := prod(items[0] for items in counts.values()) * long_calls(kernel)) > _CALLS:
         return Refused(f"its items would be written out with {calls} calls of long functions")
-    several = Several(counts, fixed, _BLOCKS, padded)
+    several = Several(counts, fixed, BLOCKS, padded)
     along = " and ".join(sorted(saved))
     crowded = not sharing.deep and _words(saved, counts) > _REGISTERS
     title = f"take several items along {along} together"
@@ -296,7 +289,7 @@ def _site(
             _REQUESTS, "lower", "items of a thread share what they load",
             (1.0, round(2 / left, 1)),
         ),
-        _points(kernel, several, deep=sharing.deep and not padded),
+        points(kernel, several, deep=sharing.deep and not padded),
     )  # fmt: skip
 
 
@@ -370,56 +363,3 @@ def _enough(kernel: Kernel, items: int) -> bool:
     """Whether there are threads for every multiprocessor when each takes so many items."""
     count, chip = threads(kernel), CHIPS.get(kernel.chip)
     return count is None or chip is None or count // items >= ENOUGH * chip.sms
-
-
-def _across(kernel: Kernel, several: Several) -> int | None:
-    """The threads that a row has work for, as a power of two; None where that is not known."""
-    count = needed_form(kernel, "x")
-    known = value(kernel, count) if count is not None else None
-    items = several.counts["x"][0] if "x" in several.counts else 1
-    return 1 << max(0, (known - 1) // items).bit_length() if known is not None else None
-
-
-def _even(extent: int, most: int) -> int:
-    """The power of two that is no less, where it is no more than most: blocks have such extents."""
-    even = 1 << (extent - 1).bit_length()
-    return even if even <= most else extent
-
-
-def _points(kernel: Kernel, several: Several, *, deep: bool) -> tuple[Point, ...]:
-    """Wide blocks of about 256 threads, with more and with fewer items each.
-
-    Where most of the work is in a loop around all items, more of them are worth their registers;
-    elsewhere more threads are, which hide what loads take.
-    """
-    names, extents = item_names(kernel, several.counts), extent_names(kernel)
-    blocks = blocks_name(kernel)
-    tall = {axis: _even(least(kernel, several, axis), max(_BLOCKS[axis])) for axis in "yz"}
-    found: list[Point] = []
-    most = most_threads(kernel, several)
-    wide = _across(kernel, several)
-    first = max(several.counts)  # y or z before x, which is in vectors already
-    numbers: tuple[tuple[int, int, int, int], ...]
-    numbers = ((0, 0, 4, 1), (0, 0, 4, 4), (1, 0, 4, 1), (2, 0, 4, 1))
-    if len(names) == 1:
-        few, many = (0, 0, 4, 1), (0, 0, 4, 4)
-        numbers = (*((few, many) if deep else (many, few)), (1, 0, 4, 1))
-    elif deep:
-        numbers = ((1, 1, 4, 1), (1, 0, 4, 1), (0, 0, 4, 1))
-    for at, beside, rows, resident in numbers:
-        fit = most // (_WARP * tall["z"])
-        own = tall | {"y": max(min(rows, fit) if "y" in extents else 1, tall["y"])}
-        own["x"] = min(max(_WARP, THREADS // (own["y"] * own["z"])), most // (own["y"] * own["z"]))
-        if wide is not None and "y" in extents:  # no thread beyond the end of a short row
-            own["x"] = min(own["x"], max(_BLOCKS["x"][0], wide))
-            own["y"] = max(own["y"], THREADS // (own["x"] * own["z"]))
-        own["x"] = 1 << own["x"].bit_length() - 1  # rows may be no power of two
-        items = {}
-        for axis, name in names.items():
-            counts = several.counts[axis]
-            place = at if axis == first else beside if axis != "x" else 0
-            items[name] = counts[min(place, len(counts) - 1)]
-        size = own["x"] * own["y"] * own["z"]
-        more = {blocks: min(resident, max(1, _RESIDENT // size))} if blocks else {}
-        found.append(items | {name: own[axis] for axis, name in extents.items()} | more)
-    return tuple(dict(point) for point in dict.fromkeys(tuple(p.items()) for p in found))
