@@ -68,6 +68,25 @@ def finer(kernel: Kernel, found: tuple[Axis, ...]) -> tuple[Axis, ...]:
     return tuple(inner) if sums and kept.keys() == own.keys() else ()
 
 
+def within(kernel: Kernel, found: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """Rows inside of rows, of a warp's length or more: what is found anew in each round of these.
+
+    The greatest of a row, then the greatest of the others: a round asks for what the one before
+    left behind, and all of it walks along another row.
+    """
+    axes, effects, inner = kernel.axes(), Effects(kernel), list[Axis]()
+    done = set[Loop]()
+    for outer in found:
+        for loop in loops_in(outer.node.body):
+            axis = axes.get(loop)
+            if loop in done or axis is None or not _long(kernel, axis):
+                continue
+            if any(along(kernel, axis, access) for access in effects.accesses(loop)):
+                inner.append(axis)
+                done |= {*loops_in(loop.body)}
+    return tuple(inner)
+
+
 def _long(kernel: Kernel, axis: Axis) -> bool:
     """Whether a warp has something to do in each round of the loop around, as far as is known."""
     length = mean_rounds(kernel, axis)

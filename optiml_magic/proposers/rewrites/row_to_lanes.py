@@ -10,7 +10,6 @@ from optiml_magic.kernels.primitives.abreast import abreast, check_abreast
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, once, where_legal
 from optiml_magic.kernels.primitives.branched import branched
-from optiml_magic.kernels.primitives.broken import broken
 from optiml_magic.kernels.primitives.carried import carried
 from optiml_magic.kernels.primitives.clipped import clipped, clips
 from optiml_magic.kernels.primitives.commuting import commuting
@@ -21,11 +20,11 @@ from optiml_magic.kernels.primitives.ended import asked_within
 from optiml_magic.kernels.primitives.grouped import grouped
 from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
+from optiml_magic.kernels.primitives.own_tests import own_tests
 from optiml_magic.kernels.primitives.plain import PLAIN
-from optiml_magic.kernels.primitives.rounds import shareable
-from optiml_magic.kernels.primitives.rows import across, along, finer, others_load, rows
+from optiml_magic.kernels.primitives.rows import across, along, finer, others_load, rows, within
 from optiml_magic.kernels.primitives.rows_added import rows_added
-from optiml_magic.kernels.primitives.scans import Scans, mixes, scanned
+from optiml_magic.kernels.primitives.scans import mixes
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
 from optiml_magic.kernels.primitives.unbroken import unbroken
@@ -40,6 +39,7 @@ from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.rounds_of_lanes import handed_exactly, unshared
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 COUNTS = (2, 4, 8, 16, 32)
@@ -59,7 +59,7 @@ class RowToLanes(KernelRule):
     name = "row_to_lanes"
     before = (
         rows_added, unscanned, *PLAIN, unbroken, asked_within, once_a_row, linear, planar, in_full,
-        direct, branched, unclamped, in_register, carried, grouped, unnested,
+        direct, branched, own_tests, unclamped, in_register, carried, grouped, unnested,
     )  # fmt: skip
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
@@ -78,21 +78,26 @@ class RowToLanes(KernelRule):
         if not found:
             return
         yield from _by_itself(kernel, {i for a in found for i in loops_in(a.node.body)}, 0.8)
-        length = max((n for a in found if (n := mean_rounds(kernel, a)) is not None), default=0)
+        length = _length(kernel, found)
         kernel = _unguarded(kernel, found)
         found = _walked(kernel)
         own = {loop for axis in found for loop in loops_in(axis.node)}
         if {*loops_in(kernel.function.body)} - own:  # which lanes would all go through
             yield from _by_itself(kernel, {axis.node for axis in found}, 0.8)
         at = _numbers(kernel, found)
-        if _kept(kernel, at) is not None:
+        if unshared(kernel, at) is not None:
             for made in (where_legal(commuting, kernel, at), where_legal(welford, kernel)):
                 again = _walked(made)
-                if _kept(made, _numbers(made, again)) is None:
+                if unshared(made, _numbers(made, again)) is None:
                     kernel, found, at = made, again, _numbers(made, again)
                     break
+            else:
+                anew = within(kernel, found)
+                if anew and unshared(kernel, _numbers(kernel, anew)) is None:
+                    found, at = anew, _numbers(kernel, anew)
+                    length = _length(kernel, found)
         if any(axis.broken for axis in found):
-            kept = _kept(kernel, at)
+            kept = unshared(kernel, at)
             if kept is not None:
                 yield kept
                 return
@@ -103,7 +108,7 @@ class RowToLanes(KernelRule):
         if alone is not None:
             yield from alone
             return
-        if (small := _small(kernel, found)) and _kept(kernel, at) is not None:
+        if (small := _small(kernel, found)) and unshared(kernel, at) is not None:
             raise NotLegal(f"a shuffle does not carry {small}")
         arithmetic = order(kernel, found)
         lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
@@ -150,6 +155,12 @@ class RowToLanes(KernelRule):
             )  # fmt: skip
 
 
+def _length(kernel: Kernel, axes: Sequence[Axis]) -> int:
+    """The rounds of the longest of the loops; 0 where they are not known."""
+    lengths = [mean_rounds(kernel, axis) for axis in axes]
+    return max((n for n in lengths if n is not None), default=0)
+
+
 def _small(kernel: Kernel, axes: Sequence[Axis]) -> str:
     """A type of less than a word that rounds combine values of; empty where there is none."""
     own = (r.type for r in kernel.reading.reductions if {a.name for a in axes} & {*r.axes})
@@ -186,7 +197,7 @@ def _walked(kernel: Kernel) -> tuple[Axis, ...]:
     """Rows, or those inside of them where lanes may share these and combine as seldom."""
     found = rows(kernel, broken=True)
     inner = finer(kernel, found)
-    return inner if inner and _kept(kernel, _numbers(kernel, inner)) is None else found
+    return inner if inner and unshared(kernel, _numbers(kernel, inner)) is None else found
 
 
 def _numbers(kernel: Kernel, found: Sequence[Axis]) -> tuple[int, ...]:
@@ -198,7 +209,7 @@ def _alone(
     kernel: Kernel, at: tuple[int, ...], length: int, counters: str
 ) -> tuple[Refused, Site] | None:
     """Each thread walks by itself, by whole sectors, where lanes cannot share; and why not."""
-    kept = _kept(kernel, at)
+    kept = unshared(kernel, at)
     strips = tuple(n for n in _STRIPS if not length or 2 * n <= length)
     if kept is None or not strips:
         return None
@@ -242,56 +253,13 @@ def _by_itself(
     )  # fmt: skip
 
 
-def _kept(kernel: Kernel, at: tuple[int, ...]) -> Refused | None:
-    """Why lanes cannot share the rounds of these loops."""
-    if _unshared(kernel, at) is not None:
-        plain = all_counted(kernel, at)
-        if isinstance(plain, Refused):
-            return plain
-        for number in at:
-            plain = where_legal(unpeeled, plain, number)
-        return _unshared(plain, at)
-    return None
-
-
-def _unshared(kernel: Kernel, at: tuple[int, ...]) -> Refused | None:
-    loops, effects = loops_in(kernel.function.body), Effects(kernel)
-    try:
-        for number in at:
-            _scans(kernel, loops[number], effects)
-            shareable(kernel, loops[number], effects, scanning=True, broken=True)
-    except NotLegal as reason:
-        return Refused(reason.reason, reason.line)
-    return None
-
-
-def _scans(kernel: Kernel, loop: Loop, effects: Effects) -> Scans | None:
-    """What goes from round to round of a loop; nothing in one that is left early."""
-    if broken(kernel, loop, effects, "warp") is not None:
-        return None
-    return scanned(kernel, loop, effects)
-
-
 def order(kernel: Kernel, axes: Sequence[Axis]) -> tuple[str, ...]:
     """What changes where lanes share these loops."""
     names, at = {axis.name for axis in axes}, _numbers(kernel, axes)
     exact = all(r.exact for r in kernel.reading.reductions if names & {*r.axes})
     exact = exact and not any(a.mode == "atomic" and a.element.floating and names & {*a.loops}
                               for a in kernel.reading.accesses)  # fmt: skip
-    return () if exact and _handed_exactly(kernel, at) else ("the order of additions",)
-
-
-def _handed_exactly(kernel: Kernel, at: tuple[int, ...]) -> bool:
-    """Whether what goes from round to round is the same in any order; no where that is unknown."""
-    plain = all_counted(kernel, at)
-    if isinstance(plain, Refused):
-        return False
-    loops, effects = loops_in(plain.function.body), Effects(plain)
-    try:
-        found = [_scans(plain, loops[number], effects) for number in at]
-    except NotLegal:
-        return False
-    return all(scans is None or scans.exact for scans in found)
+    return () if exact and handed_exactly(kernel, at) else ("the order of additions",)
 
 
 def _in_strips(kernel: Kernel, at: tuple[int, ...], strips: tuple[int, ...]) -> Kernel | Refused:

@@ -350,7 +350,7 @@ __global__ void k(const unsigned char* a, const unsigned char* b, int* out, int 
 
 
 @pytest.mark.parametrize("kind", ["unsigned char", "float"])
-def test_windows_below_each_other_have_sums_of_rows_in_common(kind: str, compiles) -> None:
+def test_windows_below_each_other_have_sums_of_rows_in_common(kind, compiles):
     text = MATCHED if kind != "float" else MATCHED.replace("unsigned char", kind).replace(
         "int s =", "float s =").replace("int best", "float best").replace(", at = 0", "; int at = 0")  # fmt: skip
     found, _ = asked(ShareLoads(), text)

@@ -1,0 +1,56 @@
+"""Whether the lanes of a group may share the rounds of loops, however these are counted."""
+
+from __future__ import annotations
+
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
+from optiml_magic.kernels.primitives.broken import broken
+from optiml_magic.kernels.primitives.counted import all_counted
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.rounds import shareable
+from optiml_magic.kernels.primitives.scans import Scans, scanned
+from optiml_magic.kernels.primitives.unpeeled import unpeeled
+from optiml_magic.kernels.tree import Loop
+
+
+def unshared(kernel: Kernel, at: tuple[int, ...]) -> Refused | None:
+    """Why lanes cannot share the rounds of these loops."""
+    refused = _as_it_is(kernel, at)
+    if refused is not None:
+        plain = all_counted(kernel, at)
+        if isinstance(plain, Refused):
+            return plain
+        for number in at:
+            plain = where_legal(unpeeled, plain, number)
+        return _as_it_is(plain, at)
+    return None
+
+
+def _as_it_is(kernel: Kernel, at: tuple[int, ...]) -> Refused | None:
+    loops, effects = loops_in(kernel.function.body), Effects(kernel)
+    try:
+        for number in at:
+            _scans(kernel, loops[number], effects)
+            shareable(kernel, loops[number], effects, scanning=True, broken=True)
+    except NotLegal as reason:
+        return Refused(reason.reason, reason.line)
+    return None
+
+
+def _scans(kernel: Kernel, loop: Loop, effects: Effects) -> Scans | None:
+    """What goes from round to round of a loop; nothing in one that is left early."""
+    if broken(kernel, loop, effects, "warp") is not None:
+        return None
+    return scanned(kernel, loop, effects)
+
+
+def handed_exactly(kernel: Kernel, at: tuple[int, ...]) -> bool:
+    """Whether what goes from round to round is the same in any order; no where that is unknown."""
+    plain = all_counted(kernel, at)
+    if isinstance(plain, Refused):
+        return False
+    loops, effects = loops_in(plain.function.body), Effects(plain)
+    try:
+        found = [_scans(plain, loops[number], effects) for number in at]
+    except NotLegal:
+        return False
+    return all(scans is None or scans.exact for scans in found)
