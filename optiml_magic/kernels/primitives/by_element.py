@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from operator import add, mul, sub
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Binary, Braces, Cast, Expr, Index, Literal, Name
+from optiml_magic.kernels.expressions import Binary, Cast, Expr, Index, Literal, Name
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.tree import (
@@ -57,7 +57,7 @@ def _arrays(kernel: Kernel) -> list[Variable]:
     return [
         v for v in found
         if v.storage == "local" and len(v.extents) == 1 and v not in lost and not v.type.depth
-        and not v.type.volatile and not v.initial and 0 < (_length(v) or 0) <= _MOST
+        and not v.type.volatile and 0 < (_length(v) or 0) <= _MOST
     ]  # fmt: skip
 
 
@@ -153,9 +153,11 @@ def _apart(kernel: Kernel, arrays: list[Variable]) -> Kernel:
 
 def _values(array: Variable, length: int) -> list[Expr | None] | None:
     """What its elements begin with; None where that is not said so."""
-    match array.value:
-        case None:
-            return [None] * length
-        case Braces(members=members) if len(members) <= length:
-            return [*members, *[Literal(None, "0", 0)] * (length - len(members))]
-    return None
+    zero = Literal(None, "0", 0)
+    if array.value is None and not array.initial:
+        return [None] * length
+    if array.opening != "{" or len(array.initial) > length:
+        return None
+    if not array.initial:  # in empty braces
+        return [zero] * length if isinstance(array.value, Literal) else None
+    return [*array.initial, *[zero] * (length - len(array.initial))]
