@@ -81,4 +81,4 @@ def test_arrays_that_are_asked_for_otherwise_stay(body: str, start: str) -> None
 def test_lanes_hand_on_a_chain_of_filters() -> None:
     ideas, _ = asked(RowToLanes(), text())
     made = next(i for i in ideas if "lanes of a warp share" in i.title).make()
-    assert "lanes_before_" in made
+    assert "lanes_before_" in str(made)

@@ -128,7 +128,7 @@ def test_lanes_share_what_a_block_scanned() -> None:
     ideas, _ = asked(RowToLanes(), text(SCANS["one array"]))
     first = next(i for i in ideas if "lanes of a warp share" in i.title)
     made = first.make()
-    assert "lanes_before_sum" in made
+    assert "lanes_before_sum" in str(made)
     assert first.arithmetic == ("the order of additions",)
 
 
