@@ -17,7 +17,8 @@ from optiml_magic.kernels.primitives.combine import Group
 from optiml_magic.kernels.primitives.scan_order import left_out
 from optiml_magic.kernels.primitives.scans import Scans
 from optiml_magic.kernels.primitives.systems import System, column, live
-from optiml_magic.kernels.tree import Block
+from optiml_magic.kernels.tree import Block, Declare
+from optiml_magic.kernels.types import named
 
 _MIXED = """\
 // Adds what rounds leave of earlier states. What is zero stays so, however often it is multiplied.
@@ -157,12 +158,17 @@ def matrix(
     swaps, made = swaps or {}, list[Column]()
     kept, show = live(found, scans.rest), partial(kernel.spelled, swaps=swaps)
     begun = tuple(s for s in scans.first if s in found.steady)
+    zeros = [  # of what begins with nothing of the states
+        f"{named(v.type.base, kernel.unit.aliases).name} {v.name} = 0;" for s in scans.first
+        if isinstance(s, Declare) for v in s.variables if v in found.depending
+    ]  # fmt: skip
     for state in found.states:
         called = {v: fresh(f"{v.name}_by_{state.name}") for v in found.states}
         exchanged = {**swaps, **column(kernel, found, called, show)}
         exchanged |= dict.fromkeys(left_out(kept, scans.rest))
         shown = kernel.show_inside(Block(None, 0, (*begun, *scans.rest)), exchanged)
-        made.append(([*called.values()], [line for line in shown.splitlines() if line.strip()]))
+        own = [line for line in shown.splitlines() if line.strip()]
+        made.append(([*called.values()], [*zeros, *own]))
     return made
 
 

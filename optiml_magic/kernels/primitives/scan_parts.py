@@ -285,7 +285,7 @@ class _ScanParts(Chunks):
         rows = (", ".join(str(int(one)) for one in row) for row in reaching(found, self.scans.rest))
         shown = ", ".join(f"{{{row}}}" for row in rows)
         return [
-            f"if ({turn} > 0) {{",
+            f"if ({turn} > 0 && ({self.total}) > 0) {{",
             f"const auto {each} = ({self.total}) / {count} + (({self.total}) % {count} != 0);",
             f"{kind} {by}[1]{whole}, {leap}{whole}, {far}{whole};",
             f"{kind} {round_}[{size}][{size}] = {{{shown}}};",

@@ -214,6 +214,7 @@ class Scanning:
         self.loop: Loop = axis.node
         self.scans = scans
         self.taken = [*taken]
+        self.again: list[Variable] = []  # what the round itself begins with as its part did
 
     def _fresh(self, name: str) -> str:
         self.taken.append(self.kernel.fresh(name, *self.taken))
@@ -306,6 +307,9 @@ class Scanning:
         for variable in scan.needs:
             own[variable] = self._fresh(f"{variable.name}_ahead")
             found.append(f"auto {own[variable]} = {names[variable]};")
+        for variable in self.again:
+            own[variable] = self._fresh(f"{variable.name}_again")
+            found.append(f"auto {own[variable]} = {variable.name};")
         exchanged: dict[Node, Node | tuple[Statement, ...] | None] = {
             **swaps,
             **self._named(self.scans.rest, own),
@@ -350,7 +354,9 @@ class Scanning:
                 statement.variables if isinstance(statement, Declare) else ()
             )
             for variable in changed:  # the round would begin with what its part left
-                raise NotLegal(f"`{variable.name}` changes as a part is found", variable.line)
+                if variable.array or variable.type.reference or variable.value is None:
+                    raise NotLegal(f"`{variable.name}` changes as a part is found", variable.line)
+                self.again.append(variable)
             if not isinstance(statement, Declare) or not asked & {*statement.variables}:
                 begun += self._shown((statement,), swaps)
                 continue

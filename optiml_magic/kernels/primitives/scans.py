@@ -180,12 +180,11 @@ class _Finding:
                 self.units[statement] = unit
                 self.inner |= {s for s in walk(statement) if s is not statement}
                 continue
-            own = statement
             if statement.statements:  # of a branch or a loop the head alone
                 heads = [Evaluate(None, statement.line, e) for e in statement.expressions]
                 changed = self.effects.changed(*heads) if heads else {}
             else:
-                changed = self.effects.changed(own)
+                changed = self.effects.changed(statement)
             lost = next((v for v in changed if v in self.carried), None)
             if lost is not None:
                 raise NotLegal(f"`{lost.name}` goes from round to round", statement.line)

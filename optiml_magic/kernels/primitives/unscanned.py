@@ -18,6 +18,7 @@ from optiml_magic.kernels.expressions import (
     Call,
     Expr,
     Index,
+    Literal,
     Name,
     Step,
     builtin,
@@ -60,7 +61,31 @@ def unscanned(kernel: Kernel) -> Kernel:
     """A kernel whose blocks scan a row of elements each, as one with a thread for each row."""
     if not kernel.reading.barriers:
         raise NotLegal("its threads do not wait for each other")
-    return _Unscanned(where_legal(carved, kernel.settled())).kernel()
+    return _Unscanned(_chosen(where_legal(carved, kernel.settled()))).kernel()
+
+
+def _chosen(kernel: Kernel) -> Kernel:
+    """With ``if (i < n) s[t] = x[i]; else s[t] = 0;`` as a choice of what is stored."""
+    swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
+    for statement in kernel.function.body.body:
+        if not isinstance(statement, If) or statement.before or statement.constant:
+            continue
+        match _only(statement.then), _only(statement.other):
+            case Assign(op="=", target=target, value=value), Assign(
+                op="=", target=other, value=Literal() as rest
+            ) if is_shared(target) and kernel.spelled(target) == kernel.spelled(other):
+                shown = (kernel.spelled(e) for e in (target, statement.test, value, rest))
+                place, test, then, nothing = shown
+                swaps[statement] = lines(f"{place} = ({test}) ? ({then}) : {nothing};")
+    return kernel.rewritten(edited(kernel.function.body, swaps)) if swaps else kernel
+
+
+def _only(statement: Statement | None) -> Expr | None:
+    """The only expression of a way through a branch."""
+    match statement:
+        case Block(body=(Evaluate(expression=only),)) | Evaluate(expression=only):
+            return only
+    return None
 
 
 class _Unscanned:

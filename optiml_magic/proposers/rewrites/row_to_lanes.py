@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives.abreast import abreast, check_abreast
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, once, where_legal
 from optiml_magic.kernels.primitives.branched import branched
+from optiml_magic.kernels.primitives.by_element import by_element
 from optiml_magic.kernels.primitives.carried import carried
 from optiml_magic.kernels.primitives.clipped import clipped, clips
 from optiml_magic.kernels.primitives.commuting import commuting
@@ -86,7 +87,8 @@ class RowToLanes(KernelRule):
             yield from _by_itself(kernel, {axis.node for axis in found}, 0.8)
         at = _numbers(kernel, found)
         if unshared(kernel, at) is not None:
-            for made in (where_legal(commuting, kernel, at), where_legal(welford, kernel)):
+            others = where_legal(welford, kernel), where_legal(by_element, kernel)
+            for made in (where_legal(commuting, kernel, at), *others):
                 again = _walked(made)
                 if unshared(made, _numbers(made, again)) is None:
                     kernel, found, at = made, again, _numbers(made, again)
@@ -96,11 +98,9 @@ class RowToLanes(KernelRule):
                 if anew and unshared(kernel, _numbers(kernel, anew)) is None:
                     found, at = anew, _numbers(kernel, anew)
                     length = _length(kernel, found)
-        if any(axis.broken for axis in found):
-            kept = unshared(kernel, at)
-            if kept is not None:
-                yield kept
-                return
+        if any(axis.broken for axis in found) and (kept := unshared(kernel, at)) is not None:
+            yield kept
+            return
         uneven = any(axis.start is None or axis.start.value is None for axis in found)
         counters = ", ".join(dict.fromkeys(a.variable.name for a in found if a.variable))
         hypothesis = Hypothesis(_SECTORS, "lower", "lanes read neighbouring elements", (1.5, 8.0))

@@ -162,12 +162,19 @@ def test_elements_that_are_changed_where_they_are(wide: bool) -> None:
         (f"s = s > {A} ? s : {A}; {OUT} = s;", "`s` takes a NaN, and then what follows it"),
         (f"t += s; s += t * {A}; {OUT} = s;", "`c` is another in each round"),
         (f"int& p = n; p += 1; n += {A} > 0; {OUT} = n;", "`p` may be `n`"),
-        (f"float v = {A}; s += v; {OUT} = s + v; v = 0;", "`v` changes as a part is found"),
+        (f"float v[1] = {{{A}}}; v[0] += 1; s += v[0]; {OUT} = s;", "`v` cannot be declared ahead"),
     ],
 )
 def test_what_lanes_cannot_hand_on_is_refused(body: str, reason: str) -> None:
     text = row(body, start="float s = 0, t = 0; int n = 0;")
     assert reason in refused(shared(text))
+
+
+@pytest.mark.parametrize("lanes", [WARP, BLOCK], ids=["warp", "block"])
+def test_a_local_that_a_part_changes_is_the_rounds_own_again(lanes: Lanes) -> None:
+    text = row(f"float v = {A}; s += v; v = v * 2 + 1; t += v; {OUT} = s + t + v; v = 0;",
+               start="float s = 0, t = 0;")  # fmt: skip
+    assert end(text, shared(text, lanes)) == "same"
 
 
 def test_a_whole_number_that_is_rounded_in_each_round_is_refused() -> None:

@@ -91,6 +91,17 @@ def test_one_that_is_given_in_a_branch_alone_is_no_value_of_the_round_before() -
     assert end(text, made) == "same"
 
 
+@pytest.mark.parametrize("lanes", [WARP, BLOCK], ids=["warp", "block"])
+def test_a_chain_of_filters_each_of_what_the_last_one_gave(lanes: Lanes) -> None:
+    body = (
+        f"float in = {A}; {{ float y = 0.2f * in + s; s = 0.4f * in - p * y + t; t = in - q * y;\n"
+        f"in = y; }} {{ float y = 0.3f * in + u; u = 0.1f * in - q * y + v; v = in - p * y;\n"
+        f"in = y; }} {OUT} = in;"
+    )
+    text = row(body, start=START)
+    assert end(text, shared(text, lanes), rounds=True) == "same"
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

@@ -86,6 +86,8 @@ SCANS = {
     "the last one's": f"{BEGUN} {ONE} {Y} = s[t]; if (t == 63) last[blockIdx.x] = s[t];",
     "in place": f"int i = blockIdx.x * 64 + t; s[t] = y[i] + x[i]; {WAIT} {ONE} y[i] = s[t];",
     "of what is computed": f"s[t] = {X} * 2 + t; {WAIT} {ONE} {Y} = s[t] * 3;",
+    "a branch for what is there": f"int i = blockIdx.x * 64 + t; if (i < h * 50) s[t] = x[i];\n"
+    f"else {{ s[t] = 0; }} {WAIT} {ONE} if (i < h * 50) y[i] = s[t];",
     "with the end of blocks": f"if (blockIdx.x >= h - 1) return; {BEGUN} {ONE} {Y} = s[t];",
     "to another local": f"{BEGUN} {ONE} {{kind}} mine = s[t]; {Y} = mine + 1;",
 }  # fmt: skip
@@ -126,7 +128,7 @@ def test_lanes_share_what_a_block_scanned() -> None:
     ideas, _ = asked(RowToLanes(), text(SCANS["one array"]))
     first = next(i for i in ideas if "lanes of a warp share" in i.title)
     made = first.make()
-    assert "lanes_before_sum" in made
+    assert "lanes_before_sum" in str(made)
     assert first.arithmetic == ("the order of additions",)
 
 
