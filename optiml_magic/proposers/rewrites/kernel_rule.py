@@ -23,6 +23,7 @@ from optiml_magic.kernels.primitives.lengthwise import lengthwise
 from optiml_magic.kernels.primitives.lined import lined
 from optiml_magic.kernels.primitives.one_axis import one_axis
 from optiml_magic.kernels.primitives.onward import onward
+from optiml_magic.kernels.primitives.rebased import rebased
 from optiml_magic.kernels.primitives.rowed import rowed
 from optiml_magic.kernels.primitives.scoped import scoped
 from optiml_magic.kernels.primitives.single import single
@@ -64,8 +65,8 @@ class Site:
 
 _SHAPES = (
     block_sized, unshadowed, unchained, copied_parameters, left_early, stepwise, scoped, single,
-    headed, lined, one_axis, grid_in_words, onward, thread_an_item, threaded, added_up, aligned,
-    rowed, boxed,
+    headed, rebased, lined, one_axis, grid_in_words, onward, thread_an_item, threaded, added_up,
+    aligned, rowed, boxed,
 )  # fmt: skip
 
 

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from optiml_magic.kernels.expressions import Binary, Call, every
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
+from optiml_magic.kernels.primitives.costs import is_long
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.invariant import computed_before, repeating
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.sizes import rounds
-from optiml_magic.kernels.primitives.tabulated import LONGEST, tabulated, tabulating
+from optiml_magic.kernels.primitives.tabulated import LONGEST, Value, tabulated, tabulating
+from optiml_magic.kernels.tree import expressions
+from optiml_magic.kernels.types import named
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _ROUNDED = ("products are rounded before a sum takes them",)
+_PLACES = 0.3  # the chance where it is places alone that are computed before a loop: ours
 _USUAL = 8.0  # rounds of a loop whose number is not known
 
 
@@ -55,7 +60,8 @@ class TabulateWeights(KernelRule):
         yield Site(
             f"before {at}",
             "compute what a short loop weighs by before the loop around it",
-            partial(_apply, kernel, at), 0.8, _fewer(times),
+            partial(_apply, kernel, at),
+            _PLACES if all(_is_place(kernel, value) for value in values) else 0.8, _fewer(times),
             arithmetic=_ROUNDED if rounded else (),
         )  # fmt: skip
 
@@ -72,6 +78,17 @@ class TabulateWeights(KernelRule):
             "compute what is the same in all rounds of a loop before it",
             partial(_before, kernel), 0.6, _fewer(times), arithmetic=_ROUNDED,
         )  # fmt: skip
+
+
+def _is_place(kernel: Kernel, value: Value) -> bool:
+    """Whether it is a whole number by a few instructions, as a function that clamps finds it."""
+    calls = [e for e in every(value.node) if isinstance(e, Call)]
+    bodies = [f.body for e in calls for f in kernel.unit.called(e.function, len(e.arguments))]
+    inside = [*every(value.node), *(e for body in bodies for e in expressions(body))]
+    divides = any(isinstance(e, Binary) and e.op in "/%" for e in inside)
+    types = (kernel.reading.types.get(e) for e in every(value.node))
+    whole = all(kind is None or kind.integral for kind in types) and not is_long(kernel, value.node)
+    return whole and not divides and named(value.kind, kernel.unit.aliases).integral
 
 
 def _fewer(times: int | None) -> Hypothesis:

@@ -6,6 +6,7 @@ import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.tabulated import tabulated, tabulating
+from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.tabulate_weights import TabulateWeights
 
 from .running import same
@@ -13,6 +14,8 @@ from .shapes import applied, kernel
 
 FILTER = """\
 __device__ float weight(float v) { if (v < 0.5f) return 1.0f - v; return expf(-v); }
+__device__ int within(int v, int n) { return v < 0 ? 0 : v >= n ? n - 1 : v; }
+__device__ int around(int v, int n) { return (v + n) %% n; }
 __device__ int counted(int* n, int i) { return ++*n + i; }
 #pragma optiml launch k grid(cdiv(w, 32), h) block(32)
 __global__ void k(const float* a, float* out, int s, int w, int h) {
@@ -105,3 +108,14 @@ def test_the_rule_says_what_it_rounds() -> None:
     assert not isinstance(plain, Refused)
     assert not plain.arithmetic
     assert [*TabulateWeights().sites(kernel(FILTER % f"sum += {AT};"))] == []
+
+
+@pytest.mark.parametrize(
+    ("place", "likely"),
+    [("within(x + i, w)", False), ("around(x + i, w)", True), ("(int)weight(i * sigma)", True)],
+)
+def test_places_that_a_few_instructions_clamp_come_later(place: str, likely: bool) -> None:
+    text = FILTER % f"sum += a[(y + j) * w + {place}];"
+    (site,) = TabulateWeights().sites(kernel(text))
+    assert isinstance(site, Site)
+    assert (site.prior > 0.5) == likely
