@@ -9,13 +9,13 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.outward import outward
-from optiml_magic.kernels.primitives.sizes import mean_rounds, value
+from optiml_magic.kernels.primitives.sizes import mean_rounds, value, working
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import Loop
 
 _THREAD, _WARP = "threadIdx.x", 32
 _WIDEST = 16  # bytes of an element of which a part is taken, such as a complex number's: ours
-_FEW = 16  # threads of a block, below which most lanes of its warp are idle anyway: ours
+_FEW = 16  # threads of a block, or that work, below which most lanes of a warp idle anyway: ours
 _AXES = [{f"threadIdx.{axis}", f"blockIdx.{axis}"} for axis in "xyz"]
 
 
@@ -84,7 +84,7 @@ def along(kernel: Kernel, axis: Axis, access: Access) -> bool:
     whole = array.element.size or 0 if array is not None else 0
     if abs(by.value) not in (size, whole if whole <= _WIDEST else size):
         return False
-    if _threads(kernel) < _FEW:  # a warp has few neighbours, or none, to load beside
+    if min(_threads(kernel), working(kernel) or _WARP) < _FEW:  # few neighbours to load beside
         return True
     return _differs(kernel, form.without([axis.name])) and not _beside(kernel, form, abs(by.value))
 

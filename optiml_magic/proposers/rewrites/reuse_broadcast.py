@@ -26,7 +26,7 @@ from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.precision import in_float
 from optiml_magic.kernels.primitives.rectangular import all_rectangular
 from optiml_magic.kernels.primitives.shaped import linear
-from optiml_magic.kernels.primitives.sizes import rounds, threads
+from optiml_magic.kernels.primitives.sizes import rounds, threads, working
 from optiml_magic.kernels.primitives.staged import stage
 from optiml_magic.kernels.primitives.tallied import tallied
 from optiml_magic.kernels.primitives.unbroken import unbroken
@@ -47,7 +47,7 @@ _ITEMS, _COUNTS = (4, 8, 2), (1, 2, 4, 8)
 _ROWS = 128  # words that the rows of a thread's items may take: half of its registers
 _LEAST = 192  # threads of a multiprocessor, of several items each, that still hide latencies: ours
 _UNKNOWN = 8  # rounds, where nothing is known of how many there are
-_TILE = 128  # rounds that a block brings at a time
+_TILE, _WARP = 128, 32  # rounds that a block brings at a time, and threads of a warp
 
 
 class ReuseBroadcast(KernelRule):
@@ -67,6 +67,8 @@ class ReuseBroadcast(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        if (working(kernel) or _WARP) < _WARP:  # whose rounds lanes share instead
+            return
         held = holding(kernel)
         kernel = held.kernel
         if _share(kernel, {axis.name for axis in kernel.reading.axes}) <= _HALF:

@@ -9,6 +9,7 @@ import pytest
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
 from optiml_magic.model.facts import ArrayFacts, LaunchFacts
 from optiml_magic.proposers.rewrites.kernel_rule import Site
+from optiml_magic.proposers.rewrites.reuse_broadcast import ReuseBroadcast
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
 from optiml_magic.source.program import parse_program
 from tests.rewriting.writing import Array
@@ -382,3 +383,42 @@ def test_blocks_of_several_rounds_by_what_the_loop_ends_with(end: str) -> None:
     assert isinstance(site, Site)
     shapes = {"a": ("rows", "cols"), "out": ("rows", "cols")}
     same(text, site.apply(), shapes, {"rows": 130, "cols": 70}, rounds=True)
+
+
+GROUPS = """\
+#pragma optiml launch k grid(cdiv(cols, 256)) block(256)
+__global__ void k(const int* key, const float* a, float* out, int rows, int cols) {
+    int g = blockIdx.x * blockDim.x + threadIdx.x;
+    if (g >= cols) return;
+    float s = 0.0f;
+    int n = 0;
+    for (int r = 0; r < rows; ++r) {
+        if (key[r] != g + 3) continue;
+        s += a[r];
+        ++n;
+    }
+    out[2 * g] = s;
+    out[2 * g + 1] = n;
+}
+"""
+
+
+def test_of_a_few_groups_threads_of_blocks_share_the_rounds() -> None:
+    """Rows of threads would have idle lanes: a warp has as many that work as there are groups."""
+    (site,) = found(at(GROUPS, 1_000_000, 6))
+    assert isinstance(site, Site)
+    assert site.points[0] == {"PARTS": 128, "THREADS": 256}
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    shapes = {"key": ("i4", "rows"), "a": ("rows",), "out": ("cols", "2")}
+    sizes = {"rows": 1033, "cols": 6}
+    values = {"PARTS": 4, "THREADS": 64}
+    same(GROUPS, made, shapes, sizes, values, rounds=True)
+    (site,) = found(at(GROUPS, 1_000_000, 64))
+    assert isinstance(site, Site)
+    assert site.title.startswith("rows of threads")
+
+
+@pytest.mark.parametrize(("cols", "sites"), [(6, 0), (31, 0), (32, 1)])
+def test_a_thread_takes_no_items_of_so_few(cols: int, sites: int) -> None:
+    assert bool([*ReuseBroadcast().sites(at(GROUPS, 1_000_000, cols))]) == bool(sites)
