@@ -1,7 +1,7 @@
 """What the items of a kernel have in common: loops with the same rounds, values, loads.
 
-An item is what a thread along x does, as ``mapped`` says. The body falls into parts: statements
-that each item does, and loops around parts, whose rounds are the same for all of them.
+An item is what a thread along an axis does, as ``mapped`` says. The body falls into parts:
+statements that each item does, and loops around parts, whose rounds are the same for all of them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from optiml_magic.kernels.expressions import (
     builtin,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.reading import Access
@@ -40,7 +41,6 @@ from optiml_magic.kernels.tree import (
 )
 
 _PURE_CALLS = ("min", "max", "abs")
-_OURS = ("threadIdx.x", "blockIdx.x")
 
 
 @dataclass(eq=False)
@@ -68,10 +68,11 @@ class Rounds:
     Raises NotLegal where there are none.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, axis: str = "x") -> None:
         self.old = kernel
         self.effects = Effects(kernel)
-        self.items: Mapped = mapped(kernel, self.effects)
+        self.items: Mapped = mapped(kernel, self.effects, axis)
+        self.ours = (f"threadIdx.{axis}", f"blockIdx.{axis}")
         self.written = kernel.reading.written
         self.kept: set[Loop] = set()
         self._counters: set[Variable] = set()  # of these
@@ -96,10 +97,16 @@ class Rounds:
             if part.loop is not None:
                 yield part.loop
 
+    def common(self) -> float:
+        """The share of the arithmetic of these loops that is the same for all items."""
+        work = {e for loop in self.loops() for e in expressions(loop.body)
+                if isinstance(e, Binary | Call)}  # fmt: skip
+        return sum(map(self.same, work)) / len(work) if work else 0.0
+
     def alike(self, access: Access) -> bool:
         """Whether a load takes the same element for all items."""
         known = self.old.reading.symbols
-        return access.offset is not None and not {*_OURS} & known.depends(access.offset)
+        return access.offset is not None and not {*self.ours} & known.depends(access.offset)
 
     def _sort(self) -> None:
         """Loops with the same rounds for all items, and locals that may differ between these."""
@@ -120,7 +127,7 @@ class Rounds:
 
     def same(self, expr: Expr) -> bool:
         """Whether all items have the same value of it, for which nothing is loaded in vain."""
-        if expr in self.items.swaps or builtin(expr) in _OURS:
+        if expr in self.items.swaps or builtin(expr) in self.ours:
             return False
         if expr in self.sure:
             return all(map(self.same, expr.parts))
@@ -129,13 +136,18 @@ class Rounds:
                 return variable not in self.varying and variable is not self.items.holding
             case Unary(op=op) if op not in "+-!~":
                 return False
-            case Call(function=name) if name not in _PURE_CALLS:
+            case Call() if not self._computes(expr):
                 return False
         if isinstance(expr, Member) and expr.arrow:
             return False
         plain = Literal | Name | Binary | Cast | Choice | Unary | Call | Member
         known = bool(builtin(expr)) or isinstance(expr, plain)
         return known and (bool(builtin(expr)) or all(map(self.same, expr.parts)))
+
+    def _computes(self, call: Call) -> bool:
+        """Whether a function only finds a value, and reads no memory for it."""
+        reads = any(access.call is call for access in self.old.reading.accesses)
+        return call.function in _PURE_CALLS or (not reads and only_computes(self.old, call))
 
     def _surely(self) -> dict[Expr, Access]:
         """Loads that every item makes in each round, of the same element, which nobody writes."""

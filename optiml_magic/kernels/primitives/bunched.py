@@ -40,23 +40,26 @@ from optiml_magic.source.expressions import Number, parse_expression
 _PURE_CALLS = ("min", "max", "abs")
 _Swaps = dict[Node, Node | tuple[Statement, ...] | None]
 _NONE: Mapping[Node, Node] = {}
-_OURS = ("threadIdx.x", "blockIdx.x")
 
 
 @dataclass(frozen=True)
 class Bunch:
-    """How many items a thread takes, and threads of a block of one axis: to begin with, and all."""
+    """How many items a thread takes, and threads of a block of one axis: to begin with, and all.
+
+    The items lie along ``axis``.
+    """
 
     items: int = 4
     block: int = 128
     counts: tuple[int, ...] = (1, 2, 4, 8)
     blocks: tuple[int, ...] = (32, 64, 128, 256)
+    axis: str = "x"
 
 
 @primitive
 def bunched(kernel: Kernel, how: Bunch) -> Kernel:
-    """The kernel whose threads take several items along x."""
-    return _Taking(Rounds(kernel.settled())).kernel(how)
+    """The kernel whose threads take several items along an axis."""
+    return _Taking(Rounds(kernel.settled(), how.axis)).kernel(how)
 
 
 def item_names(kernel: Kernel) -> tuple[str, str]:
@@ -73,19 +76,21 @@ class _Taking:
     def __init__(self, rounds: Rounds) -> None:
         self.rounds = rounds
         self.old, self.effects, self.items = rounds.old, rounds.effects, rounds.items
+        self.axis = rounds.items.axis
 
     def kernel(self, how: Bunch) -> Kernel:
         """Such threads, with names for the tuner."""
         old = self.old
         self.count, self.block = item_names(old)
         words = self.items.words
-        wide = any(w in words for w in ("long", "size_t", "64", "ptrdiff"))
+        far = any(w in words for w in ("long", "size_t", "64", "ptrdiff"))
         self.first = old.fresh(f"{self.items.name}_first")
         self.item = old.fresh("item")
         self.shared: list[str] = []  # names of what all items have alike
         self._expand()
-        cast, kind = ("(size_t)", "size_t") if wide else ("", "unsigned int")
-        at = f"{cast}blockIdx.x * (blockDim.x * {self.count}) + threadIdx.x"
+        cast, kind = ("(size_t)", "size_t") if far else ("", "unsigned int")
+        block, wide, thread = (f"{n}.{self.axis}" for n in ("blockIdx", "blockDim", "threadIdx"))
+        at = f"{cast}{block} * ({wide} * {self.count}) + {thread}"
         made = [f"const {kind} {self.first} = {at};", *self._written(self.rounds.parts, top=True)]
         if self.items.tests:
             shown = (f"({self._shown(test)})" for test in self.items.tests)
@@ -100,6 +105,8 @@ class _Taking:
         self.expanded: set[Variable] = set()
         names = [v.name for s in walk(self.old.function.body) if isinstance(s, Declare)
                  for v in s.variables]  # fmt: skip
+        if names.count(self.items.name) > 1:
+            raise NotLegal(f"`{self.items.name}` are several locals", self.old.function.line)
         for parts in self._lists(self.rounds.parts):
             asked = [self._asked(part) for part in parts]
             for part in parts:
@@ -141,7 +148,7 @@ class _Taking:
             if part.loop is None:
                 made += self._each(part.run, stores=top and at >= self.rounds.last, inside=not top)
                 continue
-            own = corner(self.old, self.items, self.effects, part)
+            own = corner(self.old, self.items, self.effects, part) if self.axis == "x" else None
             if own is not None:
                 made += self._beside_the_diagonal(own)
                 continue
@@ -224,7 +231,7 @@ class _Taking:
 
     def _for_items(self, body: str, *, stores: bool) -> list[str]:
         limit, name = self._limit, self.items.name
-        own = f"{self.first} + {self.item} * blockDim.x"
+        own = f"{self.first} + {self.item} * blockDim.{self.axis}"
         index = f"const {self.items.words} {name} = "
         there = f"{index}{own} < {limit} ? {own} : {limit} - 1;"
         named = [f"{index}{own};" if stores else there] if _stands(name, body) else []
@@ -290,10 +297,11 @@ class _Taking:
 
     def _launch(self) -> LaunchDirective:
         launch = self.old.launch
-        block = self.block or f"({launch.block[0]})"
-        blocks = parse_expression(f"cdiv({self.items.count}, {block} * {self.count})")
-        extents = (parse_expression(block), *launch.block[1:])
-        return replace(launch, grid=(blocks, *launch.grid[1:]), block=extents)
+        grid, extents, at = [*launch.grid], [*launch.block], "xyz".index(self.axis)
+        block = self.block or f"({extents[at]})"
+        grid[at] = parse_expression(f"cdiv({self.items.count}, {block} * {self.count})")
+        extents[at] = parse_expression(block)
+        return replace(launch, grid=tuple(grid), block=tuple(extents))
 
     def _tunes(self, how: Bunch) -> list[TuneDirective]:
         found = [TuneDirective(self.count, how.counts, how.items)]

@@ -1,4 +1,4 @@
-"""Kernels whose threads along x do the same for one item each, as their guards say how many."""
+"""Kernels whose threads along an axis do the same for one item each, as guards say how many."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ from optiml_magic.kernels.tree import Block, Declare, If, Leave, Statement, Vari
 from optiml_magic.kernels.types import named
 from optiml_magic.source.expressions import Expression
 
-_OURS = ("threadIdx.x", "blockIdx.x")
 _ONE = Polynomial.constant(1)
 _WORD = 4  # bytes of an index
 
 
 @dataclass(frozen=True)
 class Mapped:
-    """What a thread does for the item of its index along x.
+    """What a thread does for the item of its index along an axis.
 
     Attributes:
         count: how many items there are, in the words of the launch; ``bound`` in the reading's.
@@ -52,25 +51,26 @@ class Mapped:
     held: frozenset[Condition]
     swaps: Mapping[Node, Node]
     holding: Variable | None
+    axis: str = "x"
 
     def limit(self, speller: LocalSpeller) -> str:
         """How many items there are, in the words of the kernel."""
         return speller.count(self.bound)
 
 
-def mapped(kernel: Kernel, effects: Effects) -> Mapped:
-    """The items of a kernel. Raises NotLegal where its threads do not have one each."""
-    check_own_work(kernel, effects)
-    found = uses(kernel, "x")
-    count = needed(kernel, "x", loads=True)
+def mapped(kernel: Kernel, effects: Effects, axis: str = "x") -> Mapped:
+    """The items along an axis. Raises NotLegal where its threads do not have one each."""
+    check_own_work(kernel, effects, axis)
+    found = uses(kernel, axis)
+    count = needed(kernel, axis, loads=True)
     bound = form_of(count.tree, kernel.reading.symbols) if count is not None else None
     if count is None or bound is None or not found.whole:
         raise NotLegal("how many items there are its guards do not say as its launch does")
-    return _Parting(kernel, effects, found.whole).mapped(count, bound)
+    return _Parting(kernel, effects, found.whole, axis).mapped(count, bound)
 
 
-def check_own_work(kernel: Kernel, effects: Effects) -> None:
-    """Raise NotLegal where a thread asks for more than its index along x, or meets others."""
+def check_own_work(kernel: Kernel, effects: Effects, axis: str = "x") -> None:
+    """Raise NotLegal where a thread asks for more than its index along it, or meets others."""
     effects.straightforward()
     without_warps(kernel)
     own_text_only(kernel)
@@ -82,17 +82,19 @@ def check_own_work(kernel: Kernel, effects: Effects) -> None:
             raise NotLegal(f"`{name}` tells which thread comes when")
     for name in sorted(effects.moved):
         raise NotLegal(f"the parameter `{name}` changes")
-    found = uses(kernel, "x")
+    found = uses(kernel, axis)
     for part in (*found.parts, *found.strides):
         line = kernel.unit.line(*(part.span or kernel.function.span))
-        raise NotLegal("a thread asks for more than its index along x", line)
+        raise NotLegal(f"a thread asks for more than its index along {axis}", line)
 
 
 class _Parting:
     """Cuts a body where its items begin: behind its guards."""
 
-    def __init__(self, kernel: Kernel, effects: Effects, places: list[Expr]) -> None:
+    def __init__(self, kernel: Kernel, effects: Effects, places: list[Expr], axis: str) -> None:
         self.kernel = kernel
+        self.axis = axis
+        self.ours = (f"threadIdx.{axis}", f"blockIdx.{axis}")
         self.effects = effects
         self.outside: list[Statement] = []
         self.tests: list[Expr] = []
@@ -112,8 +114,8 @@ class _Parting:
         self.swaps: dict[Node, Node] = {
             e: text(self.name if long else as_wide(kernel, e, self.name)) for e in places
         }
-        width = Polynomial.constant(kernel.block[0] or 1)
-        self.index = Polynomial.symbol(_OURS[0]) + width * Polynomial.symbol(_OURS[1])
+        thread, block = map(Polynomial.symbol, self.ours)
+        self.index = thread + Polynomial.constant(kernel.block["xyz".index(axis)] or 1) * block
 
     def mapped(self, count: Expression, bound: Polynomial) -> Mapped:
         leaves = self._part(bound - self.index - _ONE)
@@ -121,7 +123,7 @@ class _Parting:
         return Mapped(
             count, bound, self.index, self.name, self.words, tuple(self.outside), leaves,
             tuple(self.tests), tuple(self.inside), frozenset(self.held), self.swaps,
-            self.holding,
+            self.holding, self.axis,
         )  # fmt: skip
 
     def _named(self, statement: Declare) -> None:
@@ -130,7 +132,7 @@ class _Parting:
             value = variable.value
             if value is None or self.name or variable.type.depth:
                 continue
-            if axis_of(self.kernel, value) != "x" or variable not in self.effects.lasting:
+            if axis_of(self.kernel, value) != self.axis or variable not in self.effects.lasting:
                 continue
             kind = self.kernel.reading.types.get(value)
             words = statement.words.replace("auto", kind.name if kind else "int")
@@ -206,7 +208,7 @@ class _Parting:
     def _varies(self, expr: Expr) -> bool:
         """Whether an expression may depend on the item."""
         return any(
-            builtin(e) in _OURS or e in self.swaps
+            builtin(e) in self.ours or e in self.swaps
             or (isinstance(e, Name) and e.variable in self.own)
             for e in every(expr)
         )  # fmt: skip
@@ -233,7 +235,7 @@ class _Parting:
                     p.form, raised(p.form, reading.symbols), each(p.form, left, reading.symbols)
                 )
             }  # fmt: skip
-            free = not any({*_OURS} & p.depends for p in parts - bounds)
+            free = not any({*self.ours} & p.depends for p in parts - bounds)
             if bounds and free and len(parts) == count:
                 return parts
         return None

@@ -9,7 +9,7 @@ from functools import partial
 from optiml_magic.chips import CHIPS, Chip
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.alike import Rounds
-from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.bunched import Bunch, bunched, item_names
 from optiml_magic.kernels.primitives.chunks import chunk, front
@@ -42,6 +42,7 @@ _SHORT = 16  # rounds that are over before items gain by what they share: ours
 _EACH = 32  # rounds of a part, at least: ours
 _PARTS = (1, 2, 4, 8, 16, 32, 64)
 _HALF = 0.5  # of the loads of a round, which must be the same for all items: ours
+_MORE = 0.1  # of the arithmetic, for which items lie along another axis than x: ours
 _MOST = 0.7  # of them, from which little else is left to wait for: ours
 _ITEMS, _COUNTS = (4, 8, 2), (1, 2, 4, 8)
 _ROWS = 128  # words that the rows of a thread's items may take: half of its registers
@@ -74,12 +75,13 @@ class ReuseBroadcast(KernelRule):
         if _share(kernel, {axis.name for axis in kernel.reading.axes}) <= _HALF:
             return
         counted, number, length = _counted(kernel)
-        found = Rounds(counted)
+        found = _items_along(counted)
+        axis = found.items.axis
         loops = {counted.axes()[loop].name for loop in found.loops()}
-        share = _share(counted, loops)
+        share = _share(counted, loops, axis)
         if share <= _HALF:
             return
-        sure = share >= _MOST and _share(counted, loops, still=True) >= _HALF
+        sure = share >= _MOST and _share(counted, loops, axis, still=True) >= _HALF
         if max(length, _deepest(counted)) < _SHORT:
             return
         if isinstance(once_a_row(kernel), Kernel):
@@ -96,16 +98,18 @@ class ReuseBroadcast(KernelRule):
         said = tuple(SAID[kind] for kind in short)
         shares = number is not None and isinstance(chunk(counted, number, 1, _PARTS), Kernel)
         own = "".join(f", where {name} is {size}" for name, size in held.sizes.items())
+        along = f" along {axis}" if axis != "x" else ""
         own = f", each with its row in registers{own}" if held.words else ""
         for split in (True, False) if shares and (few or busy is None) else (False,):
-            title = "take several items at once, which meet what a round loads together"
-            made, rounded, lift = partial(_several, held.words, counted), tuple[str, ...](), prior
+            title = f"take several items{along} at once, which meet what a round loads together"
+            made, rounded = partial(_several, held.words, axis, counted), tuple[str, ...]()
+            lift = prior
             apart = 2 * full / max(busy or full, 1)
             items = _items(held.words, busy, chip)
             points = _points(counted, items, apart if split else 0.0, length)
             if split:
-                title = "take several items at once, and share the rounds among blocks"
-                made = partial(_split, held.words, counted, number or 0)
+                title = f"take several items{along} at once, and share the rounds among blocks"
+                made = partial(_split, held.words, axis, counted, number or 0)
                 sums = any(not r.exact for r in counted.reading.reductions)
                 rounded = ("the order of additions",) if sums else ()
             title += own
@@ -148,19 +152,36 @@ def _counted(kernel: Kernel) -> tuple[Kernel, int | None, int]:
     return kernel, long[0] if len(long) == 1 else None, most
 
 
-def _share(kernel: Kernel, loops: Collection[str], *, still: bool = False) -> float:
+def _items_along(kernel: Kernel) -> Rounds:
+    """The items along the axis that have most in common, along x where no other has more."""
+    found, reasons = list[Rounds](), list[NotLegal]()
+    for axis in "xyz"[: len(kernel.launch.block)]:
+        try:
+            found.append(Rounds(kernel, axis))
+        except NotLegal as reason:
+            reasons.append(reason)
+    if not found:
+        raise reasons[0]
+    best = max(found, key=lambda rounds: rounds.common())
+    return best if best.common() >= found[0].common() + _MORE else found[0]
+
+
+def _share(
+    kernel: Kernel, loops: Collection[str], axis: str = "x", *, still: bool = False
+) -> float:
     """The share of what some loops load anew in a round that does not depend on the item.
 
     What an item loads from one place in all rounds a compiler may have loaded before them, but
     none that takes several items, and waits in between, is certain to: with ``still`` it counts.
     """
     symbols, lengths = kernel.reading.symbols, _lengths(kernel)
+    own = {f"threadIdx.{axis}", f"blockIdx.{axis}"}
     alike = others = 0
     for access in kernel.reading.accesses:
         if access.space != "global" or access.mode != "load" or not {*loops} & {*access.loops}:
             continue
         form, often = access.offset, math.prod(lengths[name] for name in access.loops)
-        if form is None or {"threadIdx.x", "blockIdx.x"} & symbols.depends(form):
+        if form is None or own & symbols.depends(form):
             moves = form is None or bool({*access.loops} & symbols.inside(form))
             others += often * (still or moves)
         else:
@@ -179,9 +200,9 @@ def _deepest(kernel: Kernel) -> int:
     return max((math.prod(lengths[name] for name in loops) for loops in loads), default=0)
 
 
-def _split(words: int, kernel: Kernel, number: int) -> Kernel | Refused:
+def _split(words: int, axis: str, kernel: Kernel, number: int) -> Kernel | Refused:
     made = chunk(kernel, number, _PARTS[0], _PARTS)
-    return _several(words, front(made)) if isinstance(made, Kernel) else made
+    return _several(words, axis, front(made)) if isinstance(made, Kernel) else made
 
 
 def _shortened(step: Callable[[], Kernel | Refused], kinds: Collection[Kind]) -> Kernel | Refused:
@@ -192,10 +213,10 @@ def _shortened(step: Callable[[], Kernel | Refused], kinds: Collection[Kind]) ->
     return fast(where_legal(in_float, made), kinds)
 
 
-def _several(words: int, kernel: Kernel) -> Kernel | Refused:
+def _several(words: int, axis: str, kernel: Kernel) -> Kernel | Refused:
     """Several items a thread, and what they load alike in shared memory, where that is legal."""
     counts = _fitting(words)
-    made = bunched(kernel, Bunch(min(4, counts[-1]), counts=counts))
+    made = bunched(kernel, Bunch(min(4, counts[-1]), counts=counts, axis=axis))
     if isinstance(made, Refused):
         return made
     for number in range(len(loops_in(made.function.body))):
