@@ -2,8 +2,10 @@
 
 ``for (j = 1; j <= n; ++j) row[j] = ...`` with ``int row[65]`` makes no round in which ``j`` is more
 than 64. A loop of 64 rounds, each made where ``j <= n``, can be written out, all indices are
-constants then, and the array lies in registers. What is asked for at a place that the data say is
-chosen among all. What all rounds load alike is loaded before, since no round is certain any more.
+constants then, and the array lies in registers. One that begins where the data say, as in a band,
+begins at the first place of all, and makes rounds from ``j >= begin`` on. What is asked for at a
+place that the data say is chosen among all. What all rounds load alike is loaded before, since no
+round is certain any more.
 """
 
 from __future__ import annotations
@@ -15,11 +17,14 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
+    Call,
+    Choice,
     Expr,
     Index,
     Lambda,
     Literal,
     Name,
+    Unary,
     every,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -28,6 +33,7 @@ from optiml_magic.kernels.primitives.naming import declared_type
 from optiml_magic.kernels.primitives.searched import array_sizes, behind, certainly
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -45,12 +51,16 @@ _MOST = 128  # places that are come to: more would not lie in registers
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """A loop that walks through local ``arrays``, and may come to so many ``places`` of them."""
+    """A loop that walks through local ``arrays``, and may come to so many ``places`` of them.
+
+    ``begin`` is where it begins if that is no number.
+    """
 
     loop: Loop
     counter: Variable
     places: range
     arrays: frozenset[str]
+    begin: Expr | None = None
 
 
 @primitive
@@ -67,11 +77,17 @@ def walked(kernel: Kernel) -> Kernel:
     for one in found:
         name, kind = one.counter.name, declared_type(kernel, one.counter)
         head = f"for ({kind} {name} = {one.places.start}; {name} < {one.places.stop}; ++{name})"
-        before, alike = _before(kernel, one, taken)
+        test, first, begun = _test(kernel, one, {}), str(one.places.start), list[str]()
+        if one.begin is not None:
+            first = kernel.fresh(f"{name}_begin", *taken)
+            taken.append(first)
+            begun.append(f"const {kind} {first} = {kernel.spelled(one.begin)};")
+            test = f"{name} >= {first} && {test}"
+        before, alike = _before(kernel, one, first, taken)
         inside = kernel.show_inside(one.loop.body, {**swaps, **alike})
         swaps |= dict.fromkeys(hints_of(kernel, one.loop))
-        words = f"#pragma unroll\n{head} {{\nif ({_test(kernel, one, {})}) {{\n{inside}\n}}\n}}"
-        swaps[one.loop] = tuple(map(lines, (*before, words)))
+        words = f"#pragma unroll\n{head} {{\nif ({test}) {{\n{inside}\n}}\n}}"
+        swaps[one.loop] = tuple(map(lines, (*begun, *before, words)))
     return kernel.rewritten(edited(kernel.function.body, swaps))
 
 
@@ -109,14 +125,16 @@ def _test(kernel: Kernel, one: Walk, swaps: Mapping[Node, Node]) -> str:
     return kernel.spelled(one.loop.test, swaps)
 
 
-def _before(kernel: Kernel, one: Walk, taken: list[str]) -> tuple[list[str], dict[Node, Node]]:
+def _before(
+    kernel: Kernel, one: Walk, begin: str, taken: list[str]
+) -> tuple[list[str], dict[Node, Node]]:
     """What every round loads from one place, loaded once where there is a round."""
     assert one.loop.test is not None
     effects, told, swaps = Effects(kernel), list[str](), dict[Node, Node]()
     declared = (v for s in walk(one.loop) if isinstance(s, Declare) for v in s.variables)
     moving = {*declared, *effects.changed(one.loop.body)}
     first: dict[Node, Node] = {
-        e: text(str(one.places.start)) for e in every(one.loop.test)
+        e: text(begin) for e in every(one.loop.test)
         if isinstance(e, Name) and e.variable is one.counter
     }  # fmt: skip
     alike = {
@@ -158,9 +176,12 @@ def _walk(effects: Effects, axis: Axis, sizes: Mapping[str, int]) -> Walk | None
     loop, counter = axis.node, axis.variable
     first = axis.start.value if axis.start is not None else None
     step = axis.step.value if axis.step is not None else None
-    if counter is None or axis.trips is not None or first is None or step != 1 or not axis.exact:
+    if counter is None or axis.trips is not None or step != 1 or not axis.exact:
         return None
-    if not is_counted(axis, effects) or not _is_steady(effects, loop, counter):
+    begin = None if first is not None else _begin(effects, axis, counter)
+    if first is None and begin is None:
+        return None
+    if not is_counted(axis, effects) or not _is_steady(effects, axis, counter):
         return None
     if any(isinstance(s, Leave) for s in walk(loop.body)):
         return None
@@ -172,22 +193,41 @@ def _walk(effects: Effects, axis: Axis, sizes: Mapping[str, int]) -> Walk | None
     if not asked:
         return None
     stop = min(sizes[name] - apart for name, apart in asked)
-    places = range(first, stop)
+    # A round before would ask for an element before the first.
+    places = range(max(-apart for _, apart in asked) if first is None else first, stop)
     known = 1 < len(places) <= _MOST
-    return Walk(loop, counter, places, frozenset(n for n, _ in asked)) if known else None
+    return Walk(loop, counter, places, frozenset(n for n, _ in asked), begin) if known else None
 
 
-def _is_steady(effects: Effects, loop: Loop, counter: Variable) -> bool:
+def _begin(effects: Effects, axis: Axis, counter: Variable) -> Expr | None:
+    """Where the data say that rounds begin, if no more than whole numbers are computed for it."""
+    value = counter.value
+    if value is None or not axis.bounded or not effects.reading.types[value].integral:
+        return None
+    plain = all(_only_counts(e) or isinstance(e, Choice | Unary) for e in every(value))
+    return value if plain and not effects.changed(Evaluate(None, 0, value)) else None
+
+
+def _is_steady(effects: Effects, axis: Axis, counter: Variable) -> bool:
     """Whether a test that once fails does so in all rounds behind, and has no effects."""
-    test = loop.test
+    test, held = axis.node.test, axis.test
     if not isinstance(test, Binary) or test.op not in ("<", "<=", ">", ">="):
         return False
-    changed = effects.changed(loop.body).keys()
+    by = held.form.coefficient(axis.name) if isinstance(held, Compare) else None
+    if by is None or by.value is None or by.value >= 0:
+        return False
+    changed = effects.changed(axis.node.body).keys()
     return counter not in changed and all(
-        isinstance(e, Name | Literal | Binary)
+        _only_counts(e)
         and not (isinstance(e, Name) and e.variable is not counter and e.variable in changed)
         for e in every(test)
     )
+
+
+def _only_counts(expr: Expr) -> bool:
+    """Whether a part of an expression finds one number from others, wherever it stands."""
+    chosen = isinstance(expr, Call) and expr.function in ("min", "max")
+    return chosen or isinstance(expr, Name | Literal | Binary)
 
 
 def _chosen(kernel: Kernel) -> dict[Statement, list[Index]]:

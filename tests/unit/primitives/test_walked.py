@@ -52,7 +52,66 @@ for (int j = 0; j < m; j++) {
     if (int o = q + 1) s += row[j] * b[i * 5 + q] + o;
 }
 s += row[0];"""
+BAND = """\
+m = min(m, 11);
+for (int j = 0; j < 12; j++) row[j] = 1e30f;
+row[0] = 0.0f;
+for (int r = 1; r <= 5; ++r) {
+    for (int j = 0; j < 12; j++) next[j] = 1e30f;
+    for (int j = r - 2 > 1 ? r - 2 : 1; j <= min(r + m / 2, 11); j++)
+        next[j] = fabsf(a[i * 12 + j] - b[i * 5 + r - 1]) + fminf(row[j], fminf(next[j - 1], row[j - 1]));
+    for (int j = 0; j < 12; j++) row[j] = next[j];
+}
+float s = row[5] > 1e29f ? -1.0f : row[5];"""
+FROM = """\
+m = min(m, 12);
+for (int j = 0; j < 12; j++) row[j] = a[i * 12 + j];
+float s = 0.0f;
+HEAD { s = s * 0.5f + row[j]; row[j] = s; }
+for (int j = 0; j < 12; j++) s += row[j] * j;"""
+HEADS = (
+    "for (int j = m / 2; j < m; j++)",
+    "for (int j = max(m - 3, 0); j < m; ++j)",
+    "for (int j = m; j < 12; j++)",
+    "for (short j = m / 3; j <= m - 1; j += 1)",
+    "for (int j = m > 6 ? 6 : m; j < m; j++)",
+    "for (int q = 0; q < 3; ++q) for (int j = m / 2 - m / 3; j < m; j++)",
+    "if (m > 4) for (int j = m / 2; j < m; j++)",
+    "int j_begin = 1; s = j_begin; for (int j = m / 2; j < m; j++)",
+    "int lo = m / 2; for (int j = lo; j < m; j++) if (row[j] > 0 || (lo = 7))",
+    "int lo = m + b[i * 5] * 9; for (int j = max(lo, 0); j < m; j++)",
+    "for (int j = -(-m / 2); m > j; j++)",
+)
 SHAPES = {"a": ("n", "12"), "b": ("n", "5"), "out": ("n",)}
+
+
+@pytest.mark.parametrize("most", [1, 2, 7, 13])
+@pytest.mark.parametrize("body", [BAND, *(FROM.replace("HEAD", head) for head in HEADS)])
+def test_rounds_that_begin_where_the_data_say(body: str, most: int) -> None:
+    made = walked(kernel(TEXT % body))
+    assert "j >= j_begin" in applied(made).program.text
+    same(TEXT % body, made, SHAPES, {"n": 33, "most": most})
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "for (int j = at[i]; j < m; j++)",
+        "for (int j = s * m; j < m; j++)",
+        "for (int j = m--; j < m; j++)",
+        "for (int j = m / 2; j < m; j += 2)",
+        "for (int j = m / 2; j * (m - 9) < m; j++)",
+        "for (int j = m / 2; j > m - 9; j++)",
+        "for (int j = 0; j > m - 9; j++)",
+        "for (unsigned j = m / 2; j < m; j++)",
+        "for (int j = m / 2; j != m; j++)",
+        "for (int j = m - 1; j >= m / 2; j--)",
+        "int j = m / 2; for (; j < m; j++)",
+    ],
+)
+def test_other_beginnings_are_left(head: str) -> None:
+    text = (TEXT % FROM.replace("HEAD", head)).replace("float* out", "const int* at, float* out")
+    refused(walked(kernel(text)))
 
 
 @pytest.mark.parametrize("n", [1, 33, 100])
