@@ -13,6 +13,7 @@ from optiml_magic.proposers.rewrites import share_loads
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.source.program import parse_program
+from tests.unit.primitives.running import same
 
 PLANE = """
 #pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
@@ -306,3 +307,38 @@ __global__ void k(const unsigned char* a, unsigned char* o, int w, int h) {
 }"""
     (kernel,) = kernels(parse_program(text), None)
     assert "down = ((rest + 1) % h * w)" in ShareLoads().shaped(kernel).program.text
+
+
+FILTER = """\
+#pragma optiml launch k grid(cdiv(n - m + 1, 256)) block(256)
+__global__ void k(const short2* iq, const float2* code, float* o, int n, int m) {
+    int lag = blockIdx.x * blockDim.x + threadIdx.x;
+    if (lag > n - m) return;
+    float re = 0, im = 0;
+    ROUNDS
+    o[lag] = re * re + im * im;
+}
+"""
+TERMS = "re += p->x * c->x + p->y * c->y; im += p->y * c->x - p->x * c->y;"
+BEGUN = "const short2* p = iq + lag; const float2* c = code;"
+BY_PLACE = TERMS.replace("p->", "iq[lag + k].").replace("c->", "code[k].")
+WALKS = (
+    f"{BEGUN} for (int k = m; k > 0; --k, ++p, ++c) {{ {TERMS} }}",
+    f"{BEGUN} for (int k = 0; k < m; ++k) {{ {TERMS} p++; c++; }}",
+    f"for (int k = 0; k < m; ++k) {{ {BY_PLACE} }}",
+)
+
+
+@pytest.mark.parametrize("rounds", WALKS)
+def test_a_long_filter_of_pairs_keeps_them_in_registers(rounds: str) -> None:
+    """In each spelling, as members of elements or of what a pointer walks along."""
+    text = FILTER.replace("ROUNDS", rounds)
+    (kernel,) = kernels(parse_program(text), None)
+    facts = LaunchFacts("k", 1, (15624, 1, 1), (256, 1, 1), {}, {"n": 4_000_000, "m": 512})
+    sites = ShareLoads().sites(replace(kernel, facts=facts, chip="h200"))
+    (site,) = (s for s in sites if isinstance(s, Site))
+    assert site.key.startswith("strips")
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    shapes = {"iq": ("i2", "n", "2"), "code": ("m", "2"), "o": ("n",)}
+    same(text, made, shapes, {"n": 403, "m": 37}, rounds=True)
