@@ -74,7 +74,7 @@ class ShareLoads(KernelRule):
 
     name = "share_loads"
     before = (in_ints, *PLAIN, in_full, by_numbers, unravelled, whole_rests, floored, unclamped,
-              whole_elements, in_register, enclosed_by_memory)  # fmt: skip
+              in_register, enclosed_by_memory)  # fmt: skip
     teaches = (
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "
         "for every neighbour whether it lies inside. A thread that computes several outputs along "
@@ -103,6 +103,9 @@ class ShareLoads(KernelRule):
                 yield from _in_rows(kernel, fixed, part)
         if "x" in free:
             strips = [*_in_strips(kernel, fixed)]
+            if not any(isinstance(site, Site) for site in strips):
+                whole = where_legal(whole_elements, kernel)
+                strips = [*_in_strips(whole, fixed)] if whole is not kernel else strips
             crowded = _CROWDED if any(isinstance(site, Site) for site in strips) else 1.0
             for site in _along_rows(kernel, fixed, found):  # all of a long window at once
                 yield site if isinstance(site, Refused) else _less_likely(site, crowded)

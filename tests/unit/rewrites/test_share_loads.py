@@ -16,6 +16,7 @@ from optiml_magic.source.program import parse_program
 from tests.ideas import asked
 from tests.rewriting.writing import Array
 from tests.unit.primitives.alike import end_of
+from tests.unit.primitives.running import same
 
 PLANE = """
 #pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
@@ -369,3 +370,38 @@ def test_windows_below_each_other_have_sums_of_rows_in_common(kind, compiles):
         arrays["out"] = Array("i4", ("w * h",), "zeros")
         sizes = {"w": 77, "h": 39}, {"w": 13, "h": 6}
         assert end_of(text, after, arrays, *sizes) == "same"
+
+
+FILTER = """\
+#pragma optiml launch k grid(cdiv(n - m + 1, 256)) block(256)
+__global__ void k(const short2* iq, const float2* code, float* o, int n, int m) {
+    int lag = blockIdx.x * blockDim.x + threadIdx.x;
+    if (lag > n - m) return;
+    float re = 0, im = 0;
+    ROUNDS
+    o[lag] = re * re + im * im;
+}
+"""
+TERMS = "re += p->x * c->x + p->y * c->y; im += p->y * c->x - p->x * c->y;"
+BEGUN = "const short2* p = iq + lag; const float2* c = code;"
+BY_PLACE = TERMS.replace("p->", "iq[lag + k].").replace("c->", "code[k].")
+WALKS = (
+    f"{BEGUN} for (int k = m; k > 0; --k, ++p, ++c) {{ {TERMS} }}",
+    f"{BEGUN} for (int k = 0; k < m; ++k) {{ {TERMS} p++; c++; }}",
+    f"for (int k = 0; k < m; ++k) {{ {BY_PLACE} }}",
+)
+
+
+@pytest.mark.parametrize("rounds", WALKS)
+def test_a_long_filter_of_pairs_keeps_them_in_registers(rounds: str) -> None:
+    """In each spelling, as members of elements or of what a pointer walks along."""
+    text = FILTER.replace("ROUNDS", rounds)
+    (kernel,) = kernels(parse_program(text), None)
+    facts = LaunchFacts("k", 1, (15624, 1, 1), (256, 1, 1), {}, {"n": 4_000_000, "m": 512})
+    sites = ShareLoads().sites(replace(kernel, facts=facts, chip="h200"))
+    (site,) = (s for s in sites if isinstance(s, Site))
+    assert site.key.startswith("strips")
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    shapes = {"iq": ("i2", "n", "2"), "code": ("m", "2"), "o": ("n",)}
+    same(text, made, shapes, {"n": 403, "m": 37}, rounds=True)
