@@ -250,7 +250,7 @@ def measured(
 ) -> Iterator[tuple[dict[str, int], int]]:
     """One size at a time as the task is measured, from which what a condition reads may follow.
 
-    It may follow from two of them, beside those that are ``asked``: these come behind.
+    It may follow from two of them, or from those that are ``asked`` as well: these come behind.
     """
     others = {name: size for name, size in own.items() if size != given[name]}
     few = [sizes for name, size in others.items() for sizes in _beside(given, {name: size})]
@@ -259,8 +259,9 @@ def measured(
     free = [name for name in others if name not in asked]
     both = [
         sizes
-        for count in (1, 2)
+        for count in (0, 1, 2)
         for names in combinations(free, count)
+        if asked or count > 1
         for sizes in _fitting(given, {**asked, **{name: own[name] for name in names}})
     ]
     distinct = [sizes for at, sizes in enumerate(both) if sizes not in (*few, *both[:at])]
@@ -270,14 +271,20 @@ def measured(
 def _fitting(given: Sizes, fixed: Sizes) -> list[dict[str, int]]:
     """The given sizes but for those fixed, and as many of the first ones as it takes are 1.
 
-    No more work than larger sizes may be; the last ones are most often those within an element.
+    No more work than a verification, else than larger sizes may be. The last ones are most often
+    those within an element.
     """
-    most = max(_FEW, GROWN * math.prod(given.values()))
+    work = math.prod(given.values())
     others = [name for name in given if name not in fixed]
     found = [
         {**given, **dict.fromkeys(others[:ones], 1), **fixed} for ones in range(len(others) + 1)
     ]
-    return [sizes for sizes in found if math.prod(sizes.values()) <= most][:1]
+    return [
+        sizes
+        for most in (max(_FEW, work), GROWN * work)
+        for sizes in found
+        if math.prod(sizes.values()) <= most
+    ][:1]
 
 
 def _beside(given: Sizes, fixed: Sizes) -> list[dict[str, int]]:
