@@ -38,7 +38,7 @@ from optiml_magic.kernels.primitives.jammed import (
 from optiml_magic.kernels.primitives.pairs import may_be_integers
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.saved import Saved
-from optiml_magic.kernels.primitives.sizes import rounds, threads, value
+from optiml_magic.kernels.primitives.sizes import rounds, threads, value, words_taken
 from optiml_magic.kernels.primitives.triples import by_numbers
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unravelled import unravelled
@@ -51,7 +51,7 @@ from optiml_magic.proposers.rewrites.long_windows import ENOUGH, ITEMS, in_strip
 from optiml_magic.proposers.rewrites.multiplying import with_multipliers
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
-_WARP, _WORD, _ITEMS = 32, 4, (4, 8, 16)
+_WARP, _ITEMS = 32, (4, 8, 16)
 _SEVERAL = (4, 8, 2)  # where there are items along another axis as well
 _SAVED = 0.05  # of a thread's loads, below which no items are worth their registers: ours
 _UNROLLED = 256  # rounds of one item that are worth a number in the text: ours
@@ -329,7 +329,7 @@ def _short(kernel: Kernel) -> dict[str, int]:
         total = 1
         for inner in loops_in(loop):
             total *= (rounds(kernel, axes[inner]) or 0) if inner in axes else 0
-        held = _taken_by(kernel, axis)
+        held = words_taken(kernel, axis)
         if names <= given.keys() and 0 < total <= _UNROLLED and held <= _HELD:
             short.add(axis.name)
             found |= {n: int(given[n]) for n in names if n not in kernel.program.values}
@@ -340,17 +340,6 @@ def _short(kernel: Kernel) -> dict[str, int]:
             names = {*monomial} if own or (len(monomial) == 1 and found) else set()
             near = {n: int(v) for n, v in given.items() if n in names and 0 <= v <= _NEAR}
             found |= {n: v for n, v in near.items() if n not in kernel.program.values}
-    return found
-
-
-def _taken_by(kernel: Kernel, axis: Axis) -> float:
-    """Words of global memory that a thread takes in all rounds of a loop, for one item."""
-    found = 0.0
-    for access in kernel.reading.accesses:
-        if access.space == "global" and axis.name in access.loops:
-            inner = kernel.reading.loops(access)[access.loops.index(axis.name) :]
-            counts = (rounds(kernel, loop) or 1 for loop in inner)
-            found += prod(counts) * (access.element.size or _WORD) / _WORD
     return found
 
 
