@@ -250,34 +250,35 @@ def measured(
 ) -> Iterator[tuple[dict[str, int], int]]:
     """One size at a time as the task is measured, from which what a condition reads may follow.
 
-    It may follow from two of them, beside those that are ``asked``: these come behind.
+    It may follow from two of them, or from those that are ``asked`` as well: these come behind.
     """
     others = {name: size for name, size in own.items() if size != given[name]}
     few = [sizes for name, size in others.items() for sizes in _beside(given, {name: size})]
     few = few[:_MOST_NEAR]
     yield from ((sizes, _SEED + 400 + at) for at, sizes in enumerate(few))
+    shrinking = {**{name: given[name] for name in others}, **given}
     free = [name for name in others if name not in asked]
-    both = [
-        sizes
-        for count in (1, 2)
-        for names in combinations(free, count)
-        for sizes in _fitting(given, {**asked, **{name: own[name] for name in names}})
-    ]
+    both = _fitting(shrinking, asked) if asked else []
+    for count in (1, 2)[not asked :]:
+        for names in combinations(free, count):
+            both += _fitting(shrinking, {**asked, **{name: own[name] for name in names}})[:1]
     distinct = [sizes for at, sizes in enumerate(both) if sizes not in (*few, *both[:at])]
     yield from ((sizes, _SEED + 420 + at) for at, sizes in enumerate(distinct[:_MOST_NEAR]))
 
 
 def _fitting(given: Sizes, fixed: Sizes) -> list[dict[str, int]]:
-    """The given sizes but for those fixed, and as many of the first ones as it takes are 1.
+    """The given sizes but for those fixed, and more and more of the first ones 1.
 
-    No more work than larger sizes may be; the last ones are most often those within an element.
+    No more work than a verification; behind these what is no more than larger sizes may be.
     """
-    most = max(_FEW, GROWN * math.prod(given.values()))
+    work = math.prod(given.values())
     others = [name for name in given if name not in fixed]
     found = [
         {**given, **dict.fromkeys(others[:ones], 1), **fixed} for ones in range(len(others) + 1)
     ]
-    return [sizes for sizes in found if math.prod(sizes.values()) <= most][:1]
+    few = [sizes for sizes in found if math.prod(sizes.values()) <= max(_FEW, work)]
+    more = [sizes for sizes in found if math.prod(sizes.values()) <= GROWN * work]
+    return [*few, *(sizes for sizes in more if sizes not in few)]
 
 
 def _beside(given: Sizes, fixed: Sizes) -> list[dict[str, int]]:

@@ -14,6 +14,7 @@ from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.symbols import Compare, Symbol
 from optiml_magic.source.expressions import Expression
 
+_WORD = 4  # bytes
 _NOWHERE: Mapping[str, int] = {}
 #: The first thread of the first block.
 FIRST = {f"{kind}Idx.{axis}": 0 for kind in ("block", "thread") for axis in "xyz"}
@@ -62,6 +63,17 @@ def most_rounds(kernel: Kernel, axis: Axis) -> int | None:
     last = {name: size - 1 for name, size in zip(FIRST, (*facts.grid, *facts.block), strict=True)}
     found = [rounds(kernel, axis, at) for at in (FIRST, last)]
     return None if None in found else max(n for n in found if n is not None)
+
+
+def words_taken(kernel: Kernel, axis: Axis) -> float:
+    """Words of global memory that a thread takes in all rounds of a loop."""
+    found = 0.0
+    for access in kernel.reading.accesses:
+        if access.space == "global" and axis.name in access.loops:
+            inner = kernel.reading.loops(access)[access.loops.index(axis.name) :]
+            counts = (rounds(kernel, loop) or 1 for loop in inner)
+            found += math.prod(counts) * (access.element.size or _WORD) / _WORD
+    return found
 
 
 def middle(kernel: Kernel) -> dict[str, int]:

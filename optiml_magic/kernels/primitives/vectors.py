@@ -52,14 +52,15 @@ def vectorise(
     whole: Whole | None = None,
     strips: Sequence[int] = (),
     strip: str = "",
+    taken: Sequence[str] = (),
 ) -> Kernel:
     """The loop with this number takes as many elements as 16 bytes of the widest array hold.
 
     Or one of so many ``strips``, the first of them to begin with, by several vectors; ``strip`` is
-    the tuned name that another loop has them by already.
+    the tuned name that another loop has them by already. Names that are ``taken`` are for others.
     """
     loop = loops_in(kernel.function.body)[at]
-    return _Vectorising(kernel, loop, whole, strips, strip).kernel()
+    return _Vectorising(kernel, loop, whole, strips, strip, taken).kernel()
 
 
 def vectorised(kernel: Kernel, at: Sequence[int]) -> tuple[Kernel, tuple[int, ...]]:
@@ -73,7 +74,8 @@ def vectorised(kernel: Kernel, at: Sequence[int]) -> tuple[Kernel, tuple[int, ..
         number, shared = own + ahead, whole.get(own)
         before = loops_in(kernel.function.body)
         inner = len(loops_in(before[number].body))
-        made = vectorise(upward(kernel, number), number, shared)
+        names = [one.name for one in whole.values()]
+        made = vectorise(upward(kernel, number), number, shared, taken=names)
         if isinstance(made, Refused):
             numbers.append(number)
             continue
@@ -126,8 +128,10 @@ class _Vectorising:
         whole: Whole | None = None,
         strips: Sequence[int] = (),
         strip: str = "",
+        taken: Sequence[str] = (),
     ) -> None:
         self.old = kernel
+        self.taken = taken
         self.whole = whole
         self.loop = loop
         self.effects = Effects(kernel)
@@ -199,8 +203,8 @@ class _Vectorising:
         speller = speller_before(old, self.effects, loop)
         start = speller.form(speller.local(self._start))
         stop = self._end() or speller.form(speller.local(self._stop))
-        whole, first, k = (old.fresh(n) for n in (f"whole_{name}", f"{name}_first", f"{name}_item"))
-        whole = whole if self.whole is None else self.whole.name
+        whole = old.fresh(f"whole_{name}", *self.taken) if self.whole is None else self.whole.name
+        first, k = (old.fresh(n) for n in (f"{name}_first", f"{name}_item"))
         items: dict[Items, str] = {}
         for group in self.groups:
             named = f"{group.array.replace('.', '_')}_items"

@@ -35,7 +35,7 @@ from optiml_magic.kernels.primitives.pairs import may_be_integers
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.row_sums import row_sums
 from optiml_magic.kernels.primitives.saved import Saved
-from optiml_magic.kernels.primitives.sizes import rounds, threads, value
+from optiml_magic.kernels.primitives.sizes import rounds, threads, value, words_taken
 from optiml_magic.kernels.primitives.triples import by_numbers
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unravelled import unravelled
@@ -351,7 +351,7 @@ def _short(kernel: Kernel) -> dict[str, int]:
         total = 1
         for inner in loops_in(loop):
             total *= (rounds(kernel, axes[inner]) or 0) if inner in axes else 0
-        held = _taken_by(kernel, axis)
+        held = words_taken(kernel, axis)
         if names <= given.keys() and 0 < total <= _UNROLLED and held <= _HELD:
             short.add(axis.name)
             found |= {n: int(given[n]) for n in names if n not in kernel.program.values}
@@ -362,17 +362,6 @@ def _short(kernel: Kernel) -> dict[str, int]:
             names = {*monomial} if own or (len(monomial) == 1 and found) else set()
             near = {n: int(v) for n, v in given.items() if n in names and 0 <= v <= _NEAR}
             found |= {n: v for n, v in near.items() if n not in kernel.program.values}
-    return found
-
-
-def _taken_by(kernel: Kernel, axis: Axis) -> float:
-    """Words of global memory that a thread takes in all rounds of a loop, for one item."""
-    found = 0.0
-    for access in kernel.reading.accesses:
-        if access.space == "global" and axis.name in access.loops:
-            inner = kernel.reading.loops(access)[access.loops.index(axis.name) :]
-            counts = (rounds(kernel, loop) or 1 for loop in inner)
-            found += prod(counts) * (access.element.size or _WORD) / _WORD
     return found
 
 

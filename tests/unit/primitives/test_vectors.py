@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optiml_magic.kernels.primitives.vectors import vectorise
+from optiml_magic.kernels.primitives.vectors import vectorise, vectorised
 from tests.rewriting.trying import Stand
 from tests.rewriting.writing import Array, Made
 
@@ -181,3 +181,25 @@ def test_a_loop_with_something_that_is_not_read_stays() -> None:
         "if (i == 3) goto e; s += a[r * w + i]; e: ;",
     )
     assert "not read" in str(vectorise(kernel_of(text), 0))
+
+
+def test_loops_side_by_side_and_one_that_begins_elsewhere_have_names_of_their_own() -> None:
+    text = """\
+#pragma optiml launch k grid(cdiv(h, 32)) block(32)
+__global__ void k(const float* a, float* out, int w, int h) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= h) return;
+    float most = a[r * w];
+    for (int i = 1; i < w; ++i) most = fmaxf(most, a[r * w + i]);
+    float s = 0;
+    for (int i = 0; i < w; ++i) s += a[r * w + i] > most / 2;
+    for (int i = 0; i < w; ++i) s += a[r * w + i] < most / 4;
+    out[r] = s;
+}
+"""
+    arrays = {"a": Array("f4", ("h", "w")), "out": Array("f4", ("h",), "zeros")}
+    facts = Stand(Made("one", text, arrays, SIZES, OTHERS)).facts(text)
+    found, _ = vectorised(kernel_of(text, facts), (0, 1, 2))
+    words = [word for word in found.program.text.split() if word.startswith("whole_i")]
+    assert len({*words}) > 1
+    assert end_of(text, found.program.text, arrays, SIZES, OTHERS) == "same"
