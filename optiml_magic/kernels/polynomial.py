@@ -72,6 +72,11 @@ class Polynomial:
             return 0
         return self.terms[0][1] if len(self.terms) == 1 and self.terms[0][0] == () else None
 
+    @property
+    def number(self) -> int:
+        """The number that is added to all else."""
+        return dict(self.terms).get((), 0)
+
     def coefficient(self, symbol: str) -> Polynomial | None:
         """What multiplies ``symbol``; None where it is not linear in it."""
         terms: dict[Monomial, int] = {}

@@ -89,3 +89,11 @@ class Halo:
     def _refused(self, reason: str) -> NotLegal:
         access = self.group[0].access
         return NotLegal(f"{reason} of `{access.array}`", access.line)
+
+
+def lines_of(
+    halo: Callable[[Sequence[Taken]], Halo], compared: Callable[[Polynomial], str],
+    group: Sequence[Taken],
+) -> Iterator[str]:  # fmt: skip
+    """The lines that fill the windows of a group near a border."""
+    return halo(group).lines(compared)

@@ -6,8 +6,9 @@ are multiples of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from optiml_magic.kernels.expressions import Assign, Expr, Step
 from optiml_magic.kernels.polynomial import Polynomial
@@ -23,6 +24,7 @@ _WORDS = {
 _PLAIN = {16: "uint4", 8: "uint2", 4: "unsigned int", 2: "unsigned short", 1: "unsigned char"}
 WIDEST = 16  # bytes of one access
 _SIZES = (1, 2, 4, 8)
+_WORD = 4  # bytes that a thread asks for at once, at least: ours
 TRIPLES = (3, 6, 12)  # bytes of vectors of three, which lie side by side without a gap
 
 
@@ -136,3 +138,19 @@ class Place:
         """Whether it is where a group's items begin."""
         own = (self.apart, self.backward, self.first)
         return own == (group.apart, group.backward, group.index)
+
+
+def widest(groups: Sequence[Items]) -> int:
+    """How many rounds fill a vector of the widest group.
+
+    Where rounds take several elements, they fill one at least, and a word of every other group.
+    """
+    each = [group.size * group.apart for group in groups]
+    if all(group.apart == 1 for group in groups):
+        return WIDEST // max(each)
+    return next(n for n in (2, 4, 8, 16) if n * min(each) >= _WORD and n * max(each) % WIDEST == 0)
+
+
+def vector_of(group: Items, rounds: int) -> int:
+    """How many elements of a group, of which so many rounds take some, one access brings."""
+    return gcd(WIDEST, rounds * group.apart * group.size) // group.size

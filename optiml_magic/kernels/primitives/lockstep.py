@@ -75,7 +75,7 @@ class Lockstep:
         self.extents = [extent or 0 for extent in kernel.block]
         self.count = self.extents[0] * self.extents[1] * self.extents[2]
         self.all: Mask = np.ones(self.count, bool)
-        self.mask: Mask = self.all
+        self.mask = self.all
         self.thread = kernel.fresh("thread")
         self.env: dict[Variable, Value] = {}
         self.cells: dict[Variable, Value] = {}
@@ -128,15 +128,12 @@ class Lockstep:
         """How one thread spells what is the same for all threads that are there."""
         found = self.plain(expr)
         if isinstance(found, Known) and found.only(self.mask) is not None:
-            return self._literal(found, expr)
+            return expr if self.apart else number(found.only(self.mask) or 0)
         if self.apart and isinstance(found, Known | Each):
             return found.form
         if not isinstance(found, Same):
             raise NotLegal("a thread tells where in its block it stands")
         return found.form
-
-    def _literal(self, found: Known, expr: Expr) -> Expr:
-        return expr if self.apart else number(found.only(self.mask) or 0)
 
     def value(self, expr: Expr) -> Value:
         match expr:

@@ -25,7 +25,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.primitives import pair_values as values
 from optiml_magic.kernels.primitives.base import NotLegal
-from optiml_magic.kernels.primitives.pair_places import Places, chain
+from optiml_magic.kernels.primitives.pair_places import Left, Places, Stored, chain
 from optiml_magic.kernels.primitives.pair_values import Test, Value
 from optiml_magic.kernels.tree import (
     Blank,
@@ -47,27 +47,6 @@ _DEEPEST = 4  # functions within each other: ours
 _PLACES = (Binary, Literal, Name)  # what places are made of
 _COMPARED = ("<", ">", "<=", ">=", "==", "!=")
 _Place = tuple[Variable, tuple[int, ...]]
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A number that a round leaves in a local array: its row, how far behind the item's first.
-
-    Items are ``step`` numbers apart.
-    """
-
-    variable: Variable
-    row: str
-    at: int
-    step: int = 1
-
-
-class _Left(Exception):  # noqa: N818  # it says what happened
-    """A round is left, or the loop that it is one of."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(kind)
-        self.kind = kind
 
 
 @dataclass(eq=False)
@@ -101,7 +80,7 @@ class Items(Places):
             case Loop(kind="for" | "while"):
                 self._loop(statement)
             case Leave(kind="continue" | "break" as kind) if self._loops:
-                raise _Left(kind)
+                raise Left(kind)
             case _:
                 raise NotLegal("an item does what is not done in pairs", statement.line)
 
@@ -214,7 +193,7 @@ class Items(Places):
             self._loops += 1
             try:
                 self.run(loop.body)
-            except _Left as left:
+            except Left as left:
                 if left.kind == "break":
                     break
             finally:

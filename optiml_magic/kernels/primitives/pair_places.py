@@ -24,6 +24,27 @@ from optiml_magic.kernels.types import CType, named
 LANES = "xyzw"
 
 
+@dataclass(frozen=True)
+class Stored:
+    """A number that a round leaves in a local array: its row, how far behind the item's first.
+
+    Items are ``step`` numbers apart.
+    """
+
+    variable: Variable
+    row: str
+    at: int
+    step: int = 1
+
+
+class Left(Exception):  # noqa: N818  # it says what happened
+    """A round is left, or the loop that it is one of."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(kind)
+        self.kind = kind
+
+
 @dataclass(eq=False)
 class Places(ABC):
     """Elements of rows, each a number behind the item that ``counter`` counts, and ``own`` locals.

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.kernels.primitives.base import NotLegal
-from optiml_magic.kernels.primitives.pair_items import Items, Stored
+from optiml_magic.kernels.primitives.pair_items import Items
+from optiml_magic.kernels.primitives.pair_places import Stored
 from optiml_magic.kernels.primitives.pair_values import Value
 from optiml_magic.kernels.types import CType
 

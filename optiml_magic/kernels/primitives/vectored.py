@@ -7,7 +7,7 @@ elements beside each other, such as the bytes of a pixel, or take every second o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from math import gcd
 
@@ -18,7 +18,7 @@ from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.primitives.certain import certain
 from optiml_magic.kernels.primitives.decided import Decided
 from optiml_magic.kernels.primitives.effects import loops_in
-from optiml_magic.kernels.primitives.halos import Halo
+from optiml_magic.kernels.primitives.halos import Halo, lines_of
 from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Element, factor
 from optiml_magic.kernels.primitives.items import WIDEST, Items, numbers
 from optiml_magic.kernels.primitives.reached import (
@@ -177,7 +177,7 @@ class Vectored:
         items = {*(f"{ITEM}{a.item}" for a in several), *(name for name, _, _ in digits)}
         outer = {
             s: rest for s, f in at.steps.items()
-            if (rest := f.without([*mine, *items, ""]) - _number(f)).terms
+            if (rest := f.without([*mine, *items, ""]) - Polynomial.constant(f.number)).terms
         }  # fmt: skip
         within = at.steps.get((), _ZERO)
         if any(abs(factor(within, name)) > self.least for name in mine):
@@ -228,12 +228,14 @@ class Vectored:
         except NotLegal:
             return False
         by = {r: factor(form, f"{COUNTER}{r.name}") for r in rounds}
-        outer = form.without([f"{COUNTER}{r.name}" for r in rounds]) - _number(form)
+        outer = form.without([f"{COUNTER}{r.name}" for r in rounds]) - Polynomial.constant(
+            form.number
+        )
         width = widest(access, WIDEST)
         if not outer.terms or self._whole_rounds(width, outer, access) != width:
             return False
         ends = [r.ends(times) for r, times in by.items()]
-        number = _number(form).value or 0
+        number = form.number
         low, high = (sum(end[side] for end in ends) + number for side in (0, 1))
         rows = (Polynomial.of({s: 1}) for s in at.steps if s)
         whole = all(self._divides(width, row) for row in (at.base, *rows))
@@ -312,7 +314,7 @@ class Vectored:
                             f"where `{access.array}` ends depends on a round", access.line
                         )
                     interior.require(form)
-            window.bordered = partial(_lines, halo, interior.compared)
+            window.bordered = partial(lines_of, halo, interior.compared)
             for one in (one for one in window.taken if one.borders):
                 own = interior.speller.form(window.steps(one, ()))
                 padded.tell(one.access.own, f"({own} >= 0 && {own} < {window.count})")
@@ -394,14 +396,3 @@ class Vectored:
                 words = f"({words})" if len(sizes) > 1 else words
                 form = Polynomial.of({sizes: width})
                 self.decided.interior.whole[form, ""] = f"{words} % {width} == 0"
-
-
-def _lines(
-    halo: Callable[[Sequence[Taken]], Halo], compared: Callable[[Polynomial], str],
-    group: Sequence[Taken],
-) -> Iterator[str]:  # fmt: skip
-    return halo(group).lines(compared)
-
-
-def _number(form: Polynomial) -> Polynomial:
-    return Polynomial.constant(dict(form.terms).get((), 0))

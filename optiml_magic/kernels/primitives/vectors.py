@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import gcd
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Expr, Name
@@ -18,7 +17,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.counted import upward
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, moves_within
-from optiml_magic.kernels.primitives.items import WIDEST, Items, element
+from optiml_magic.kernels.primitives.items import WIDEST, Items, element, vector_of, widest
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.primitives.own_words import own_words
 from optiml_magic.kernels.primitives.staged import hints_of
@@ -28,8 +27,6 @@ from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.tree import Block, Declare, Loop, Statement, Variable, walk
 from optiml_magic.source.directives import RequireDirective, TuneDirective
 from optiml_magic.source.expressions import parse_expression
-
-_WORD = 4  # bytes that a thread asks for at once, at least: ours
 
 
 @dataclass(frozen=True)
@@ -167,7 +164,7 @@ class _Vectorising:
             self.groups = [group for group in self.groups if group.apart == 1]
         if not self.groups:
             raise NotLegal("it takes several elements a round", loop.line)
-        self.width = _widest(self.groups) if whole is None else whole.width
+        self.width = widest(self.groups) if whole is None else whole.width
         if self.width < 2:
             raise NotLegal("its elements fill a vector already", loop.line)
         self.longest = max(strips, default=0)
@@ -188,7 +185,7 @@ class _Vectorising:
 
     def _wide(self, group: Items) -> int:
         """Elements of one vector of a group: in strips each has vectors that are whole."""
-        return self._whole(group) if self.strips else _vector(group, self.width)
+        return self._whole(group) if self.strips else vector_of(group, self.width)
 
     def _whole(self, group: Items) -> int:
         return min(WIDEST // group.size, self.longest)
@@ -339,7 +336,7 @@ class _Vectorising:
 
     def tests(self, speller: LocalSpeller, width: int, zero: str = "0") -> tuple[str, ...]:
         """What tells, where a speller's loop begins, that the vectors are aligned."""
-        wide = {g: self._wide(g) if self.strips else _vector(g, width) for g in self.groups}
+        wide = {g: self._wide(g) if self.strips else vector_of(g, width) for g in self.groups}
         base = self.found.base
         aligned = (
             f"(size_t){self._address(g, base(g), zero, speller)} % {wide[g] * g.size} == 0"
@@ -385,19 +382,3 @@ class _Vectorising:
         at = speller.local(self.found.base(group))
         at += Polynomial.constant(self.found.way(group)) * Polynomial.symbol(f"@{first}")
         return at if self.found.way(group) > 0 else at - Polynomial.symbol(f"@{self.many}")
-
-
-def _widest(groups: Sequence[Items]) -> int:
-    """How many rounds fill a vector of the widest group.
-
-    Where rounds take several elements, they fill one at least, and a word of every other group.
-    """
-    each = [group.size * group.apart for group in groups]
-    if all(group.apart == 1 for group in groups):
-        return WIDEST // max(each)
-    return next(n for n in (2, 4, 8, 16) if n * min(each) >= _WORD and n * max(each) % WIDEST == 0)
-
-
-def _vector(group: Items, rounds: int) -> int:
-    """How many elements of a group, of which so many rounds take some, one access brings."""
-    return gcd(WIDEST, rounds * group.apart * group.size) // group.size
