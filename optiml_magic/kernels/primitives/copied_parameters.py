@@ -1,7 +1,8 @@
-"""P14, single: a number that a kernel is given and then changes is a local from there on.
+"""P14, single: a number or pointer that a kernel is given and changes is a local from there on.
 
 ``while (len-- > 0)`` on a parameter becomes ``int left = len; while (left-- > 0)``. What the kernel
-was given then stays what it is, a size that indices and launches may be made of.
+was given then stays what it is, a size that indices and launches may be made of; so does a pointer,
+``a += row * n``, by which elements are addressed as they lie in their array.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from optiml_magic.kernels.types import named
 
 @primitive
 def copied_parameters(kernel: Kernel) -> Kernel:
-    """The kernel whose whole numbers stay as they were given, with locals that change instead."""
+    """The kernel whose numbers and pointers stay as given, with locals that change instead."""
     body, effects = kernel.function.body, Effects(kernel)
     changed = [v for v in kernel.function.parameters if v in effects.changed(body)]
     if not changed:
@@ -39,17 +40,25 @@ def copied_parameters(kernel: Kernel) -> Kernel:
             raise NotLegal(f"{leaf.reason} is not read", leaf.line)
     found = [v for v in changed if _is_plain(kernel, effects, v)]
     if not found:
-        raise NotLegal(f"the parameter `{changed[0].name}` is not a whole number of its own")
+        raise NotLegal(
+            f"the parameter `{changed[0].name}` is no whole number or pointer of its own"
+        )
     made = _copied(kernel, effects, found[0])
     again = copied_parameters(made) if len(found) > 1 else made
     return again if isinstance(again, Kernel) else made
 
 
 def _is_plain(kernel: Kernel, effects: Effects, variable: Variable) -> bool:
-    """Whether a parameter is a whole number that nothing but its name leads to."""
+    """Whether a parameter is a whole number or a pointer that nothing but its name leads to."""
     kind, own = variable.type, named(variable.type.base, kernel.unit.aliases)
     whole = own.kind == "int" and own.integral and own.lanes == 1 and not kind.depth
-    if not whole or kind.reference or kind.volatile or variable.array or variable in effects.lent:
+    if (
+        not (whole or kind.depth == 1)
+        or kind.reference
+        or kind.volatile
+        or variable.array
+        or variable in effects.lent
+    ):
         return False
     return all(e.name != variable.name for e in named_by_lambdas(kernel))
 
@@ -68,7 +77,8 @@ def _copied(kernel: Kernel, effects: Effects, variable: Variable) -> Kernel:
     value = Name(None, variable.name, variable)
     own = replace(variable, name=called, span=None, value=value, initial=(), opening="=",
                   storage="local", restrict=False)  # fmt: skip
-    begun = Declare(None, first.line, f"{variable.type.base} ", (own,))
+    const = "const " if variable.type.const and variable.type.depth else ""
+    begun = Declare(None, first.line, f"{const}{variable.type.base} ", (own,))
     changed = swaps[first]
     assert isinstance(changed, Statement)
     swaps[first] = (begun, changed)

@@ -124,6 +124,9 @@ class Groups:
         for access in self.effects.accesses(self.loop):
             found.setdefault(access.array, []).append(access)
         groups = []
+        for variable in self.effects.changed(self.old.function.body):
+            if variable.storage == "parameter" and variable.name in found:
+                raise NotLegal(f"the parameter `{variable.name}` changes", self.loop.line)
         for array, every in found.items():
             others = [a for name, more in found.items() if name != array for a in more
                       if self.effects.same(name, array)]  # fmt: skip

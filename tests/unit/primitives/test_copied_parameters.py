@@ -36,6 +36,9 @@ SIZES, SMALL = {"n": 71, "m": 13}, {"n": 3, "m": 1}
         ("if (i > 5) { m -= 1; s = m; } else s = m * 3;", "int m_2 = m;"),
         ("if (m-- > 5) { s = m; m += i; } s += m * 7;", "int m_2 = m;"),
         ("m = n - 1; n = m + i; s = n * 3 + m;", "int n_2 = n;"),
+        ("a += i * m; for (int j = 0; j < m; j++) s += a[j];", "const int *a_2 = a;"),
+        ("a += i * m; for (int j = 0; j < m; j++) s = s * 3 + *a++;", "const int *a_2 = a;"),
+        ("if (i > 5) { a += i; s = a[0]; } else s = a[1];", "const int *a_2 = a;"),
         ("for (int j = 0; j < 3; j++) { s += m; if (j == i) m++; }", "int m_2 = m;"),
     ],
 )
@@ -52,10 +55,10 @@ def test_a_local_changes_in_its_place(body: str, before: str) -> None:
     [
         ("s = m;", "no parameter changes"),
         ("p += m;", "no parameter changes"),
-        ("int* q = &m; m--; s = *q;", "not a whole number of its own"),
-        ("int& q = m; m--; s = q;", "not a whole number of its own"),
+        ("int* q = &m; m--; s = *q;", "no whole number or pointer of its own"),
+        ("int& q = m; m--; s = q;", "no whole number or pointer of its own"),
         ("auto f = [&]() { return m; }; m--; s = f();", ""),
-        ("a += m; s = a[0];", "not a whole number of its own"),
+        ("const int** q = &a; a += m; s = **q;", "no whole number or pointer of its own"),
         ('asm("" : "+r"(m)); m--; s = m;', ""),
     ],
 )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.copied_parameters import copied_parameters
 from optiml_magic.kernels.primitives.vectors import vectorise, vectorised
 from tests.rewriting.trying import Stand
 from tests.rewriting.writing import Array, Made
 
-from .alike import end_of, kernel_of, written
+from .alike import end_of, kernel_of, refused, written
 
 SOME = """\
 #pragma optiml launch k grid(cdiv(h, 32)) block(32)
@@ -203,3 +205,20 @@ __global__ void k(const float* a, float* out, int w, int h) {
     words = [word for word in found.program.text.split() if word.startswith("whole_i")]
     assert len({*words}) > 1
     assert end_of(text, found.program.text, arrays, SIZES, OTHERS) == "same"
+
+
+@pytest.mark.parametrize("moved", ["a += r * w;", "a = a + (size_t)r * w;"])
+def test_where_a_pointer_has_moved_rows_are_addressed_as_they_lie_in_the_array(moved: str) -> None:
+    text = SOME.replace("    float s = 0;", f"    {moved}\n    float s = 0;") % "s += a[i];"
+    arrays = {
+        "a": Array("f4", ("h", "w")), "c": Array("u1", ("h", "w")), "b": Array("f4", ("w",)),
+        "out": Array("f4", ("h",), "zeros"),
+    }  # fmt: skip
+    facts = Stand(Made("one", text, arrays, SIZES, OTHERS)).facts(text)
+    kernel = kernel_of(text, facts)
+    assert "changes" in refused(vectorise(kernel, 0))
+    copied = copied_parameters(kernel)
+    assert isinstance(copied, Kernel)
+    found = written(vectorise(copied, 0))
+    assert "float4*>(&a[" in found
+    assert end_of(text, found, arrays, SIZES, OTHERS) == "same"
