@@ -119,7 +119,7 @@ class _Finding:
         while at and isinstance(self.body[at - 1], Blank):  # a pragma belongs to what follows it
             at -= 1
         self.rest = self.body[at:]
-        order = sorted(self.carried, key=lambda v: v.line)
+        order = sorted(self.carried, key=lambda v: (v.line, v.name))
         own = [order] if together else groups({v: self._kept(v)[1] for v in order})
         found = [scan for group in own for scan in self._found(group, together=together)]
         return Scans(ordered(found), self.body[:at], self.rest, self.given)

@@ -142,7 +142,7 @@ def test_the_first_element_is_no_better_than_itself() -> None:
         (
             "best = a[r * w + c]; p = c;",
             "p = best; best = a[r * w + c];",
-            "`p` is rounded in each round",
+            "what it combines depends on the rounds before",
         ),
         ("p = c; }", "p = c; } at2 += p;", "`p` is asked for in the loop"),
         ("int p", "short p", "a shuffle does not carry short"),
