@@ -83,7 +83,7 @@ def _held(kernel: Kernel, search: Bisection) -> Kernel:
     loading = f"""\
         const {search.places} {start} = {kernel.spelled(search.low)};
         const {search.places} {count} = {_behind(kernel, search)} - {start};
-        {held} = {count} > 0 && {count} <= {length};
+        {held} = {start} >= 0 && {count} > 0 && {count} <= {length};
         if ({held}) {{
             #pragma unroll
             for (int {at} = 0; {at} < {length}; {at} += {each}) {{

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optiml_magic.kernels.combining import same
+from optiml_magic.kernels.editing import text
 from optiml_magic.kernels.expressions import Assign, Binary, Expr, Index, Literal, Name, every
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects
@@ -115,5 +116,5 @@ def _last(found: WordLoop, symbol: Symbol) -> str | None:
 def second_of(found: WordLoop, symbol: Symbol, first: str) -> str:
     """The word behind the one at ``first``, or the last one where that is it."""
     assert isinstance(symbol.word, Index)
-    base = found.round.kernel.spelled(symbol.word.base)
-    return f"{base}[min({first} + 1, {_last(found, symbol)})]"
+    shown = found.round.kernel.spelled
+    return f"{shown(symbol.word.base)}[min({shown(text(first))} + 1, {_last(found, symbol)})]"

@@ -129,7 +129,7 @@ class _Writer:
         held = (self._inside(test, compared=True) for test in ends.going)
         before = self.found.loop.before
         return "\n".join((
-            "{", *(self.kernel.show(s).strip() for s in (before,) if s is not None),
+            "{", f"{self.kernel.show(before).strip().rstrip(';')};" if before is not None else "",
             f"const int {first} = {name}, {most} = {least};",
             f"while ({' && '.join((f'{name} < {most}', *held))}) {{",
             *body, f"{name} += {self.count};", "}",

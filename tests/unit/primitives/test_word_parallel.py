@@ -98,6 +98,9 @@ FINDS = [
     "while (d < m && bit(x, d + p) == bit(y, d + q)) d++;",
     "for (; d < m; d++) if (bit(x, d) && bit(y, d)) break;",
     "while (d <= m - 1 && (x[d / 32] & (1u << (d % 32))) == 0) d++;",
+    "d = p; while (d < m) { if (x[d >> 5] & (1u << (d & 31))) break; d++; }",
+    "d = q; while (d < 170 && bit(x, d) == bit(y, d)) d++;",
+    "d = q; while (d < 190 && d + 2 < m + 99 && bit(x, d) == (y[(d + 2) >> 5] >> ((d + 2) & 31) & 1)) ++d;",
 ]
 LONG = [
     "for (int j = 0; j < m; j++) d += (x[j / 64] & ~y[j / 64]) >> (j % 64) & 1;",

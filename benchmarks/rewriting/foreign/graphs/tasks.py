@@ -39,7 +39,46 @@ def links(rng: Generator, vertices: int, degree: int) -> Values:
     }
 
 
+def sorted_rows(rng: Generator, nodes: int, degree: int) -> Values:
+    made, count = edges(rng, nodes, degree)
+    offsets = made["offsets"]
+    near = np.repeat(np.arange(nodes), np.diff(offsets)) + rng.integers(0, 4 * degree, count)
+    rows = np.split(near % nodes, offsets[1:-1])
+    return {"row_ptr": offsets, "col": np.concatenate([np.sort(r) for r in rows]).astype(np.int32)}
+
+
+def friends(rng: Generator, nodes: int, degree: int) -> Values:
+    made = sorted_rows(rng, nodes, degree)
+    owner = np.repeat(np.arange(nodes, dtype=np.int32), np.diff(made["row_ptr"]))
+    return {**made, "from": owner, "edges": len(owner)}
+
+
+def pairs(rng: Generator, nodes: int, degree: int, count: int) -> Values:
+    one = rng.integers(0, nodes, count, np.int32)
+    return {
+        **sorted_rows(rng, nodes, degree),
+        "rarity": uniform(rng, nodes, low=0.1),
+        "one": one,
+        "other": (one + rng.integers(0, 9, count)).astype(np.int32) % np.int32(nodes),
+        "pairs": count,
+    }
+
+
 tasks = [
+    Task(
+        HERE / "shared_friends.cu",
+        inputs=friends,
+        sizes={"nodes": 16384, "degree": 16},
+        verify_sizes={"nodes": 41, "degree": 9},
+        outputs={"shared": "i4[edges]"},
+    ),
+    Task(
+        HERE / "link_weight.cu",
+        inputs=pairs,
+        sizes={"nodes": 16384, "degree": 16, "count": 262144},
+        verify_sizes={"nodes": 41, "degree": 9, "count": 77},
+        outputs={"weight": "f4[pairs]"},
+    ),
     Task(
         HERE / "mean_features.cu",
         inputs=features,
