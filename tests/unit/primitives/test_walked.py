@@ -81,6 +81,7 @@ HEADS = (
     "int lo = m / 2; for (int j = lo; j < m; j++) if (row[j] > 0 || (lo = 7))",
     "int lo = m + b[i * 5] * 9; for (int j = max(lo, 0); j < m; j++)",
     "for (int j = -(-m / 2); m > j; j++)",
+    "for (unsigned j = m / 2; j < m; j++)",
 )
 SHAPES = {"a": ("n", "12"), "b": ("n", "5"), "out": ("n",)}
 
@@ -103,7 +104,7 @@ def test_rounds_that_begin_where_the_data_say(body: str, most: int) -> None:
         "for (int j = m / 2; j * (m - 9) < m; j++)",
         "for (int j = m / 2; j > m - 9; j++)",
         "for (int j = 0; j > m - 9; j++)",
-        "for (unsigned j = m / 2; j < m; j++)",
+        "for (unsigned j = m / 2 - 3; j < m; j++)",
         "for (int j = m / 2; j != m; j++)",
         "for (int j = m - 1; j >= m / 2; j--)",
         "int j = m / 2; for (; j < m; j++)",
