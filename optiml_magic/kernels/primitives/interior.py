@@ -32,8 +32,7 @@ from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import Compare, Condition, Symbol
 
-_ZERO, _ONE = Polynomial(), Polynomial.constant(1)
-_EDGE = Polynomial.constant(32)  # indices at most that are a border: ours
+_ZERO, _ONE, _EDGE = Polynomial(), Polynomial.constant(1), Polynomial.constant(32)  # a border: ours
 
 
 class _Speller(LocalSpeller):
@@ -387,9 +386,10 @@ class Interior:
 
     def _is_edge(self, condition: Condition) -> bool:
         """Whether a comparison holds for a few indices at most, at one end."""
-        ranges = Ranges(self.known, self.symbols)
         form = self.plain(condition.form) if isinstance(condition, Compare) else None
-        return form is not None and ranges.nonnegative(_EDGE - form)
+        own = form is not None and form.symbols <= self.symbols.table.keys()
+        ranges = Ranges(self.known, self.symbols)
+        return form is not None and own and ranges.nonnegative(_EDGE - form)
 
     def _side(self, form: Polynomial) -> Polynomial:
         """On which side of a border the items are that are not on it."""
