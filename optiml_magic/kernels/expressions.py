@@ -212,6 +212,9 @@ def every(expression: Expr) -> Iterator[Expr]:
         stack.extend(reversed(current.parts))
 
 
+#: Comparisons with their sides exchanged.
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
 BUILTINS = frozenset(
     f"{name}.{axis}" for name in ("threadIdx", "blockIdx", "blockDim", "gridDim") for axis in "xyz"
 )
@@ -228,3 +231,12 @@ def builtin(expression: Expr) -> str:
 
 def is_logical(expression: Expr) -> bool:
     return isinstance(expression, Binary) and expression.op in ("&&", "||")
+
+
+def conjuncts(test: Expr) -> Iterator[Expr]:
+    """The parts of a test joined by ``&&``, in their order."""
+    if isinstance(test, Binary) and test.op == "&&":
+        yield from conjuncts(test.left)
+        yield from conjuncts(test.right)
+    else:
+        yield test

@@ -23,6 +23,7 @@ from optiml_magic.kernels.expressions import (
     Name,
     Step,
     Unary,
+    conjuncts,
     every,
 )
 from optiml_magic.kernels.functions import COMBINING, bare
@@ -248,7 +249,7 @@ class _Swapping:
 
     def _goes_on(self) -> Iterator[Expr]:
         """What all must hold that there is another round."""
-        for part in _conjuncts(self.loop.test):
+        for part in conjuncts(self.loop.test) if self.loop.test is not None else ():
             if not (isinstance(part, Literal) and part.value == 1):
                 yield part
 
@@ -326,12 +327,3 @@ class _Swapping:
         """The comparison that leads out among some statements."""
         ways = (self._way(s) for s in statements if isinstance(s, If))
         return next((way for way in ways if way not in (None, "swapped")), None)
-
-
-def _conjuncts(expr: Expr | None) -> Iterator[Expr]:
-    """What all must hold, where a test does."""
-    if isinstance(expr, Binary) and expr.op == "&&":
-        yield from _conjuncts(expr.left)
-        yield from _conjuncts(expr.right)
-    elif expr is not None:
-        yield expr

@@ -192,7 +192,7 @@ def _check_types(kernel: Kernel, effects: Effects, loop: Loop, own: Sequence[Var
         if variable.type.reference:
             raise NotLegal(f"`{variable.name}` is a reference", variable.line)
         if variable.name in names and variable not in own:
-            raise NotLegal(f"`{variable.name}` are several locals", variable.line)
+            raise NotLegal(f"`{variable.name}` is the name of several locals", variable.line)
 
 
 def _parted(body: Sequence[Statement]) -> Iterator[tuple[If, tuple[Variable, ...]]]:

@@ -208,7 +208,7 @@ class Rounds:
             if isinstance(statement, Block) and self.kept & {*loops_in(statement)}:
                 for variable in _own_locals(statement):
                     if self._names.count(variable.name) > 1:
-                        reason = f"`{variable.name}` are several locals"
+                        reason = f"`{variable.name}` is the name of several locals"
                         raise NotLegal(reason, variable.line)
                 yield from self._flat(statement.body)
             else:

@@ -10,6 +10,7 @@ import re
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.expressions import (
+    MIRRORED,
     Assign,
     Binary,
     Call,
@@ -49,7 +50,6 @@ from optiml_magic.source.expressions import parse_expression
 
 MOST = 2**31 - 1
 _BLOCKS = re.compile(r"\(cdiv\((\w+), (\d+)\)\)")
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 class Between:
@@ -233,13 +233,13 @@ class Between:
         found = self._widened(way, kind)
         if not isinstance(way, Binary) or way.op != "-" or not isinstance(test, Binary):
             return found
-        greater = (test.op in (">", ">=")) == then and test.op in _FLIPPED
+        greater = (test.op in (">", ">=")) == then and test.op in MIRRORED
         sides = (test.left, test.right) if greater else (test.right, test.left)
         alike = all(
             self.kernel.spelled(one) == self.kernel.spelled(other)
             for one, other in zip(sides, (way.left, way.right), strict=True)
         )
-        if found is None or test.op not in _FLIPPED or not alike:
+        if found is None or test.op not in MIRRORED or not alike:
             return found
         if not self.comparable(*sides):
             return found
@@ -308,7 +308,7 @@ class Between:
         if moved is not variable or not isinstance(test, Binary):
             return None
         for own, op, other in ((test.left, test.op, test.right),
-                               (test.right, _FLIPPED.get(test.op, ""), test.left)):  # fmt: skip
+                               (test.right, MIRRORED.get(test.op, ""), test.left)):  # fmt: skip
             if isinstance(own, Name) and own.variable is variable and op in ("<", "<="):
                 return loop, step, op, other
         return None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from optiml_magic.kernels.combining import same
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import (
+    MIRRORED,
     Assign,
     Binary,
     Call,
@@ -49,7 +50,6 @@ _HOLDS = {
     "<": (_BELOW,), "<=": (_BELOW, _EQUAL), ">": (_ABOVE,), ">=": (_ABOVE, _EQUAL),
     "==": (_EQUAL,), "!=": (_BELOW, _ABOVE),
 }  # fmt: skip
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +71,11 @@ class Bisection:
     kind: CType
     places: str  # the type of what the search moves
     then: tuple[Statement, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the array."""
+        return next(e.name for e in every(self.array) if isinstance(e, Name))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +131,7 @@ class _Reader:
             asked, then = self._asked_behind(high)
             gone.append(asked)
         else:
-            raise NotLegal("the search goes on where it finds the number")
+            raise NotLegal("the search does not stop where it finds the number")
         kind, places = self._kinds()
         array, low, high = (self._written_out(e) for e in (self.array, low, high))
         found = Bisection(
@@ -142,7 +147,7 @@ class _Reader:
                 kind="for" | "while", before=None, update=None,
                 test=Binary(op=op, left=Name(variable=Variable() as one),
                             right=Name(variable=Variable() as other)),
-            ) if op in _MIRRORED:  # fmt: skip
+            ) if op in MIRRORED:  # fmt: skip
                 low, high = (one, other) if op[0] == "<" else (other, one)
                 return low, high, len(op) > 1
         raise NotLegal("the ends of the search are not compared")
@@ -243,7 +248,7 @@ class _Reader:
 
     def _holds(self, test: Expr, way: int) -> bool:
         assert isinstance(test, Binary)
-        op = test.op if self._array(test.left) is not None else _MIRRORED.get(test.op, test.op)
+        op = test.op if self._array(test.left) is not None else MIRRORED.get(test.op, test.op)
         return way in _HOLDS[op]
 
     def _moves(self, way: _Way, end: Variable, by: int) -> bool:
@@ -293,7 +298,7 @@ class _Reader:
                             there = where is self.low and name == self.array.name
                             if there and same(key, self.key):
                                 return asked, tuple(body_of(then))
-        raise NotLegal("what the search says is not followed")
+        raise NotLegal("what is done with the end of the search is not followed")
 
     def _written_out(self, expr: Expr) -> Expr:
         """A part of the range by what is known before the loop around."""
@@ -317,7 +322,7 @@ class _Reader:
             raise NotLegal("elements and the number are not whole numbers of one type")
         plain = all(k.integral and k.signed and k.size == ends[0].size for k in ends)
         if kinds[0].size not in (4, 8) or not plain or ends[0].size not in (4, 8):
-            raise NotLegal("the search is not by signed places among words")
+            raise NotLegal("the search needs signed indices, and elements of 4 or 8 bytes")
         return kinds[0], ends[0].name
 
     def _stays(self, found: Bisection) -> None:
@@ -332,13 +337,13 @@ class _Reader:
         if any(own & effects.mentions(s) for s in found.then):
             raise NotLegal("where the search ends is asked for")
         if any(isinstance(s, Leave) and s.kind != "return" for t in found.then for s in walk(t)):
-            raise NotLegal("what is found leaves a loop")
+            raise NotLegal("what is done with a match leaves a loop")
         changed = {*effects.changed(self.outer)} | {
             v for s in walk(self.outer) if isinstance(s, Declare) for v in s.variables
         }
         ranges = [found.array, found.low, found.high]
         if names(ranges) & changed:
-            raise NotLegal("the range that is searched is another in each round")
+            raise NotLegal("the range that is searched changes from round to round")
         if own & names([found.key]) or names([found.key]) & {*effects.changed(self.loop)}:
             raise NotLegal("what the search looks for changes")
         parts = [e for top in (*ranges, found.key) for e in every(top)]

@@ -38,7 +38,7 @@ def row_of_threads(kernel: Kernel) -> int:
     """How many threads a block has, all of them along x."""
     width, *beside = kernel.block
     if width is None or beside != [1, 1]:
-        raise NotLegal("its blocks are no rows of threads")
+        raise NotLegal("its blocks are not rows of threads")
     return width
 
 

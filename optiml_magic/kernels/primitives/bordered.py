@@ -22,12 +22,12 @@ from optiml_magic.kernels.expressions import (
     Name,
     Step,
     Unary,
+    conjuncts,
     every,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, names, outermost
 from optiml_magic.kernels.primitives.staged import hints_of
-from optiml_magic.kernels.primitives.word_tests import conjuncts
 from optiml_magic.kernels.tree import Declare, If, Loop, Statement, Variable, expressions, walk
 
 Interval = tuple[int, int]
@@ -97,10 +97,10 @@ class _Tests:
         """What the loop itself counts by steps that nothing but a number ends."""
         if self.loop.test is None or self.loop.kind == "do":
             return
-        for test, denied in conjuncts(self.loop.test, denied=False):
+        for test in conjuncts(self.loop.test):
             match test:
                 case Binary(op="<" | "<=" as op, left=Name(variable=Variable() as own),
-                            right=Literal(value=int() as end)) if not denied:  # fmt: skip
+                            right=Literal(value=int() as end)):  # fmt: skip
                     begun = self._begun(own)
                     steps = self._steps(own, effects)
                     if begun is not None and steps is not None:
@@ -161,11 +161,11 @@ class _Tests:
 
     def _asked(self, test: Expr) -> Iterator[tuple[str, int] | None]:
         """What has to be how much at least for each comparison; None for what is not followed."""
-        for one, denied in conjuncts(test, denied=False):
+        for one in conjuncts(test):
             match one:
-                case Binary(op="<" | "<=" as op, left=low, right=high) if not denied:
+                case Binary(op="<" | "<=" as op, left=low, right=high):
                     yield self._apart(low, high, int(op == "<"))
-                case Binary(op=">" | ">=" as op, left=high, right=low) if not denied:
+                case Binary(op=">" | ">=" as op, left=high, right=low):
                     yield self._apart(low, high, int(op == ">"))
                 case _:
                     yield None

@@ -338,7 +338,7 @@ def _check_own(effects: Effects, loop: Loop, own: Sequence[Variable]) -> None:
             raise NotLegal(f"something leads to `{variable.name}`", variable.line)
     for variable in effects.mentions(loop):
         if variable.name in named and variable not in own:
-            raise NotLegal(f"`{variable.name}` are several locals", variable.line)
+            raise NotLegal(f"`{variable.name}` is the name of several locals", variable.line)
 
 
 def _check_asks(

@@ -106,7 +106,9 @@ class _Taking:
         names = [v.name for s in walk(self.old.function.body) if isinstance(s, Declare)
                  for v in s.variables]  # fmt: skip
         if names.count(self.items.name) > 1:
-            raise NotLegal(f"`{self.items.name}` are several locals", self.old.function.line)
+            raise NotLegal(
+                f"`{self.items.name}` is the name of several locals", self.old.function.line
+            )
         for parts in self._lists(self.rounds.parts):
             asked = [self._asked(part) for part in parts]
             for part in parts:
@@ -119,7 +121,9 @@ class _Taking:
                         reason = f"`{variable.name}` cannot be one for each item"
                         raise NotLegal(reason, variable.line)
                     if names.count(variable.name) > 1:
-                        raise NotLegal(f"`{variable.name}` are several locals", variable.line)
+                        raise NotLegal(
+                            f"`{variable.name}` is the name of several locals", variable.line
+                        )
                     self.expanded.add(variable)
 
     def _lists(self, parts: list[Part]) -> Iterator[list[Part]]:

@@ -15,6 +15,7 @@ from itertools import chain, pairwise
 from optiml_magic.kernels.combining import same
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import (
+    MIRRORED,
     Assign,
     Binary,
     Call,
@@ -29,8 +30,6 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.pinned import Scalars
 from optiml_magic.kernels.ranges import holds
 from optiml_magic.kernels.tree import Blank, Block, Declare, Evaluate, If, Statement, Variable, walk
-
-_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 @dataclass(frozen=True)
@@ -172,11 +171,11 @@ def _clamp(effects: Effects, test: Statement, place: Variable) -> _Clamp | None:
         case _:
             return None
     left, right = asked.left, asked.right
-    if isinstance(right, Name) and right.variable is place and op in _MIRRORED:
-        left, right, op = right, left, _MIRRORED[op]
+    if isinstance(right, Name) and right.variable is place and op in MIRRORED:
+        left, right, op = right, left, MIRRORED[op]
     is_place = isinstance(left, Name) and left.variable is place and own is place
     scalars = names([value, right])
-    if not is_place or op not in _MIRRORED or any(v.storage != "parameter" for v in scalars):
+    if not is_place or op not in MIRRORED or any(v.storage != "parameter" for v in scalars):
         return None
     if scalars & effects.changing or any(v.type.base != "int" or v.type.depth for v in scalars):
         return None

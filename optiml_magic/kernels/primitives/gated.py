@@ -24,6 +24,7 @@ from optiml_magic.kernels.expressions import (
     Step,
     Unary,
     Unread,
+    conjuncts,
     every,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -166,7 +167,7 @@ class _Asked:
             more, known = self._of(statement, known)
             tests += more
         if len(tests) > _MOST:
-            raise NotLegal("a round asks too much", statements[0].line)
+            raise NotLegal("a round has too many tests", statements[0].line)
         return list(dict.fromkeys(tests)), known
 
     def _of(self, statement: Statement, known: _Known) -> tuple[list[str], _Known]:
@@ -247,7 +248,7 @@ class _Asked:
             more, known = self.by(body_of(loop.body), known)
             tests += more
             known = self._stepped(loop, known)
-        raise NotLegal("a loop in its rounds makes too many", loop.line)
+        raise NotLegal("a loop inside a round has too many rounds", loop.line)
 
     def _stepped(self, loop: Loop, known: _Known) -> _Known:
         match loop.update:
@@ -268,8 +269,8 @@ class _Asked:
     def _shown(self, test: Expr, known: _Known) -> str:
         """A test as it is asked before the round's own locals, by their numbers."""
         if self._acts(test):
-            raise NotLegal("to ask changes something")
-        parts = [p for p in _conjuncts(test) if not _holds(p, known)]
+            raise NotLegal("the test changes something")
+        parts = [p for p in conjuncts(test) if not _holds(p, known)]
         swaps: dict[Node, Node] = {}
         for part in parts:
             _swap(part, known, swaps)
@@ -279,7 +280,7 @@ class _Asked:
             and known[e.variable] is None
         }  # fmt: skip
         if unknown:
-            raise NotLegal("what it asks for is not there before")
+            raise NotLegal("a test needs a value that the round computes first")
         return _joined([self.kernel.spelled(p, swaps) for p in parts], "&&")
 
 
@@ -296,12 +297,6 @@ def _swap(expr: Expr, known: _Known, swaps: dict[Node, Node]) -> None:
 
 def _joined(parts: Sequence[str], op: str) -> str:
     return f" {op} ".join(f"({part})" for part in parts) if len(parts) > 1 else "".join(parts)
-
-
-def _conjuncts(test: Expr) -> tuple[Expr, ...]:
-    if isinstance(test, Binary) and test.op == "&&":
-        return *_conjuncts(test.left), *_conjuncts(test.right)
-    return (test,)
 
 
 def _number(expr: Expr, known: _Known) -> int | None:

@@ -15,7 +15,7 @@ from optiml_magic.kernels.primitives.bisections import Bisection, bisections
 from optiml_magic.kernels.tree import Declare, Loop, expressions
 from optiml_magic.source.directives import TuneDirective
 
-LENGTHS = (8, 16, 32)  # of a range that registers hold: ours
+_LENGTHS = (8, 16, 32)  # of a range that registers hold: ours
 _LENGTH = 16  # to begin with: ours
 _VECTOR = 16  # bytes
 
@@ -75,8 +75,7 @@ def _held(kernel: Kernel, search: Bisection) -> Kernel:
     length, array = fresh("LENGTH"), kernel.spelled(search.array)
     array = array if isinstance(search.array, Name) else f"({array})"
     held_list, start, count, held, at, then = (
-        fresh(f"{label(search)}_{part}")
-        for part in ("list", "start", "count", "held", "at", "next")
+        fresh(f"{search.name}_{part}") for part in ("list", "start", "count", "held", "at", "next")
     )
     kind, each = search.kind.name, _VECTOR // (search.kind.size or _VECTOR)
     first, last = f"{array}[{start} + {at}]", f"min({then}, {count} - 1)"
@@ -120,14 +119,9 @@ def _held(kernel: Kernel, search: Bisection) -> Kernel:
 }}"""
     return kernel.rewritten(
         edited(kernel.function.body, {search.outer: lines(whole)}),
-        directives=[TuneDirective(length, LENGTHS, _LENGTH, None)],
+        directives=[TuneDirective(length, _LENGTHS, _LENGTH, None)],
         helpers=[_AMONG],
     )
-
-
-def label(search: Bisection) -> str:
-    """The name of the array that is searched."""
-    return next(e.name for e in every(search.array) if isinstance(e, Name))
 
 
 def _behind(kernel: Kernel, search: Bisection) -> str:
@@ -155,4 +149,4 @@ def _first_test(kernel: Kernel, search: Bisection) -> str:
                 if isinstance(e, Name) and e.variable is variable
             }
             return kernel.spelled(test, swaps)
-    raise NotLegal("whether the loop around has a round is not known before", outer.line)
+    raise NotLegal("it is not known before the loop whether it has a round", outer.line)

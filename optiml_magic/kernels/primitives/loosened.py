@@ -56,7 +56,7 @@ _ONE = Polynomial.constant(1)
 def loosened(kernel: Kernel) -> Kernel:
     """The kernel whose guards that tighten from round to round stay as they are in the first."""
     if kernel.block[1:] != (1, 1):
-        raise NotLegal("its blocks are no rows of threads")
+        raise NotLegal("its blocks are not rows of threads")
     effects, refused = Effects(kernel), NotLegal("no guard tightens from round to round")
     effects.straightforward(alone=False)
     for loop, axis in kernel.axes().items():

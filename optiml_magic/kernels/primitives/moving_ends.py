@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from optiml_magic.kernels.expressions import (
+    MIRRORED,
     Binary,
     Call,
     Cast,
@@ -31,7 +32,6 @@ from optiml_magic.kernels.tree import Declare, Loop, Variable
 
 _ONE = Polynomial.constant(1)
 _LIMITS = frozenset({"INFINITY", "FLT_MAX", "DBL_MAX", "INT_MAX", "INT_MIN", "UINT_MAX"})
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ def range_of(loop: Loop, counter: Variable, step: int) -> Range | None:
         return None
     left, op, right = test.left, test.op, test.right
     if isinstance(right, Name) and right.variable is counter:
-        left, op, right = right, _FLIPPED.get(op, ""), left
+        left, op, right = right, MIRRORED.get(op, ""), left
     if not isinstance(left, Name) or left.variable is not counter or counter in names([right]):
         return None
     if step == 1 and op in ("<", "<="):

@@ -21,12 +21,12 @@ from optiml_magic.kernels.expressions import (
     Step,
     Unary,
     builtin,
+    conjuncts,
     every,
 )
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, once
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.word_tests import conjuncts
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.symbols import Compare, Symbol, Symbols
 from optiml_magic.kernels.tree import (
@@ -85,7 +85,7 @@ def _begun(kernel: Kernel, effects: Effects) -> Iterator[tuple[Expr, tuple[Expr,
                 pass
             case _:
                 continue
-        asked = tuple(e for e, denied in conjuncts(test, denied=False) if not denied)
+        asked = tuple(conjuncts(test))
         if any(isinstance(e, Name) and e.variable in effects.addressed for e in every(test)):
             continue
         for first in body:

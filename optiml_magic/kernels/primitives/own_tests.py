@@ -11,7 +11,15 @@ from dataclasses import replace
 
 from optiml_magic.kernels.combining import selection
 from optiml_magic.kernels.editing import Node, edited
-from optiml_magic.kernels.expressions import Binary, Expr, Literal, Name, Unary, every
+from optiml_magic.kernels.expressions import (
+    Binary,
+    Expr,
+    Literal,
+    Name,
+    Unary,
+    conjuncts,
+    every,
+)
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.mapped import joined_test
@@ -36,7 +44,7 @@ def _parted(branch: If) -> If | None:
     """A branch on all but the comparison around one on that; None for any other branch."""
     if branch.other is not None or branch.before is not None or branch.constant:
         return None
-    parts = [*_conjuncts(branch.test)]
+    parts = [*conjuncts(branch.test)]
     for at, part in enumerate(parts) if len(parts) > 1 else ():
         selects = If(None, branch.line, part, branch.then)
         rest, behind = [*parts[:at], *parts[at + 1 :]], parts[at + 1 :]
@@ -45,12 +53,6 @@ def _parted(branch: If) -> If | None:
         then = Block(None, branch.line, (selects,))
         return replace(branch, span=None, head=None, test=joined_test(rest, "&&"), then=then)
     return None
-
-
-def _conjuncts(test: Expr) -> Sequence[Expr]:
-    if isinstance(test, Binary) and test.op == "&&":
-        return [*_conjuncts(test.left), *_conjuncts(test.right)]
-    return [test]
 
 
 def _only_asks(parts: Sequence[Expr]) -> bool:

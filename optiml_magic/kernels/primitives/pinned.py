@@ -10,7 +10,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from optiml_magic.kernels.expressions import Binary, Call, Expr, Literal, Name, Unary
+from optiml_magic.kernels.expressions import (
+    MIRRORED,
+    Binary,
+    Call,
+    Expr,
+    Literal,
+    Name,
+    Unary,
+)
 from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
@@ -28,7 +36,6 @@ from optiml_magic.source.expressions import parse_expression
 
 _ONE = Polynomial.constant(1)
 _TURNED = {"<": ">=", ">": "<=", "<=": ">", ">=": "<"}
-_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 @dataclass(frozen=True)
@@ -195,7 +202,7 @@ class Scalars:
             return "", False, None
         op, bound = test.op, test.right
         if isinstance(test.right, Name) and test.right.variable is variable:
-            op, bound = _MIRRORED[op], test.left
+            op, bound = MIRRORED[op], test.left
         elif not isinstance(test.left, Name) or test.left.variable is not variable:
             return "", False, None
         return (_TURNED[op] if denied else op), True, bound

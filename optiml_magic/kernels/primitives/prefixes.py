@@ -340,7 +340,7 @@ class Prefixes:
                 return
             self.rounds += 1
             if bool((own != mask).any()) or self.rounds > _ROUNDS:
-                raise NotLegal("threads make other rounds than their neighbours", loop.line)
+                raise NotLegal("threads differ in the rounds that they make", loop.line)
             self.step(loop.body, mask)
             if loop.update is not None:
                 self.step(Evaluate(None, loop.line, loop.update), mask)

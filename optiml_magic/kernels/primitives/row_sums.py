@@ -27,7 +27,7 @@ def row_sums(kernel: Kernel, letter: str) -> Kernel:
     if isinstance(made, Refused):
         raise NotLegal(made.reason, made.line)
     effects, places = Effects(made), uses(made, letter).whole
-    why = NotLegal("no window has rows")
+    why = NotLegal("no window is summed up row by row")
     for loop, axis in made.axes().items():
         within = [made.axes().get(one) for one in loops_in(loop.body)]
         if len(within) != 1 or within[0] is None:

@@ -25,6 +25,7 @@ from optiml_magic.kernels.expressions import (
     Name,
     Step,
     Unread,
+    conjuncts,
     every,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -218,7 +219,7 @@ def _parts(
             return None
     elif not _steps(Evaluate(None, loop.line, loop.update), counter):
         return None
-    going, left = _conjuncts(loop.test), None
+    going, left = (*conjuncts(loop.test),), None
     match body:
         case [If(before=None, constant=False, test=test, then=then, other=None), *rest]:
             if only_leaves(then, "break"):
@@ -253,12 +254,6 @@ def _only_begins(before: Statement | None, counter: Variable) -> bool:
                 isinstance(e, Assign | Step | Call | Lambda) for e in every(value)
             )
     return False
-
-
-def _conjuncts(test: Expr) -> tuple[Expr, ...]:
-    if isinstance(test, Binary) and test.op == "&&":
-        return *_conjuncts(test.left), *_conjuncts(test.right)
-    return (test,)
 
 
 def _asked_alone(

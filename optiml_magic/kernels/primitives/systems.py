@@ -133,7 +133,7 @@ class _Mixing:
             raise NotLegal("a round of the scan may end early", statement.line)
         if isinstance(statement, Loop | If):
             if mixed:
-                raise NotLegal("what goes from round to round decides on it", statement.line)
+                raise NotLegal("a branch depends on a state", statement.line)
             if changed and isinstance(statement, If):
                 raise NotLegal("states are changed together in a branch", statement.line)
             if changed and isinstance(statement, Loop):
@@ -155,13 +155,13 @@ class _Mixing:
                     raise NotLegal(f"`{target.name}` goes beyond the round", statement.line)
                 self._plain(target)
             case _:
-                raise NotLegal("states go where they are not followed", statement.line)
+                raise NotLegal("a state is used where it is not followed", statement.line)
 
     def _plain(self, variable: Variable) -> None:
         kind = named(variable.type.base, self.kernel.unit.aliases)
         loose = variable.type.depth or variable.type.reference or variable.array
         if loose or variable.initial or kind.name not in _FLOATS or variable in self.aliased:
-            raise NotLegal(f"`{variable.name}` is no plain float", variable.line)
+            raise NotLegal(f"`{variable.name}` is not a plain float", variable.line)
 
     def _values(self, statement: Statement) -> list[Expr]:
         """What a statement gives to that which depends on the states."""
@@ -172,7 +172,7 @@ class _Mixing:
         found = set[Statement]()
         for part in every(expr):
             if not isinstance(part, _STEADY) or (isinstance(part, Unary) and part.op not in "+-"):
-                raise NotLegal("by what it multiplies its states may change", self.loop.line)
+                raise NotLegal("a factor of its states may change", self.loop.line)
             if not isinstance(part, Name):
                 continue
             own = part.variable
@@ -186,7 +186,7 @@ class _Mixing:
         stored = [a.array for a in self.kernel.reading.accesses if a.mode != "load"]
         for access in self.kernel.reading.accesses:
             if access.own in inside and any(self.effects.same(access.array, s) for s in stored):
-                raise NotLegal("by what it multiplies its states is written", access.line)
+                raise NotLegal("a factor of its states is written", access.line)
         return found
 
     def _declared(self, variable: Variable) -> set[Statement]:
@@ -197,7 +197,7 @@ class _Mixing:
         own = self.loop.body.body if isinstance(self.loop.body, Block) else ()
         there = (home in self.kept or home in own) and variable in self.effects.lasting
         if home is None or value is None or not there:
-            raise NotLegal(f"`{variable.name}` is another in each round", self.loop.line)
+            raise NotLegal(f"`{variable.name}` changes from round to round", self.loop.line)
         return {home, *self._steady(value)}
 
 

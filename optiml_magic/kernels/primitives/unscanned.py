@@ -95,7 +95,7 @@ class _Unscanned:
         self.effects.straightforward(alone=False)
         count, *others = kernel.block
         if count is None or others != [1, 1] or not 32 <= count <= 1024:
-            raise NotLegal("its blocks are no rows of threads")
+            raise NotLegal("its blocks are not rows of threads")
         for name in sorted(kernel.reading.calls):
             if LANES.fullmatch(name):
                 raise NotLegal("its lanes exchange values")
@@ -136,7 +136,7 @@ class _Unscanned:
         made = Reduction(self.run, op, (), None, (), self.kind, self.old.function.line)
         combine.supported(made)
         if self.prefixes.empty and op != "+":
-            raise NotLegal("a zero is no extreme of nothing")
+            raise NotLegal("a maximum or minimum would begin with zero")
         return self._written(made, ahead, inside, self._last(behind))
 
     def _written(

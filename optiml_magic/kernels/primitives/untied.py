@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from optiml_magic.kernels.combining import same
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import (
+    MIRRORED,
     Assign,
     Binary,
     Call,
@@ -46,7 +47,6 @@ from optiml_magic.kernels.tree import (
 )
 from optiml_magic.kernels.types import CType, named
 
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 Answer = Expr | bool
 _Given = defaultdict[Variable, list[Expr]]
 
@@ -131,7 +131,7 @@ class _Deciding:
             case Binary(op=op, left=left, right=right) if is_logical(expr):
                 return _joined(expr, op, of(left), of(right))
             case Binary(op=op, left=Name(variable=Variable() as one), right=Name(variable=other)):
-                if op in _MIRRORED and isinstance(other, Variable):
+                if op in MIRRORED and isinstance(other, Variable):
                     return self._compared(expr, op, one, other, statement)
             case Unary(op="!", operand=operand):
                 new = of(operand)
@@ -146,7 +146,7 @@ class _Deciding:
         self, expr: Expr, op: str, one: Variable, other: Variable, statement: Statement
     ) -> Answer:
         if other in self.counters and one in self.places:
-            op, one, other = _MIRRORED[op], other, one
+            op, one, other = MIRRORED[op], other, one
         place = self.places.get(other)
         if place is None or one not in self.counters or not _alike(self.kernel, one, other):
             return expr
@@ -190,7 +190,7 @@ def _as_one(op: str, one: Expr, other: Expr) -> Expr | None:
     if same(one.left, other.left) and same(one.right, other.right):
         its = other.op
     elif same(one.left, other.right) and same(one.right, other.left):
-        its = _MIRRORED.get(other.op, other.op)
+        its = MIRRORED.get(other.op, other.op)
     else:
         return None
     if one.op in ("<", ">") and op == "||" and its in ("==", f"{one.op}="):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from optiml_magic.kernels.expressions import (
     Expr,
     Name,
     Unary,
+    conjuncts,
 )
 from optiml_magic.kernels.primitives.along import Along, tied
 from optiml_magic.kernels.primitives.base import NotLegal
@@ -59,7 +60,7 @@ class Ways(Along):
 
     def _if(self, statement: If) -> Made:
         then, other = statement.then, statement.other
-        tests = [*_conjuncts(statement.test)] if other is None else [statement.test]
+        tests = [*conjuncts(statement.test)] if other is None else [statement.test]
         before, had, asked = self.mask, len(self.tests), len(self.conditions)
         chosen_ = self._selected(statement)
         if chosen_ is not None:
@@ -340,14 +341,6 @@ def _parted(statement: If) -> If | None:
             if selection(inner) is not None or tied(right):
                 return replace(statement, span=None, test=left, then=inner)
     return None
-
-
-def _conjuncts(test: Expr) -> Iterable[Expr]:
-    if isinstance(test, Binary) and test.op == "&&":
-        yield from _conjuncts(test.left)
-        yield from _conjuncts(test.right)
-    else:
-        yield test
 
 
 def _leaves(statement: Statement) -> bool:

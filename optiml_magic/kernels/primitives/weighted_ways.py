@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import (
+    MIRRORED,
     Assign,
     Binary,
     Call,
@@ -43,7 +44,6 @@ from optiml_magic.kernels.tree import (
 #: What stands for the extreme with the keys of a tile.
 NOW = Name(None, "now")
 _EXTREMES = {"fmaxf": ">", "fmax": ">", "max": ">", "fminf": "<", "fmin": "<", "min": "<"}
-_TURNED = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 _MOST = 16  # ways through a round: ours
 
 
@@ -126,12 +126,12 @@ class Ways:
         """Whether a comparison with the extreme holds for a better key, or for all others."""
         match test:
             case Binary(op=">" | ">=" | "<" | "<=" as op, left=left, right=right):
-                way = op if self._state(right) else _TURNED[op]
+                way = op if self._state(right) else MIRRORED[op]
                 left, right = (left, right) if self._state(right) else (right, left)
                 state = self._state(right)
                 if state is not None and not self._of_states(left) and path.better is None:
                     better = state in self.effects.changed(branch.then) or branch.other is None
-                    self._note(state, way[0] if better else _TURNED[way][0], left)
+                    self._note(state, way[0] if better else MIRRORED[way][0], left)
                     return better
         raise self._no("a test of its scalars is not followed")
 
@@ -205,7 +205,7 @@ class Ways:
             case Choice(test=Binary(op=">" | ">=" | "<" | "<=" as op, left=left, right=right),
                         then=then, other=last):  # fmt: skip
                 if self._shown(left) != self._shown(then):
-                    left, right, op = right, left, _TURNED[op]
+                    left, right, op = right, left, MIRRORED[op]
                 if (self._shown(left), self._shown(right)) != (
                     self._shown(then), self._shown(last)
                 ):  # fmt: skip

@@ -7,13 +7,18 @@ whether a thread stands for a warp. Powers of two alone divide, so that the quot
 from __future__ import annotations
 
 from optiml_magic.kernels.editing import Node, edited, text
-from optiml_magic.kernels.expressions import Binary, Cast, Expr, Literal, builtin
+from optiml_magic.kernels.expressions import (
+    MIRRORED,
+    Binary,
+    Cast,
+    Expr,
+    Literal,
+    builtin,
+)
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.tree import Block, Function, expressions
 from optiml_magic.kernels.types import named
-
-_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
 @primitive
@@ -23,7 +28,7 @@ def whole_tests(kernel: Kernel) -> Kernel:
     for function in (kernel.function, *reached(kernel.unit, kernel.function)):
         swaps = dict[Node, Node]()
         for e in expressions(function.body):
-            if isinstance(e, Binary) and e.op in _MIRRORED:
+            if isinstance(e, Binary) and e.op in MIRRORED:
                 swaps |= _whole(kernel, function, e)
         if swaps:
             bodies[function] = edited(function.body, swaps)
@@ -36,7 +41,7 @@ def _whole(kernel: Kernel, function: Function, test: Binary) -> dict[Node, Node]
     """The quotient of a test and what it is compared with, rounded as the test asks for it."""
     for quotient, other, op in (
         (test.right, test.left, test.op),
-        (test.left, test.right, _MIRRORED[test.op]),
+        (test.left, test.right, MIRRORED[test.op]),
     ):
         parts = _quotient(kernel, quotient)
         if parts is not None and _is_whole(kernel, function, other):

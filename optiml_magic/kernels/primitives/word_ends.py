@@ -18,7 +18,7 @@ from optiml_magic.kernels.primitives.packed_places import Symbol, bare
 from optiml_magic.kernels.primitives.word_loops import Bound, WordLoop
 from optiml_magic.kernels.tree import Evaluate, Leave, Statement, Variable
 
-_FAR = 2**30
+_FAR = 2**30  # numbers beyond may overflow a difference: ours
 
 
 @dataclass(frozen=True, eq=False)

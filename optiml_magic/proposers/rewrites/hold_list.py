@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
-from optiml_magic.kernels.primitives.held_lists import held_lists, held_of, label
+from optiml_magic.kernels.primitives.held_lists import held_lists, held_of
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -31,7 +31,7 @@ class HoldList(KernelRule):
             if isinstance(search, NotLegal):
                 yield Refused(search.reason, search.line)
                 continue
-            line, array = search.loop.line, label(search)
+            line, array = search.loop.line, search.name
             yield Site(
                 f"list {line}",
                 f"hold what line {line} searches of `{array}` in registers, where it is short",

@@ -19,12 +19,12 @@ def inplace(rng: Random) -> Made:
     steps.append(
         f"x[{place}] {rng.choice(['=', '=', '=', '+=', '-='])} {rng.choice(['last', 'last', '0.5f * last', 'y[j]'])};"
     )
-    if rng.random() < 0.25:
-        steps.append(f"y[j * w + i] = {rng.choice(near[:4])};")
+    if rng.random() < 0.25 and not any("y[" in step for step in steps):  # else threads race
+        steps.append(f"y[j * w + i] = {rng.choice(near[:3])};")
     if rng.random() < 0.15:
         steps.reverse()
     if rng.random() < 0.15:
-        steps[-1] = f"if (few[j] > 0) {steps[-1]}"
+        steps[-1] = f"if (few[j] > 0) {{ {steps[-1]} }}"
     head = rng.choice([
         "int j = 1; j < h - 1; ++j", "int j = 1; j + 1 < h; j++", "int j = h - 2; j > 0; --j",
         "size_t j = 1; j < h - 1; j++" if "- 1" not in value else "int j = 1; j < h - 1; j++",

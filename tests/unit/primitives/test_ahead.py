@@ -73,7 +73,7 @@ STAY = {
     "each round changes something": ONE % "c++; if (v > s) s = s * v + c;",
     "the branch is not the last": ONE % "if (v > s) s = s * v; v = s;",
     "what is found changes": ONE % "if (v > s) { v += 1; s = s * v; }",
-    "to ask changes something": ONE % "if (v > s++) s = s * v;",
+    "the test changes something": ONE % "if (v > s++) s = s * v;",
     "it ends early": ONE % "if (v > s) { s = s * v; if (s > 9) break; }",
     "an element that lasts": FEW % ("", "l[j & 1]", "l[0] = v"),
     "by a reference": FEW % ("float& w = l[0];", "w", "l[j & 1] = v"),

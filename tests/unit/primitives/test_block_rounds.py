@@ -146,4 +146,4 @@ def test_blocks_that_stay(body: str, reason: str) -> None:
 
 def test_blocks_are_rows_of_threads() -> None:
     text = (BLOCK % FILL).replace("block(64)", "block(64, 2)")
-    assert "no rows of threads" in refused(block_rounds(kernel(text)))[0]
+    assert "not rows of threads" in refused(block_rounds(kernel(text)))[0]

@@ -84,7 +84,7 @@ def test_items_along_any_axis_are_the_same(body: str) -> None:
         (LOOP + "{ if (p[j] > y) break; s += p[j]; }", ""),
         (LOOP + "s += p[j] * own();", ""),
         ("for (int j = y; j < m; ++j) s += p[j];", "no loop makes the same rounds"),
-        (LOOP + "{ float y = p[j]; s += y * x; } s += y;", "`y` are several locals"),
+        (LOOP + "{ float y = p[j]; s += y * x; } s += y;", "`y` is the name of several locals"),
         (LOOP + "s += __shfl_down_sync(~0u, p[j], 1);", ""),
         ("h -= 1; " + LOOP + "s += p[j];", "`h`"),
         (LOOP + "s += atomicAdd(&out[j], p[j]);", ""),

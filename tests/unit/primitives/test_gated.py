@@ -108,7 +108,7 @@ STAY = {
     "it always changes": body(LIST, "best[0] = v;"),
     "both ways": body(LIST, "if (v > best[0]) best[0] = v; else at[0] = j;"),
     "a local of outside": "float last = 0; " + body(LIST, f"{TAKE} last = v;"),
-    "to ask changes something": body(LIST, "int p = 0; if (v > best[p++]) best[0] = v;"),
+    "the test changes something": body(LIST, "int p = 0; if (v > best[p++]) best[0] = v;"),
     "too many": "float best[65]; for (int l = 0; l < 65; ++l) best[l] = l; int at[65] = {0}; "
     + body("", "for (int p = 0; p < 65; ++p) if (v > best[p]) { best[p] = v; at[p] = j; break; }"),
     "it waits": body(LIST, f"__syncthreads(); {TAKE}"),

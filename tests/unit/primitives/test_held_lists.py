@@ -112,16 +112,16 @@ def test_elements_of_other_types(kind: str, dtype: str) -> None:
     [
         ("count++;", "count += mid;", "where the search ends"),
         ("count++;", "a[0] = 1; count++;", "may change"),
-        ("count++; break;", "count++; lo = mid + 1;", "goes on"),
+        ("count++; break;", "count++; lo = mid + 1;", "does not stop"),
         ("lo = mid + 1", "lo = mid + 2", "do not move"),
         ("hi = mid - 1", "hi = mid", "do not move"),
         ("found < wanted", "found > wanted", "do not move"),
         ("found < wanted", "found < wanted + 1", "do not move"),
-        ("int lo = other * m + from;", "int lo = other * m + from + k % 2;", "in each round"),
-        ("int lo", "unsigned lo", "signed"),
+        ("int lo = other * m + from;", "int lo = other * m + from + k % 2;", "from round to round"),
+        ("int lo", "unsigned lo", "signed indices"),
         ("int mid = (lo + hi) / 2;", "int mid = (lo + hi + 1) / 2;", ""),
         ("a[mid]", "a[mid * 2]", "compares"),
-        ("int hi = (other + 1)", "int hi = count + (other + 1)", "in each round"),
+        ("int hi = (other + 1)", "int hi = count + (other + 1)", "from round to round"),
     ],
 )
 def test_others_stay(old: str, new: str, why: str) -> None:

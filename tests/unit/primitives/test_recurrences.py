@@ -133,7 +133,7 @@ def test_what_is_zero_stays_so_where_factors_leave_the_type() -> None:
         (f"n = (int)(n * 0.5f) + 1; {OUT} = n;", "`n` goes from round to round"),
         (f"n = n / 2 + 1; {OUT} = n;", "`n` goes from round to round"),
         (f"n = n * 0.5f + {A}; {OUT} = n;", "`n` is rounded in each round"),
-        (f"s = 0.5f * s + t; t = {A} * t + s; {OUT} = s;", "`c` is another in each round"),
+        (f"s = 0.5f * s + t; t = {A} * t + s; {OUT} = s;", "`c` changes from round to round"),
         (f"s = out[r * w + c - 1] * s * 0.5f + {A}; {OUT} = s;", "what another has stored"),
     ],
 )

@@ -75,7 +75,7 @@ def test_what_a_delay_forgets_is_forgotten_over_parts_as_well() -> None:
     ("body", "behind", "reason"),
     [
         (TRANSPOSED, "last[x] = s;", "what follows the loop asks for its last round"),
-        (TRANSPOSED.replace("- p *", f"- {C} *"), "", "is another in each round"),
+        (TRANSPOSED.replace("- p *", f"- {C} *"), "", "changes from round to round"),
         (f"s = s * s * 0.1f + {C}; {OUT} = s;", "", "goes from round to round"),
         (f"s = fmaxf(0.5f * s + {C}, 0); {OUT} = s;", "", "goes from round to round"),
         (f"s = 0.5f * s + {C}; if ({C} > 1) s = 0; {OUT} = s;", "", "begun anew and scaled"),

@@ -160,7 +160,7 @@ def test_elements_that_are_changed_where_they_are(wide: bool) -> None:
         (f"s += {A}; out[r] = s;", "two rounds may store to one element"),
         (f"if ({A} > 1) continue; s += {A}; {OUT} = s;", "a round of the scan may end early"),
         (f"s = s > {A} ? s : {A}; {OUT} = s;", "`s` takes a NaN, and then what follows it"),
-        (f"t += s; s += t * {A}; {OUT} = s;", "`c` is another in each round"),
+        (f"t += s; s += t * {A}; {OUT} = s;", "`c` changes from round to round"),
         (f"int& p = n; p += 1; n += {A} > 0; {OUT} = n;", "`p` may be `n`"),
         (f"float v[1] = {{{A}}}; v[0] += 1; s += v[0]; {OUT} = s;", "`v` cannot be declared ahead"),
     ],
