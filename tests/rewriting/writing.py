@@ -269,9 +269,10 @@ def _by_hand(rng: Random, over: Sequence[Axis]) -> tuple[str, list[str]]:
 
 def _as_one(rng: Random, inner: Axis, outer: Axis) -> tuple[tuple[Axis], str]:
     """One axis for every pair of two, and the lines that find the two again."""
-    count = rng.choice(["{0} * {1}", "{1} * {0}"]).format(inner.extent, outer.extent)
-    rest = rng.choice(["t % {1}", "t % {1}", "t - {0} * {1}"]).format(outer.name, inner.extent)
-    found = f"int {outer.name} = t / {inner.extent};\nint {inner.name} = {rest};"
+    ours, theirs = (f"({e})" if " " in e else e for e in (inner.extent, outer.extent))
+    count = rng.choice(["{0} * {1}", "{1} * {0}"]).format(ours, theirs)
+    rest = rng.choice(["t % {1}", "t % {1}", "t - {0} * {1}"]).format(outer.name, ours)
+    found = f"int {outer.name} = t / {ours};\nint {inner.name} = {rest};"
     return (Axis("t", count, "x", inner.width * outer.width),), found
 
 
