@@ -171,7 +171,7 @@ _NEARLY = (
     ("s[{w} - 1 - t] = {a};", "s[t] + s[{w} - 1 - t]"),
     ("s[t] = {a};\nif (t % 2 == 0) s[t] = 1.0f;", "s[t] * s[t ^ 1]"),
     ("s[t] = {a};\ns[t] *= 2.0f;", "s[{w} - 1 - t]"),
-    ("if (i < n) s[t] = x[i]; else s[{w} - 1 - t] = 0.0f;\nif (n % {w} != 0 && t > 99) s[0] = 1.0f;",
+    ("if (i < n) s[t] = x[i];\n__syncthreads();\nif (i >= n) s[{w} - 1 - t] = 0.0f;",
      "(blockIdx.x * {w} + {w} <= n ? s[{w} - 1 - t] : 0.0f)"),
     ("s[t] = {a} + t;", "s[{w} - 1 - t]"),
     ("s[(t + 3) % {w}] = {a};", "s[t] - s[(t + 1) % {w}]"),
