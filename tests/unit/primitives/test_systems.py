@@ -130,7 +130,10 @@ def test_a_chain_of_filters_each_of_what_the_last_one_gave(lanes: Lanes) -> None
         (f"float* o = &t; float y = {A} - s - *o;", "`t`"),
         (f"float y = {A} - s - t; *(&y) += s;", "`y` is not a plain float"),
         (f"float y = {A} - s; for (int j = 0; j < c; ++j) y -= t;", "not all rounds change"),
-        (f"float y = {A} - s; for (int j = 0; j < 3; ++j) y -= t * j;", "changes from round to round"),
+        (
+            f"float y = {A} - s; for (int j = 0; j < 3; ++j) y -= t * j;",
+            "changes from round to round",
+        ),
         (f"float y = {A} - s - t - u - v - o; o = v; v = u; u = t;", "5 states"),
         (f"float y = {A} - s - (float)d; d = 0.5 * t;", "several types"),
     ],
