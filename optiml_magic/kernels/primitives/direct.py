@@ -1,12 +1,13 @@
 """What names stand for, in their place: locals for references to them, ``float& s = sum;``.
 
 What a primitive asks of a local, it asks of one variable then. And an index in the grid is one sum
-of what the hardware says, where locals held parts of it: ``int tx = threadIdx.x;``.
+of what the hardware says, where locals held parts of it, ``int tx = threadIdx.x;``, or where more
+is added between them: ``1 + blockIdx.x * blockDim.x + threadIdx.x``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import (
@@ -32,6 +33,7 @@ from optiml_magic.kernels.tree import (
     expressions,
     walk,
 )
+from optiml_magic.kernels.types import CType
 
 
 @primitive
@@ -80,7 +82,10 @@ def _everywhere(function: Function, other: Variable, local: Variable) -> bool:
 
 @primitive
 def in_full(kernel: Kernel) -> Kernel:
-    """The kernel whose indices in the grid are sums without locals; there must be such locals."""
+    """The kernel whose indices in the grid are sums of their own, without locals.
+
+    There must be one that is not.
+    """
     body = kernel.function.body
     _all_read(kernel.function)
     held = _held(kernel)
@@ -88,7 +93,7 @@ def in_full(kernel: Kernel) -> Kernel:
     for top in tops(body):
         _spell(kernel, top, held, swaps)
     if not swaps:
-        raise NotLegal("no local holds a part of an index")
+        raise NotLegal("no index in the grid stands in parts")
     declared = [s for s in _lines(body) if all(_differs(kernel, v, held) for v in s.variables)]
     told = {v for top in tops(edited(body, swaps)) for v in _mentioned(top)}
     while idle := [s for s in declared if s not in swaps and told.isdisjoint(s.variables)]:
@@ -156,13 +161,60 @@ def _spell(
     kernel: Kernel, expr: Expr, held: Collection[Variable], swaps: dict[Node, Node | None]
 ) -> None:
     """Exchange the sums that are an index in the grid once locals are spelled out."""
-    if isinstance(expr, Binary) and expr.op == "+" and not axis_of(kernel, expr):
+    if isinstance(expr, Binary) and expr.op in ("+", "-") and not axis_of(kernel, expr):
         new = _spelled(kernel, expr, held)
-        if new is not expr and axis_of(kernel, new):
-            swaps[expr] = new
+        whole = new if axis_of(kernel, new) else _gathered(kernel, expr, held)
+        if whole is not None and whole is not expr:
+            swaps[expr] = whole
             return
     for part in expr.parts:
         _spell(kernel, part, held, swaps)
+
+
+def _gathered(kernel: Kernel, expr: Expr, held: Collection[Variable]) -> Expr | None:
+    """A sum with the index that is in it first; None where none is, or it is a sum already.
+
+    All is added in the type of the whole as before, so that the order says nothing.
+    """
+    kind = kernel.reading.types.get(expr)
+    if kind is None or not kind.integral or kind.size not in (4, 8):
+        return None
+    terms = [*_terms(kernel, expr, kind)]
+    sums = (s for s in every(expr) if isinstance(s, Binary) and s.op == "+" and s is not expr)
+    if terms[0][1] is expr or any(axis_of(kernel, _spelled(kernel, s, held)) for s in sums):
+        return None
+    added = [(term, _spelled(kernel, term, held)) for less, term in terms if not less]
+    threads = [(t, e) for t, e in added if builtin(bare(e)).startswith("threadIdx.")]
+    for own, thread in threads:
+        for other, start in added:
+            # Where the block begins has the bits of the whole: 32 of them would wrap.
+            first = start if _is_of(kernel, other, kind) else Cast(None, kind.name, start)
+            index = Binary(None, "+", first, thread)
+            if axis_of(kernel, index):
+                return _and_others(index, (t for t in terms if t[1] not in (own, other)))
+    return None
+
+
+def _and_others(index: Expr, terms: Iterable[tuple[bool, Expr]]) -> Expr:
+    for less, term in terms:
+        index = Binary(None, "-" if less else "+", index, term)
+    return index
+
+
+def _terms(
+    kernel: Kernel, expr: Expr, kind: CType, *, less: bool = False
+) -> Iterator[tuple[bool, Expr]]:
+    """What is added in a type, and whether it is taken away."""
+    if isinstance(expr, Binary) and expr.op in ("+", "-") and _is_of(kernel, expr, kind):
+        yield from _terms(kernel, expr.left, kind, less=less)
+        yield from _terms(kernel, expr.right, kind, less=less != (expr.op == "-"))
+    else:
+        yield less, expr
+
+
+def _is_of(kernel: Kernel, expr: Expr, kind: CType) -> bool:
+    own = kernel.reading.types.get(expr)
+    return own is not None and own.integral and own.size == kind.size
 
 
 def _spelled(kernel: Kernel, expr: Expr, held: Collection[Variable]) -> Expr:

@@ -103,30 +103,36 @@ def index(form: Polynomial, axis: str, width: int) -> Polynomial | None:
 
 def axis_of(kernel: Kernel, expr: Expr) -> str:
     """The axis whose index in the grid an expression is; empty for any other."""
-    while isinstance(expr, Cast):
-        kind = named(expr.type, kernel.unit.aliases)
-        if not kind.integral or (kind.size or 0) < _WORD:  # it is another number then
-            return ""
-        expr = expr.operand
+    expr = _whole(kernel, expr)
     if isinstance(expr, Call) and not expr.arguments:
         inner = returned(kernel.unit, expr)
         return axis_of(kernel, inner) if inner is not None else ""
     if not isinstance(expr, Binary) or expr.op != "+":
         return ""
     for first, second in ((expr.left, expr.right), (expr.right, expr.left)):
-        name, _, axis = builtin(bare(second)).partition(".")
-        if name == "threadIdx" and _starts(kernel, bare(first), axis):
+        name, _, axis = builtin(_whole(kernel, second)).partition(".")
+        if name == "threadIdx" and _starts(kernel, _whole(kernel, first), axis):
             return axis
     return ""
+
+
+def _whole(kernel: Kernel, expr: Expr) -> Expr:
+    """An expression without the conversions around it that hold any index."""
+    while isinstance(expr, Cast):
+        kind = named(expr.type, kernel.unit.aliases)
+        if not kind.integral or (kind.size or 0) < _WORD:  # it is another number then
+            return expr
+        expr = expr.operand
+    return expr
 
 
 def _starts(kernel: Kernel, expr: Expr, axis: str) -> bool:
     """Whether this is ``blockIdx * blockDim``, the index of a block's first thread."""
     sides: tuple[Expr, Expr]
     if isinstance(expr, Binary) and expr.op == "*":
-        sides = bare(expr.left), bare(expr.right)
+        sides = _whole(kernel, expr.left), _whole(kernel, expr.right)
     elif isinstance(expr, Call) and expr.function.strip("_") in ("umul24", "mul24"):
-        sides = bare(expr.arguments[0]), bare(expr.arguments[1])
+        sides = _whole(kernel, expr.arguments[0]), _whole(kernel, expr.arguments[1])
     else:
         return False
     width = kernel.block["xyz".index(axis)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from optiml_magic.kernels.primitives.counted import all_counted
@@ -47,7 +49,7 @@ def test_a_reference_that_is_more_than_a_name_stays(body: str) -> None:
 
 def placed(lets: str, index: str, value: str = "a[r]") -> str:
     """A kernel that says where its thread is by locals."""
-    whole = f"{lets}\n    int r = {index};"
+    whole = f"{lets}\n    int r = {index};".lstrip()
     text = ROWS % f"out[r] = {value};"
     return text.replace("int r = blockIdx.x * blockDim.x + threadIdx.x;", whole)
 
@@ -66,11 +68,34 @@ def placed(lets: str, index: str, value: str = "a[r]") -> str:
             "first + threadIdx.x",
             "(int)(blockIdx.x * (int)blockDim.x) + threadIdx.x",
         ),
+        ("", "h + 1 + blockIdx.x * 256 + threadIdx.x", "blockIdx.x * 256 + threadIdx.x + h + 1"),
+        ("", "threadIdx.x + h + blockIdx.x * 256", "blockIdx.x * 256 + threadIdx.x + h"),
+        ("", "blockIdx.x * 256 - h + threadIdx.x", "blockIdx.x * 256 + threadIdx.x - h"),
+        (
+            "",
+            "blockIdx.x * 256 - (h - (w - 1) - threadIdx.x)",
+            "blockIdx.x * 256 + threadIdx.x - h + w - 1",
+        ),
+        (
+            "int t = threadIdx.x;",
+            "3 + blockIdx.x * 256 + t",
+            "blockIdx.x * 256 + (int)threadIdx.x + 3",
+        ),
+        (  # in 32 bits the block's first thread wraps as before, and the sum does not
+            "",
+            "(size_t)h + blockIdx.x * 256 + threadIdx.x",
+            "(size_t)(blockIdx.x * 256) + threadIdx.x + (size_t)h",
+        ),
+        (  # a sum of 32 bits that wraps stays one
+            "",
+            "(long long)blockIdx.x * 256 + (h + w) + threadIdx.x",
+            "(long long)blockIdx.x * 256 + threadIdx.x + (h + w)",
+        ),
     ],
 )
 def test_an_index_is_spelled_out(lets: str, index: str, spelled: str) -> None:
     found = applied(in_full(kernel(placed(lets, index)))).program.text
-    assert f"h) {{\n    int r = {spelled};" in found
+    assert re.search(rf"h\) {{\s+int r = {re.escape(spelled)};", found)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +109,27 @@ def test_an_index_is_spelled_out(lets: str, index: str, spelled: str) -> None:
 )
 def test_what_is_no_part_of_an_index_stays(lets: str) -> None:
     found = in_full(kernel(placed(lets, "blockIdx.x * blockDim.x + t")))
-    assert refused(found)[0] == "no local holds a part of an index"
+    assert refused(found)[0] == "no index in the grid stands in parts"
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        "blockIdx.x * 256 + threadIdx.x + h",  # it stands alone already
+        "h + (blockIdx.x * 256 + threadIdx.x)",
+        "h - blockIdx.x * 256 - threadIdx.x",
+        "blockIdx.x * 256 + h - threadIdx.x",
+        "blockIdx.x * 128 + h + threadIdx.x",  # of other blocks
+        "blockIdx.x * 256 + h + 2 * threadIdx.x",
+        "blockIdx.x * 256 + h + threadIdx.y",
+        "blockIdx.x * 256 + h + (unsigned char)threadIdx.x",
+        "(int)(blockIdx.x * 256 + (float)threadIdx.x)",
+        "(h + blockIdx.x * 256) * 2 + threadIdx.x",
+        "(int)((float)h + blockIdx.x * 256 + threadIdx.x)",
+    ],
+)
+def test_sums_that_are_no_index_stay(index: str) -> None:
+    assert refused(in_full(kernel(placed("", index))))[0] == "no index in the grid stands in parts"
 
 
 def test_a_local_that_is_asked_for_otherwise_stays() -> None:
