@@ -141,12 +141,12 @@ def _starts(kernel: Kernel, expr: Expr, axis: str) -> bool:
             continue
         if builtin(by) == f"blockDim.{axis}":
             return True
-        if width is not None and _number(kernel, by) == width:
+        if width is not None and number(kernel, by) == width:
             return True
     return False
 
 
-def _number(kernel: Kernel, expr: Expr) -> int | float | None:
+def number(kernel: Kernel, expr: Expr) -> int | float | None:
     """A literal, or what a tuned name, a constant of the text or of a template stands for."""
     if isinstance(expr, Literal):
         return expr.value

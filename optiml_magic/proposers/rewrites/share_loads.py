@@ -12,6 +12,7 @@ from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
+from optiml_magic.kernels.primitives.begun_aligned import begun_aligned
 from optiml_magic.kernels.primitives.costs import long_calls
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
@@ -73,8 +74,10 @@ class ShareLoads(KernelRule):
     """A thread computes several neighbours of a stencil, or several filters of one image."""
 
     name = "share_loads"
-    before = (in_ints, *PLAIN, in_full, by_numbers, unravelled, whole_rests, floored, unclamped,
-              in_register, enclosed_by_memory)  # fmt: skip
+    before = (
+        in_ints, *PLAIN, in_full, begun_aligned, by_numbers, unravelled, whole_rests, floored,
+        unclamped, in_register, enclosed_by_memory,
+    )  # fmt: skip
     teaches = (
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "
         "for every neighbour whether it lies inside. A thread that computes several outputs along "
