@@ -27,7 +27,7 @@ from optiml_magic.kernels.primitives.between import Between
 from optiml_magic.kernels.primitives.int_places import Ints, is_wide
 from optiml_magic.kernels.primitives.type_names import names_in
 from optiml_magic.kernels.tree import Blank, Declare, Variable, Verbatim, walk
-from optiml_magic.kernels.types import named
+from optiml_magic.kernels.types import CType, named
 from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.expressions import parse_expression
@@ -43,7 +43,7 @@ def in_ints(kernel: Kernel) -> Kernel:
     function = kernel.function
     if function.template:
         raise NotLegal("it is a template", function.line)
-    if not any(is_wide(named(v.type.base, kernel.unit.aliases)) for v in _variables(kernel)):
+    if not any(is_wide(_kind(kernel, v)) for v in _variables(kernel)):
         raise NotLegal("it counts in ints")
     between = Between(kernel)
     chosen = _chosen(kernel, between)
@@ -63,6 +63,13 @@ def _variables(kernel: Kernel) -> Iterator[Variable]:
             yield from statement.variables
 
 
+def _kind(kernel: Kernel, variable: Variable) -> CType:
+    """The type of a variable, of ``auto`` that of its value."""
+    value = variable.value if variable.type.base == "auto" else None
+    told = kernel.reading.types.get(value) if value is not None else None
+    return told or named(variable.type.base, kernel.unit.aliases)
+
+
 def _chosen(kernel: Kernel, between: Between) -> frozenset[Variable]:
     """The sizes, places and counters that an int holds."""
     found = set[Variable]()
@@ -78,10 +85,8 @@ def _chosen(kernel: Kernel, between: Between) -> frozenset[Variable]:
 
 
 def _is_one(kernel: Kernel, between: Between, variable: Variable) -> bool:
-    kind, effects = named(variable.type.base, kernel.unit.aliases), between.effects
-    if variable.type.base == "auto" and variable.value is not None:
-        kind = between.types.get(variable.value) or kind
-    if not is_wide(kind) or variable.array or variable.type.depth or variable.type.reference:
+    effects = between.effects
+    if not is_wide(_kind(kernel, variable)) or variable.array or variable.type.depth or variable.type.reference:
         return False
     if variable.type.volatile or variable in effects.lent:
         return False
