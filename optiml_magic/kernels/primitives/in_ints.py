@@ -86,7 +86,12 @@ def _chosen(kernel: Kernel, between: Between) -> frozenset[Variable]:
 
 def _is_one(kernel: Kernel, between: Between, variable: Variable) -> bool:
     effects = between.effects
-    if not is_wide(_kind(kernel, variable)) or variable.array or variable.type.depth or variable.type.reference:
+    if (
+        not is_wide(_kind(kernel, variable))
+        or variable.array
+        or variable.type.depth
+        or variable.type.reference
+    ):
         return False
     if variable.type.volatile or variable in effects.lent:
         return False

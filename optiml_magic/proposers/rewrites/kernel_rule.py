@@ -32,6 +32,7 @@ from optiml_magic.kernels.primitives.stepwise import stepwise
 from optiml_magic.kernels.primitives.threaded import threaded
 from optiml_magic.kernels.primitives.unchained import unchained
 from optiml_magic.kernels.primitives.uncoarsened import thread_an_item
+from optiml_magic.kernels.primitives.unnamed_tests import unnamed_tests
 from optiml_magic.kernels.primitives.unshadowed import unshadowed
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.model.facts import Facts
@@ -64,9 +65,9 @@ class Site:
 
 
 _SHAPES = (
-    block_sized, unshadowed, unchained, copied_parameters, left_early, stepwise, scoped, single,
-    headed, rebased, lined, one_axis, grid_in_words, onward, thread_an_item, threaded, added_up,
-    aligned, rowed, boxed,
+    block_sized, unshadowed, unchained, copied_parameters, unnamed_tests, left_early, stepwise,
+    scoped, single, headed, rebased, lined, one_axis, grid_in_words, onward, thread_an_item,
+    threaded, added_up, aligned, rowed, boxed,
 )  # fmt: skip
 
 
