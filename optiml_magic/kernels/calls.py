@@ -26,6 +26,7 @@ from optiml_magic.kernels.functions import (
     pure,
 )
 from optiml_magic.kernels.merging import State
+from optiml_magic.kernels.methods import outside
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.reading import Barrier
 from optiml_magic.kernels.swapping import swapping
@@ -36,7 +37,6 @@ from optiml_magic.kernels.values import Alias, Elsewhere, Local, Memory, Value
 
 _ZERO = Polynomial()
 _DEEPEST = 6
-_FLOAT_ENDING = frozenset({"f"})
 
 
 @dataclass
@@ -229,7 +229,7 @@ class CallEvaluator(Evaluator):
         if standing is not None:
             return standing
         held = receiver.holds
-        self.recorder.unclear |= held
+        self.recorder.unclear |= held | outside(self.unit, name)
         for argument, value in zip(expression.arguments, values, strict=True):
             self.recorder.unclear |= value.holds
             self._passed(argument)

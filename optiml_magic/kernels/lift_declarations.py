@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from optiml_magic.kernels.expressions import Expr, Literal, Span
+from optiml_magic.kernels.expressions import Binary, Expr, Index, Literal, Name, Span
 from optiml_magic.kernels.lift_expressions import (
     ExpressionLifter,
     blanks,
@@ -159,9 +159,10 @@ class DeclarationLifter(ExpressionLifter):
             value = tested or declarator.child_by_field_name("value")
             is_init = declarator.type == "init_declarator"
             shape = self._shape(inner if is_init else declarator)
-            if shape.function or not shape.name:
+            given = self._given(declarator) if shape.function else ()
+            if given is None or not shape.name:
                 return self.verbatim(node, "a declaration that is not understood", lead)
-            first, initial = self._initial(value) if is_init or tested else (None, ())
+            first, initial = self._initial(value) if is_init or tested else _begun(given)
             if _opening(value) == "{" and first is None and not initial:
                 first = _nothing(base, shape)
             kind = TypeName(base.base, base.depth + shape.depth, shape.reference, base.const,
@@ -169,7 +170,7 @@ class DeclarationLifter(ExpressionLifter):
             end = tested.end_byte if tested is not None else declarator.end_byte
             variable = Variable(
                 shape.name, kind, storage, self.line(declarator), (declarator.start_byte, end),
-                shape.extents, first, initial, shape.restrict, _opening(value),
+                shape.extents, first, initial, shape.restrict, "(" if given else _opening(value),
             )  # fmt: skip
             self.scopes[-1][shape.name] = variable
             variables.append(variable)
@@ -182,9 +183,63 @@ class DeclarationLifter(ExpressionLifter):
         if value is None:
             return None, ()
         if value.type in ("argument_list", "initializer_list"):
-            parts = tuple(self.expression(c) for c in operands(value))
-            return (parts[0], ()) if len(parts) == 1 else (None, parts)
+            return _begun(tuple(self.expression(c) for c in operands(value)))
         return self.expression(value), ()
+
+    def _given(self, declarator: Node) -> tuple[Expr, ...] | None:
+        """What ``T a(x, y[i], u * v)`` is made of, where all of these are variables in sight.
+
+        The grammar takes them for parameters of a function. None where it is one.
+        """
+        listed = declarator.child_by_field_name("parameters")
+        name = declarator.child_by_field_name("declarator")
+        if listed is None or name is None or name.type != "identifier":
+            return None
+        found: list[Expr] = []
+        for node in (c for c in listed.named_children if c.type != "comment"):
+            kind, inner = (node.child_by_field_name(f) for f in ("type", "declarator"))
+            plain = node.type == "parameter_declaration" and len(node.named_children) <= 2
+            own = self._in_sight(kind) if plain and kind is not None else None
+            part = self._argument(own, inner) if own is not None else None
+            if part is None:
+                return None
+            found.append(part)
+        return tuple(found) or None
+
+    def _in_sight(self, node: Node) -> Name | None:
+        name = self.text(node)
+        variable = self.resolve(name) if node.type in _NAMES else None
+        return Name(span_of(node), name, variable) if variable is not None else None
+
+    def _argument(self, first: Expr, node: Node | None) -> Expr | None:
+        """An expression that begins with a name and goes on as what was taken for a declarator."""
+        if node is None:
+            return first
+        span = (first.span[0], node.end_byte) if first.span is not None else None
+        inner = node.child_by_field_name("declarator")
+        match node.type:
+            case "abstract_array_declarator":
+                size, base = node.child_by_field_name("size"), self._argument(first, inner)
+                if size is None or base is None:
+                    return None
+                return Index(span, base, self.expression(size))
+            case "pointer_declarator" | "reference_declarator":
+                second = self._factor(inner or declarator_in(node))
+                op = "*" if node.type.startswith("pointer") else "&"
+                return Binary(span, op, first, second) if second is not None else None
+        return None
+
+    def _factor(self, node: Node | None) -> Expr | None:
+        """The other side of a product: a name, or an element of what one names."""
+        if node is None or node.type != "array_declarator":
+            return self._in_sight(node) if node is not None else None
+        size = node.child_by_field_name("size")
+        base = self._factor(node.child_by_field_name("declarator"))
+        return Index(span_of(node), base, self.expression(size)) if size and base else None
+
+
+def _begun(parts: tuple[Expr, ...]) -> tuple[Expr | None, tuple[Expr, ...]]:
+    return (parts[0], ()) if len(parts) == 1 else (None, parts)
 
 
 def _opening(value: Node | None) -> str:

@@ -115,7 +115,7 @@ class MemoryWalker(Walker):
             return self._loaded(
                 access, access.offset if access is not None else None, kind, depends
             )
-        known = kind.kind not in ("record", "unknown") or self._numbers(kind)
+        known = kind.kind not in ("record", "unknown") or self.numbers(kind)
         holds = frozenset[str]() if known else self._kept(place.address.holds)
         fields = {}
         for name in self.members(kind):
@@ -131,12 +131,15 @@ class MemoryWalker(Walker):
                 fields[name] = self._loaded(access, offset, inner, depends)
         return Value(kind, depends, holds=holds, fields=fields or None)
 
-    def _numbers(self, kind: CType) -> bool:
+    def numbers(self, kind: CType) -> bool:
         """Whether a structure is one of numbers alone, none of which may be an address."""
         members = [self.member_type(kind, name) for name in self.members(kind)]
         return bool(members) and all(
-            m.depth == 0 and (m.floating or (m.integral and (m.size or 8) < 8)) for m in members
-        )
+            m.depth == 0 and (
+                m.floating or (m.integral and (m.size or 8) < 8)
+                or (m.kind in ("record", "vector") and self.numbers(m))
+            ) for m in members
+        )  # fmt: skip
 
     def _loaded(
         self, access: Access | None, offset: Polynomial | None, kind: CType,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from optiml_magic.kernels.read import read
 from optiml_magic.kernels.unit import lift
 
@@ -24,3 +26,54 @@ def test_methods_are_functions_that_no_plain_call_means() -> None:
     assert [f.line for f in unit.called("add", 2)] == [7]
     assert unit.called("add", 1) == ()
     assert {a.array for a in read(unit, unit.kernels[0]).accesses} == {"x"}
+
+
+PARTICLES = """\
+struct Inner {{ float a, b; }};
+struct P {{
+    float3 pos; {members}
+    float age;
+    __device__ void step(float dt) {{ {body} }}
+    __device__ float far() {{ return sqrtf(pos.x * pos.x); }}
+}};
+__device__ float at[4];
+__device__ void reset(float to) {{ at[1] = to; }}
+__device__ void far_(float to) {{ if (to > 0) far_(to - 1); reset(to); }}
+__global__ void k(P* p, float* q, float dt) {{
+    int i = threadIdx.x;
+    P one = p[i];
+    one.step({given});
+    q[i] = one.far();
+    p[i] = one;
+}}
+"""
+
+
+@pytest.mark.parametrize("members", ["", "Inner inner;", "int counts[3];", "double d;"])
+@pytest.mark.parametrize(
+    "body", ["pos.x += dt; age += dt;", "if (age > dt) age = fmaxf(age - dt, pos.y);", "far;"]
+)
+def test_a_method_of_a_local_of_numbers_changes_that_alone(members: str, body: str) -> None:
+    unit = lift(PARTICLES.format(members=members, body=body.replace("far;", ""), given="dt"))
+    found = read(unit, unit.kernels[0])
+    assert not found.unclear
+    assert {(a.array, a.mode) for a in found.accesses} == {
+        ("p", "load"), ("p", "store"), ("q", "store"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("members", "body", "unclear"),
+    [
+        ("float* to;", "*to = dt;", "p"),  # it may lead anywhere
+        ("long long to;", "*(float*)to = dt;", "p"),
+        ("", "at[0] = dt;", "at"),  # of all threads
+        ("", "reset(dt);", "at"),
+        ("", "far_(dt);", "at"),
+    ],
+)
+def test_a_method_that_may_go_elsewhere_is_not_followed(
+    members: str, body: str, unclear: str
+) -> None:
+    unit = lift(PARTICLES.format(members=members, body=body, given="dt"))
+    assert read(unit, unit.kernels[0]).unclear == {unclear}
