@@ -20,7 +20,7 @@ from optiml_magic.kernels.primitives.blocked import (
 from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.collapsed import collapse, nested
-from optiml_magic.kernels.primitives.counted import as_counted
+from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.dispersed import item_a_thread
 from optiml_magic.kernels.primitives.effects import loops_in
@@ -40,7 +40,6 @@ from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.uncentred import uncentred
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.unravelled_planes import unravelled_planes
-from optiml_magic.kernels.primitives.untiled import counts_alone
 from optiml_magic.kernels.primitives.whole_elements import whole_elements
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
@@ -113,7 +112,7 @@ class BlockedProduct(KernelRule):
                 yield whole
                 continue
             done += loops_in(loop.body) if any(nested(loop)) else []
-            ready = as_counted(whole, number, counts_alone)
+            ready = all_counted(whole, (number,))
             where = "".join(f", where {n} is {v}" for n, v in known.items())
             if isinstance(ready, Refused):
                 yield ready

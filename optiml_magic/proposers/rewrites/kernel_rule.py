@@ -24,6 +24,7 @@ from optiml_magic.kernels.primitives.lined import lined
 from optiml_magic.kernels.primitives.one_axis import one_axis
 from optiml_magic.kernels.primitives.onward import onward
 from optiml_magic.kernels.primitives.rebased import rebased
+from optiml_magic.kernels.primitives.rerolled import rerolled
 from optiml_magic.kernels.primitives.rowed import rowed
 from optiml_magic.kernels.primitives.scoped import scoped
 from optiml_magic.kernels.primitives.single import single
@@ -66,8 +67,8 @@ class Site:
 
 _SHAPES = (
     block_sized, unshadowed, unchained, copied_parameters, unnamed_tests, left_early, stepwise,
-    scoped, single, headed, rebased, lined, one_axis, grid_in_words, onward, thread_an_item,
-    threaded, added_up, aligned, rowed, boxed,
+    rerolled, scoped, single, headed, rebased, lined, one_axis, grid_in_words, onward,
+    thread_an_item, threaded, added_up, aligned, rowed, boxed,
 )  # fmt: skip
 
 
