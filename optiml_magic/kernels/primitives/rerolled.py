@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from optiml_magic.kernels.combining import same
-from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.editing import edited
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
@@ -34,6 +34,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.places import chain
+from optiml_magic.kernels.primitives.side_by_side import added_behind
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import (
     Blank,
@@ -102,6 +103,8 @@ class _Loop:
         alike = _Alike(self.kernel, counter, step)
         if not all(alike.are(first, other, at) for at, other in enumerate(others, 1)):
             return None
+        if any(len({*more}) != step - 1 for more in alike.sums.values()):
+            return None
         end = self._end(step, first, guarded[0] if guarded else None)
         if end is None:
             return None
@@ -111,9 +114,13 @@ class _Loop:
             test=Binary(None, "<", Name(None, counter.name, counter), bound),
             update=Step(None, "++", Name(None, counter.name, counter), prefix=True),
         )  # fmt: skip
-        swaps: dict[Node, Node | None] = {loop: new}
+        swaps = added_behind(self.kernel, [loop, *([left] if left else [])], alike.sums)
+        if swaps is None:
+            return None
+        swaps[loop] = new
         if left is not None:
             swaps[left] = None
+        reordered = reordered or bool(alike.sums)
         made = self.kernel.rewritten(
             edited(self.kernel.function.body, swaps),
             directives=[RequireDirective(parse_expression(asked))] if asked else [],
@@ -236,6 +243,7 @@ class _Alike:
     counter: Variable | None
     step: int
     names: dict[Variable, Variable] = field(default_factory=dict)
+    sums: dict[Variable, list[Variable]] = field(default_factory=dict)  # and those beside them
 
     @cached_property
     def _accesses(self) -> dict[Expr, Access]:
@@ -250,6 +258,12 @@ class _Alike:
 
     def _statements(self, one: Statement, other: Statement, at: int) -> bool:
         match one, other:
+            case (
+                Evaluate(expression=Assign(op="+=", target=Name(variable=own), value=a)),
+                Evaluate(expression=Assign(op="+=", target=Name(variable=beside), value=b)),
+            ) if own and beside and own is not beside and own not in self.names:
+                self.sums.setdefault(own, []).append(beside)
+                return self._expressions(a, b, at)
             case Evaluate(), Evaluate():
                 return self._expressions(one.expression, other.expression, at)
             case Declare(), Declare():

@@ -95,7 +95,11 @@ def test_a_round_for_each_element_does_the_same(
         f"for (int k = 0; k < n; ++k) {{ {TWO} }}",  # each element twice
         f"for (int k = 0; k < n; k += 4) {{ {TWO} }}",  # every second pair
         "for (int k = 0; k < n; k += 2) { s += a[ROW + k + 1]; s += a[ROW + k]; }",
-        "for (int k = 0; k < n; k += 2) { s += a[ROW + k]; t += a[ROW + k + 1]; }",
+        "for (int k = 0; k < n; k += 2) { s += a[ROW + k]; t += a[ROW + k + 1]; } s *= 2;",
+        "for (int k = 0; k < n; k += 2) { s += a[ROW + k]; t += a[ROW + k + 1]; } s = s + t + t;",
+        "t = 1; for (int k = 0; k < n; k += 2) { s += a[ROW + k]; t += a[ROW + k + 1]; }",
+        "for (int k = 0; k < n; k += 2) { s += a[ROW + k]; t += a[ROW + k + 1]; if (t > 9) break; }",
+        "float u = 1; for (int k = 0; k < n; k += 2) { s += a[ROW + k]; u += a[ROW + k + 1]; } s += u;",
         "for (int k = 0; k < n; k += 2) { s += a[ROW + k]; s -= a[ROW + k + 1]; }",
         "for (int k = 0; k < n; k += 2) { s += a[ROW + k]; s += a[ROW + k + 2]; }",
         "for (int k = 0; k < n; k += 2) { s += a[ROW + k] * 2; s += a[ROW + k + 1] * 3; }",

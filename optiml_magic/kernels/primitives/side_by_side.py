@@ -1,0 +1,75 @@
+"""Sums that a loop keeps side by side and that are added up behind it: one sum.
+
+``s0 += a[k]; s1 += a[k + 1];`` and ``s0 + s1`` in the end hide the time that an addition takes, and
+the one row that the loop adds up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+
+from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.expressions import Binary, Expr, Literal, Name
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.places import chain, tops
+from optiml_magic.kernels.tree import Declare, Statement, Variable, expressions, walk
+
+Swaps = dict[Node, Node | None]
+
+
+def added_behind(
+    kernel: Kernel, within: Collection[Statement], sums: Mapping[Variable, Collection[Variable]]
+) -> Swaps | None:
+    """What to exchange so that each of these sums has the ``others`` in it.
+
+    ``within`` are the loops that add to them. None where somebody else asks for one of them.
+    """
+    body, ended = kernel.function.body, dict[Node, Expr]()
+    inside = {e for s in within for e in expressions(s)}
+    for own, others in sums.items():
+        every = {own, *others}
+        named = {e for e in expressions(body) if isinstance(e, Name) and e.variable in every}
+        ends = [e for top in tops(body) for e in _chains(top) if _has_all(e, every)]
+        if len(ends) != 1 or not all(map(_from_nothing, others)):
+            return None
+        terms = [*chain(ends[0], "+")]
+        if named - inside - {*terms} or len(named & {*terms}) != len(every):
+            return None
+        left = [t for t in terms if not isinstance(t, Name) or t.variable not in others]
+        end = left[0]
+        for term in left[1:]:
+            end = Binary(None, "+", end, term)
+        ended[ends[0]] = end
+    swaps: Swaps = {at: edited(end, ended) for at, end in ended.items()}  # one within another
+    gone = {v for others in sums.values() for v in others}
+    if gone & Effects(kernel).addressed:
+        return None
+    for statement in walk(body):
+        if isinstance(statement, Declare) and gone & {*statement.variables}:
+            kept = tuple(v for v in statement.variables if v not in gone)
+            swaps[statement] = replace(statement, variables=kept, span=None) if kept else None
+    return swaps
+
+
+def _chains(expr: Expr) -> Iterator[Expr]:
+    """The sums in an expression that are no parts of others."""
+    if isinstance(expr, Binary) and expr.op == "+":
+        yield expr
+        for term in chain(expr, "+"):
+            yield from _chains(term)
+        return
+    for part in expr.parts:
+        yield from _chains(part)
+
+
+def _has_all(expr: Expr, sums: Collection[Variable]) -> bool:
+    return {*sums} <= {t.variable for t in chain(expr, "+") if isinstance(t, Name)}
+
+
+def _from_nothing(variable: Variable) -> bool:
+    """Whether a sum begins at nothing, where it is declared."""
+    value = variable.value
+    plain = variable.storage == "local" and not variable.array and not variable.type.depth
+    return plain and isinstance(value, Literal) and value.value == 0
