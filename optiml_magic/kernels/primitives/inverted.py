@@ -7,6 +7,7 @@ for parts of that place. Nobody need say who the writer was where these take all
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from optiml_magic.kernels.operations import Operations
@@ -167,9 +168,9 @@ class Inverse:
         return made
 
     def _operation(self, name: str) -> Polynomial | None:
-        """A quotient, a rest or an extreme of the writer's place, as the reader says it."""
+        """What an operation or a choice of the writer's place is, as the reader says it."""
         symbol = self.symbols.table.get(name.removeprefix(_MARK))
-        if symbol is None or symbol.kind not in ("operation", "load"):
+        if symbol is None or symbol.kind not in ("operation", "load", "select"):
             return None
         arguments = [self._replaced(self._marked(a)) for a in symbol.arguments]
         if any(n.startswith(_MARK) for a in arguments for n in a.symbols):
@@ -179,6 +180,11 @@ class Inverse:
             named = f"{symbol.array}[{index}]:{symbol.op}"
             depends = self.symbols.depends(index) | (symbol.depends - THREADS)
             return self.symbols.of(replace(symbol, name=named, arguments=(index,), depends=depends))
+        if symbol.kind == "select" and symbol.condition is not None:
+            with suppress(NotLegal):
+                return Operations(self.symbols).select(self.condition(symbol.condition), *arguments)
+        if symbol.op == "abs":
+            return Operations(self.symbols).operation("abs", tuple(arguments), low=0)
         if symbol.op not in ("/", "%", "min", "max") or len(arguments) != 2:
             return None
         return Operations(self.symbols).binary(

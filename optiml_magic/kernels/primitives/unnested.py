@@ -45,17 +45,20 @@ _WARP = 32
 
 
 @primitive
-def unnested(kernel: Kernel) -> Kernel:
-    """The kernel where every such pair of loops is one."""
-    made = _once(kernel)
+def unnested(kernel: Kernel, *, whole: bool = False) -> Kernel:
+    """The kernel where every such pair of loops is one.
+
+    Of those whose counters nobody asks for by themselves, where it has to be the ``whole`` of them.
+    """
+    made = _once(kernel, whole=whole)
     if made is None:
         raise NotLegal("no loop goes on where the one inside of it has ended")
-    while (more := _once(made)) is not None:
+    while (more := _once(made, whole=whole)) is not None:
         made = more
     return made
 
 
-def _once(kernel: Kernel) -> Kernel | None:
+def _once(kernel: Kernel, *, whole: bool) -> Kernel | None:
     for at in reversed(range(len(loops_in(kernel.function.body)))):
         ready = where_legal(perfect, kernel, at)
         if next(nested(loops_in(ready.function.body)[at]), None) is not None:
@@ -66,7 +69,7 @@ def _once(kernel: Kernel) -> Kernel | None:
         if axes[0] is None or axes[1] is None:
             continue
         found = _pair(ready, Effects(ready), axes[0], axes[1])
-        if found is not None:
+        if found is not None and not (whole and found.alone):
             return found.made()
     return None
 
@@ -82,6 +85,16 @@ class _Pair:
     own: tuple[Variable, Variable]
     joined: tuple[Expr, ...]
 
+    @property
+    def alone(self) -> frozenset[Variable]:
+        """The counters that are asked for by themselves."""
+        within = {e for unit in self.joined for e in every(unit)}
+        return frozenset(
+            part.variable
+            for part in self.effects.inside(self.inner.node.body)
+            if isinstance(part, Name) and part.variable in self.own and part not in within
+        )
+
     def made(self) -> Kernel:
         kernel, (first, second) = self.kernel, self.own
         speller = speller_before(kernel, self.effects, self.outer.node)
@@ -92,12 +105,8 @@ class _Pair:
         down = speller.factor(self.outer.stop - self.outer.start)
         _, begin = Heads(kernel, [self.outer.node], self.effects).start(self.outer.node, {})
         kind, run = self._kind(), kernel.fresh("run")
-        within = {e for unit in self.joined for e in every(unit)}
         swaps: dict[Node, Node] = {}
-        alone = set[Variable]()
-        for part in self.effects.inside(self.inner.node.body):
-            if isinstance(part, Name) and part.variable in self.own and part not in within:
-                alone.add(part.variable)
+        alone = self.alone
         for unit in self.joined:
             self._join(unit, run, begin, swaps)
         lets = []

@@ -6,6 +6,8 @@ took one after the other become threads; blocks lie along the axes of their thre
 
 from __future__ import annotations
 
+from functools import partial
+
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Call, every
 from optiml_magic.kernels.primitives.aligned import straightened
@@ -27,8 +29,8 @@ BARRIER = "__syncthreads"
 def untiled(kernel: Kernel) -> Kernel:
     """The kernel after all of these steps that apply."""
     for step in (
-        item_a_thread, whole, _bare, _in_rounds, unnested, trimmed, uncoarsened, straightened,
-        pruned,
+        item_a_thread, whole, _bare, _in_rounds, partial(unnested, whole=True), trimmed,
+        uncoarsened, straightened, pruned,
     ):  # fmt: skip
         kernel = where_legal(step, kernel)
     return kernel

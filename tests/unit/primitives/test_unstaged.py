@@ -352,3 +352,52 @@ __global__ void k(const float* a, float* out, int n) {
     made = unstaged(kernel(text))
     assert "*reinterpret_cast<const float4*>(&a[" in applied(made).program.text
     same(text, made, {"a": ("4 * n",), "out": ("n",)}, {"n": 96})
+
+
+WINDOW = """\
+#define T 16
+#pragma optiml launch k grid(cdiv(w, T), cdiv(h, T)) block(T, T)
+__global__ void k(const float* a, float* out, int w, int h) {
+    __shared__ float s[T + 4][T + 4];
+    const int x = blockIdx.x * T + threadIdx.x, y = blockIdx.y * T + threadIdx.y;
+    for (int j = threadIdx.y; j < T + 4; j += blockDim.y)
+        for (int i = threadIdx.x; i < T + 4; i += blockDim.x) {
+            int gx = blockIdx.x * T + i - 2, gy = blockIdx.y * T + j - 2;
+            %s
+        }
+    __syncthreads();
+    if (x >= w || y >= h) return;
+    float sum = 0;
+    for (int j = 0; j < 5; ++j)
+        for (int i = 0; i < 5; ++i) {
+            if ((j + i) %% 3 == 0) continue;
+            sum += s[threadIdx.y + j][threadIdx.x + i] * (j * 5 + i);
+        }
+    out[y * w + x] = sum;
+}
+"""
+PLACES = {"a": ("h", "w"), "out": ("h", "w")}
+
+
+@pytest.mark.parametrize(
+    "brings",
+    [
+        (
+            "gx = gx < 0 ? 0 : gx >= w ? w - 1 : gx; gy = gy < 0 ? 0 : gy >= h ? h - 1 : gy; "
+            "s[j][i] = a[gy * w + gx];"
+        ),
+        "gx = min(max(gx, 0), w - 1); gy = max(0, min(gy, h - 1)); s[j][i] = a[gy * w + gx];",
+        (
+            "gx = gx < 0 ? -gx : gx; gx = gx >= w ? 2 * w - 2 - gx : gx; gy = abs(gy); "
+            "gy = gy >= h ? 2 * h - 2 - gy : gy; s[j][i] = a[gy * w + gx];"
+        ),
+        "s[j][i] = gx < 0 || gy < 0 || gx >= w || gy >= h ? 0.0f : a[gy * w + gx];",
+    ],
+)
+def test_a_window_with_its_border_is_loaded_where_it_is_read(brings: str) -> None:
+    text = WINDOW % brings
+    made = applied(unstaged(kernel(text)))
+    assert "__shared__" not in made.program.text
+    assert "int run" not in made.program.text  # the loops of a window stay two
+    for w, h in ((16, 32),) if "2 *" in brings else ((5, 7), (37, 20)):
+        same(text, made, PLACES, {"w": w, "h": h})
