@@ -19,6 +19,7 @@ from optiml_magic.problem.card import cupy_on
 from optiml_magic.problem.cost import SLOW, affordable, foreseen
 from optiml_magic.problem.instances import Instance, Maker
 from optiml_magic.problem.libraries import Home
+from optiml_magic.problem.outputs import with_stored_shapes
 from optiml_magic.problem.reference import Answer
 from optiml_magic.problem.references import References
 from optiml_magic.problem.scales import Maps
@@ -125,6 +126,8 @@ def prepare(
     with explained(prepared.notes):
         found = binding.interface(program, task, values)
         binding.check_values(found, values)
+    task, told = with_stored_shapes(task, program, found, values)
+    notes += told
     smaller: Mapping[str, int] = sizes.kept(task.sizes, task.verify_sizes)
     references, why = None, ""
     if task.reference is not None:
