@@ -334,7 +334,8 @@ def check_array(buffer: BoundBuffer, value: Any) -> None:
             fix=f"pass {_made(buffer)}",
             line=buffer.line,
         )
-    alike = (row_of(value.dtype) or (None,))[0] == buffer.dtype or holds_rows(value, buffer.dtype)
+    row = row_of(value.dtype)  # to NumPy, None is equal to float64
+    alike = (row is not None and row[0] == buffer.dtype) or holds_rows(value, buffer.dtype)
     if value.dtype != buffer.dtype and not alike:
         fix = f"pass {_made(buffer)}, or change the parameter's type"
         if buffer.dtype.names or value.dtype.names:

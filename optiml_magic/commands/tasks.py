@@ -16,6 +16,7 @@ from typing import Any
 
 from optiml_magic.commands import misspelt
 from optiml_magic.errors import BindingError, OptimlError, SourceError, UsageError, nearest
+from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.kernels.signature import kernels
 from optiml_magic.kernels.unit import lift
 from optiml_magic.kernels.variables import device_variables
@@ -113,10 +114,12 @@ def from_cell(
                 f"no variable named `{source}`",
                 fix=nearest(source, namespace) or f"define {source}",
             )
+    notes = _by_their_host_names(cell, wanted - set(renamed), namespace, inputs)
     task = Task(
         kernel=cell,
         reference=reference,
         inputs=inputs,
+        notes=notes,
         outputs=dict(_output(spec) for spec in options.out or ()),
         inout=tuple(options.inout or ()),
         args=tuple(_names(options.args)),
@@ -126,6 +129,20 @@ def from_cell(
         name=name,
     )
     return compiled_as(task, options, options.file)
+
+
+def _by_their_host_names(
+    cell: str, wanted: set[str], namespace: Mapping[str, Any], inputs: dict[str, Any]
+) -> tuple[str, ...]:
+    """Adds what the notebook has under the name that a pasted launch passes; a note for each."""
+    notes = []
+    for note in drop_host_code(cell)[1] if "<<<" in cell else ():
+        if note.kind == "called" and note.name in wanted - inputs.keys():
+            value = namespace.get(note.called)
+            if misspelt.is_value(value):
+                inputs[note.name] = value
+                notes.append(note.text)
+    return tuple(notes)
 
 
 def from_words(options: argparse.Namespace, namespace: Mapping[str, Any]) -> Task:

@@ -1,9 +1,12 @@
-"""The specifications of outputs that nothing else gives a shape: as many elements as are stored."""
+"""Arrays that a task does not give: outputs as large as their stores, or as the host allocates.
+
+A pasted program fills its inputs itself, by code that is not run here; numbers stand in for what it
+would have made.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,17 +20,31 @@ from optiml_magic.model.dtypes import title
 from optiml_magic.source.expressions import parse_expression
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from optiml_magic.kernels.signature import Kernel
     from optiml_magic.model.task import Task
     from optiml_magic.source.directives import LaunchDirective
     from optiml_magic.source.expressions import Expression
+    from optiml_magic.source.notes import Note
     from optiml_magic.source.program import Program
+
+_FLOATING = ("<f2", "<f4", "<f8")
+_MOST_BYTES = 2**28  # of an array that is made up; ours
 
 
 def with_stored_shapes(
-    task: Task, program: Program, found: binding.Interface, values: Mapping[str, Any]
+    task: Task,
+    program: Program,
+    found: binding.Interface,
+    values: Mapping[str, Any],
+    read: Sequence[Note] = (),
 ) -> tuple[Task, list[str]]:
-    """The task with the shapes that stores tell, and a note for each; others stay unknown."""
+    """The task with the shapes that the host or stores tell, and a note for each.
+
+    ``read`` is what was read of the text; shapes that it does not tell stay unknown.
+    """
+    allocated = _allocated(read)
     starts = {d.buffer for d in program.inits if isinstance(d.value, str)}
     if task.reference is not None:
         return task, []
@@ -36,17 +53,64 @@ def with_stored_shapes(
         given = isinstance(values.get(buffer.name), np.ndarray) or buffer.name in starts
         if given or task.outputs.get(buffer.name):
             continue
-        extent = _extent(program, found, buffer.name)
+        extent, note = _extent(program, found, buffer.name), None
+        if extent is None and (note := allocated.get(buffer.name)):
+            extent = parse_expression(note.extent)
         if extent is None or not extent.names <= values.keys() | found.constants.keys():
             continue
         lanes = f"({extent}) * {buffer.lanes}" if buffer.lanes > 1 else str(extent)
         dtype = "struct" if buffer.dtype.names else title(buffer.dtype)
         specs[buffer.name] = f"{dtype}[{parse_expression(lanes)}]"
         notes.append(
-            f"`{buffer.name}` has {parse_expression(lanes)} elements, by its stores; "
+            note.text
+            if note
+            else f"`{buffer.name}` has {parse_expression(lanes)} elements, by its stores; "
             f"another shape: --out {buffer.name}:{dtype}[...]"
         )
     return (replace(task, outputs={**task.outputs, **specs}), notes) if specs else (task, [])
+
+
+def drawn_as_allocated(
+    program: Program, task: Task, values: Mapping[str, Any], read: Sequence[Note]
+) -> tuple[dict[str, Any], list[str]]:
+    """Random numbers for the arrays that launches read and nobody gives, as the host sizes them.
+
+    Only floating ones: whole numbers may be indices, and any would do harm.
+    """
+    allocated, found, notes = _allocated(read), dict[str, Any](), list[str]()
+    cleared = {directive.buffer for directive in program.zeros}
+    seen = {*values, *task.outputs, *cleared}
+    if not allocated or callable(task.inputs):
+        return {}, []
+    for launch, kernel in launched(program, task.defines):
+        for parameter, passed in pairs(launch, kernel):
+            name = passed.text
+            if not parameter.pointer or name in seen:
+                continue
+            seen.add(name)
+            note = allocated.get(name)
+            kept = parameter.reads and parameter.certain and not parameter.adds
+            if note is None or not kept or parameter.dtype not in _FLOATING:
+                continue
+            count = _count(note, values) * parameter.lanes
+            if 0 < count * np.dtype(parameter.dtype).itemsize <= _MOST_BYTES:
+                drawn = np.random.default_rng(0).random(count, np.float32)
+                found[name] = drawn.astype(parameter.dtype)
+                kind = title(np.dtype(parameter.dtype))
+                notes.append(f"`{name}` is {count} random {kind} from 0 to 1: {note.text}")
+    return found, notes
+
+
+def _allocated(read: Sequence[Note]) -> dict[str, Note]:
+    return {note.name: note for note in read if note.kind == "allocated"}
+
+
+def _count(note: Note, values: Mapping[str, Any]) -> int:
+    integers = {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
+    extent = parse_expression(note.extent)
+    if extent.names <= integers.keys():
+        return extent.evaluate(integers)
+    return int(note.value or 0)
 
 
 def _extent(program: Program, found: binding.Interface, name: str) -> Expression | None:

@@ -59,3 +59,128 @@ def test_an_output_with_a_border_has_no_shape_of_its_own(shell: InteractiveShell
     )
     with pytest.raises(OptimlError, match="the shape of the output `out` is not known"):
         checked(shell, body, "n = 100; a = rng.random(n, dtype=np.float32)")
+
+
+TWO = """\
+#include <iostream>
+#include "timer.h"
+#include <thrust/device_vector.h>
+using namespace std;
+#define CHECK(call) do { if (call != cudaSuccess) exit(1); } while (0)
+#define THREADS 256
+__global__ void parts(const float* in, float* partial, int n) {
+    __shared__ float cache[THREADS];
+    float sum = 0;
+    for (int i = threadIdx.x + blockIdx.x * blockDim.x; i < n; i += blockDim.x * gridDim.x)
+        sum += in[i];
+    cache[threadIdx.x] = sum;
+    __syncthreads();
+    for (int i = blockDim.x / 2; i != 0; i /= 2) {
+        if (threadIdx.x < i) cache[threadIdx.x] += cache[threadIdx.x + i];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) partial[blockIdx.x] = cache[0];
+}
+__global__ void total(const float* partial, float* out, int count) {
+    float sum = 0;
+    for (int i = 0; i < count; i++) sum += partial[i];
+    *out = sum;
+}
+int main(int argc, char** argv) {
+    int size = 3000;
+    if (argc > 1) size = atoi(argv[1]);
+    int blocks;
+    blocks = min(8, (size + THREADS - 1) / THREADS);
+    size_t bytes = size * sizeof(float);
+    float *d_in, *d_partial, *d_out;
+    CHECK(cudaMalloc((void**)&d_in, bytes));
+    CHECK(cudaMalloc(&d_partial, blocks * sizeof(float)));
+    CHECK(cudaMalloc(&d_out, sizeof(float)));
+    parts<<<blocks, THREADS>>>(d_in, d_partial, size);
+    total<<<1, 1>>>(d_partial, d_out, blocks);
+    cout << "done" << endl;
+}
+"""
+
+
+def test_a_whole_program_runs_without_any_array_of_the_notebook(shell: InteractiveShell) -> None:
+    found = checked(shell, TWO)
+    assert found.passed, found
+    told = repr(found)
+    assert "`n` is 3000, as `parts` is launched with it" in told
+    assert "`in` is 3000 random float32 from 0 to 1" in told
+    assert "args(partial, out, min(8, (n + 256 - 1) / 256))" in told
+
+
+def test_what_the_notebook_has_under_the_host_s_names_is_taken(shell: InteractiveShell) -> None:
+    given = "size = 700; d_in = np.ones(size, np.float32)"
+    found = checked(shell, TWO, given, "run")
+    partial, out = found
+    assert out.item() == 700
+    assert partial.shape == (3,)
+
+
+def test_two_buffers_of_the_host_stay_two(shell: InteractiveShell) -> None:
+    body = (
+        f"__global__ void twice(float* y, const float* x, int n) {{\n    {INDEX}\n"
+        "    if (i < n) y[i] = 2 * x[i];\n}\n"
+        f"__global__ void thrice(float* y, const float* x, int n) {{\n    {INDEX}\n"
+        "    if (i < n) y[i] = 3 * x[i];\n}\n"
+        "int main() {\n    int N = 100, M = 60;\n    float *a, *b, *c;\n"
+        "    cudaMalloc(&a, N * sizeof(float)); cudaMalloc(&b, N * sizeof(float));\n"
+        "    cudaMalloc(&c, M * sizeof(float));\n"
+        "    twice<<<1, 128>>>(b, a, N);\n    thrice<<<1, 128>>>(c, a, M);\n}\n"
+    )
+    found = checked(shell, body, "x = np.arange(100, dtype=np.float32)", "run")
+    assert [array.tolist() for array in found] == [
+        [2.0 * i for i in range(100)],
+        [3.0 * i for i in range(60)],
+    ]
+
+
+CLEARED = """\
+#include "../common/book.h"
+__global__ void histo(const unsigned char* bytes, long size, unsigned* counts) {
+    for (long i = threadIdx.x + blockIdx.x * blockDim.x; i < size; i += blockDim.x * gridDim.x)
+        atomicAdd(&counts[bytes[i]], 1);
+}
+int main() {
+    unsigned char* dev; unsigned* dev_histo;
+    HANDLE_ERROR(cudaMalloc((void**)&dev, SIZE));
+    HANDLE_ERROR(cudaMalloc((void**)&dev_histo, 256 * sizeof(int)));
+    HANDLE_ERROR(cudaMemset(dev_histo, 0, 256 * sizeof(int)));
+    cudaDeviceProp prop;
+    HANDLE_ERROR(cudaGetDeviceProperties(&prop, 0));
+    int blocks = prop.multiProcessorCount;
+    histo<<<blocks * 2, 256>>>(dev, SIZE, dev_histo);
+}
+"""
+
+
+def test_what_the_host_clears_is_cleared(shell: InteractiveShell) -> None:
+    given = "size = 3000; bytes = rng.integers(0, 256, size).astype(np.uint8)"
+    found = checked(shell, CLEARED.replace("int main", "#define SIZE 3000\nint main"), given, "run")
+    values = shell.user_ns["bytes"]
+    assert found.tolist() == [int((values == value).sum()) for value in range(256)]
+
+
+def test_a_class_of_the_host_is_dropped_with_its_launch(shell: InteractiveShell) -> None:
+    body = (
+        '#include <vector>\nnamespace gpu {\nextern "C" void report(int) { }\n'
+        f"__global__ void twice(const float* x, float* y, int count) {{ {INDEX}\n"
+        "    if (i < count) y[i] = 2 * x[i];\n}\n"
+        "class Twice {\npublic:\n    explicit Twice(int n) : n_(n) { cudaMalloc(&x_, n); }\n"
+        "    void run() { int threads = 128;\n"
+        "        twice<<<(n_ + threads - 1) / threads, threads>>>(x_, y_, n_); }\n"
+        "private:\n    int n_; float *x_, *y_;\n};\n}\n"
+    )
+    found = checked(shell, body, "count = 300; x = rng.random(count, dtype=np.float32)")
+    assert found.passed, found
+    assert "grid(cdiv(count, 128)) block(128)" in repr(found)
+
+
+def test_floats_are_no_doubles(shell: InteractiveShell) -> None:
+    head = "__global__ void k(const double* x, double* y, int n)"
+    body = f"{head} {{ {INDEX} if (i < n) y[i] = x[i]; }}"
+    with pytest.raises(OptimlError, match=r"`x` holds float32, and .* pointer is to float64"):
+        checked(shell, body, "n = 100; x = rng.random(n, dtype=np.float32)")

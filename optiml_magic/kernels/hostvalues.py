@@ -1,0 +1,148 @@
+"""What the locals of a host function are where it launches: numbers, and ``dim3`` extents."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from optiml_magic.errors import SourceError
+from optiml_magic.kernels.literals import number
+from optiml_magic.source.formals import declared, text_of
+from optiml_magic.source.operators import SM_COUNT
+from optiml_magic.source.syntax import parse, walk
+from optiml_magic.source.values import Values, changes
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from tree_sitter import Node
+
+    from optiml_magic.source.definitions import Definition
+
+_ON_THE_LINE = re.compile(r"\bargv\b|\bstd::cin\b|\bscanf\b|\bgetenv\b")
+
+
+class HostValues(Values):
+    """The locals of a host function, with the axes of its ``dim3`` ones.
+
+    One that is declared bare and set once, outside of any branch, has that value. With ``as_run``,
+    one that only the command line changes has its value where none is given there.
+    """
+
+    def __init__(
+        self,
+        body: Node,
+        names: Collection[str],
+        constants: Mapping[str, int] | None = None,
+        kept: Collection[str] = (),
+        functions: Mapping[str, Definition] | None = None,
+        *,
+        as_run: bool = False,
+    ) -> None:
+        super().__init__(body, names, constants, kept, functions)
+        places: dict[str, list[Node]] = {}
+        for name, node in changes(body):
+            places.setdefault(name, []).append(node)
+        for name, nodes in places.items():
+            right = _set_once(nodes, body)
+            if right is not None and self.declared.get(name) == 1 and name not in self.definitions:
+                self.definitions[name] = right
+                self.changed -= {name}
+            elif as_run and all(map(_is_given_from_outside, nodes)):
+                self.changed -= {name}
+
+    def number(self, node: Node | None) -> int | float | None:
+        """The value of a literal, of what is computed from whole ones, or of a name for one."""
+        if node is None:
+            return None
+        literal = literal_number(node)
+        if literal is not None:
+            return literal
+        expression = self.expression(node)
+        if expression is not None and not expression.names | expression.arrays:
+            try:
+                return expression.evaluate({})
+            except SourceError:  # a division by zero
+                return None
+        local = self.definition(text_of(node)) if node.type == "identifier" else None
+        return literal_number(local) if local is not None else None
+
+    def local(self, name: str) -> int | float | None:
+        """The number that a local of that name stands for."""
+        given = self.definition(name)
+        return None if given is None else self.number(given)
+
+    def _declare(self, node: Node) -> None:
+        """``dim3 block(TILE, TILE)`` reads like a function's declaration; it is none."""
+        super()._declare(node)
+        if not text_of(node.child_by_field_name("type")).endswith("dim3"):
+            return
+        for child in node.children_by_field_name("declarator"):
+            if child.type == "function_declarator":
+                axes = text_of(child.child_by_field_name("parameters"))
+                reread = walk(parse(f"auto x = dim3{axes};").root)
+                value = next((n for n in reread if n.type == "call_expression"), None)
+                if value is not None:
+                    self.definitions[declared(child).name] = value
+
+    def text(self, node: Node | None, depth: int = 0) -> str | None:
+        if node is not None and node.type == "field_expression":
+            field = text_of(node.child_by_field_name("field"))
+            if field == "multiProcessorCount":
+                return SM_COUNT
+            axes = self.axes(node.child_by_field_name("argument"))
+            if axes is None or field not in ("x", "y", "z"):
+                return None
+            at = "xyz".index(field)
+            return super().text(axes[at], depth + 1) if at < len(axes) else "1"
+        return super().text(node, depth)
+
+    def axes(self, node: Node | None) -> list[Node] | None:
+        """The extents of a ``dim3`` expression; a number is its first; None if it is not known."""
+        if node is None:
+            return None
+        if node.type == "identifier":
+            local = self.definition(text_of(node))
+            if local is not None and local.type in ("argument_list", "initializer_list",
+                                                    "call_expression"):  # fmt: skip
+                return self.axes(local)
+            return [node]
+        if node.type in ("argument_list", "initializer_list"):
+            return list(node.named_children)
+        if node.type == "call_expression" and text_of(
+            node.child_by_field_name("function")
+        ).endswith("dim3"):
+            return self.axes(node.child_by_field_name("arguments"))
+        if node.type == "compound_literal_expression":
+            return self.axes(node.child_by_field_name("value"))
+        return [node]
+
+
+def literal_number(node: Node) -> int | float | None:
+    """The value of a literal."""
+    words = text_of(node)
+    if node.type in ("true", "false"):
+        return int(node.type == "true")
+    found = number(words) if node.type in ("number_literal", "unary_expression") else None
+    return None if found is None else found[0]
+
+
+def _set_once(nodes: list[Node], body: Node) -> Node | None:
+    """What a local is set to, where that is one assignment that nothing can go around."""
+    (first, *others), statement = nodes, nodes[0].parent
+    if others or first.type != "assignment_expression" or statement is None:
+        return None
+    straight = statement.type == "expression_statement" and statement.parent == body
+    plain = text_of(first.child_by_field_name("operator")) == "="
+    target = first.child_by_field_name("left")
+    if not (straight and plain and target is not None and target.type == "identifier"):
+        return None
+    return first.child_by_field_name("right")
+
+
+def _is_given_from_outside(node: Node) -> bool:
+    """Whether a change only takes what the command line or a file gives."""
+    whole = node
+    while whole.parent is not None and "statement" not in whole.type:
+        whole = whole.parent
+    return _ON_THE_LINE.search(text_of(whole)) is not None
