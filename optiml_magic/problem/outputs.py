@@ -75,12 +75,14 @@ def drawn_as_allocated(
 ) -> tuple[dict[str, Any], list[str]]:
     """Random numbers for the arrays that launches read and nobody gives, as the host sizes them.
 
-    Only floating ones: whole numbers may be indices, and any would do harm.
+    Only floating ones: whole numbers may be indices, and any would do harm. Who gives an array or a
+    reference means to give all of them.
     """
     allocated, found, notes = _allocated(read), dict[str, Any](), list[str]()
     cleared = {directive.buffer for directive in program.zeros}
     seen = {*values, *task.outputs, *cleared}
-    if not allocated or callable(task.inputs):
+    given = any(isinstance(value, np.ndarray) for value in values.values())
+    if not allocated or given or task.reference is not None or callable(task.inputs):
         return {}, []
     for launch, kernel in launched(program, task.defines):
         for parameter, passed in pairs(launch, kernel):
