@@ -15,6 +15,7 @@ from traceback import extract_tb
 from typing import Any
 
 from optiml_magic.commands import misspelt
+from optiml_magic.commands.in_python import kernel_in
 from optiml_magic.errors import BindingError, OptimlError, SourceError, UsageError, nearest
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.kernels.signature import kernels
@@ -25,6 +26,7 @@ from optiml_magic.model.task import Task
 from optiml_magic.source.program import parse_program
 
 _KERNELS = (".cu", ".cuh")
+_QUOTED = "the kernel is a string of this Python, of which nothing else is run"
 _LAUNCH = "#pragma optiml launch "
 
 
@@ -90,6 +92,8 @@ def from_cell(
 ) -> Task:
     """The task of a cell: names in the kernel are names in the notebook."""
     misspelt.require_kernel(cell)
+    quoted = kernel_in(cell)
+    cell = cell if quoted is None else quoted
     renamed = _renamed(options.inputs)
     unit = lift(cell, foreign=True)
     wanted = {p.name for kernel in kernels(unit) for p in kernel.parameters}
@@ -119,7 +123,7 @@ def from_cell(
         kernel=cell,
         reference=reference,
         inputs=inputs,
-        notes=notes,
+        notes=notes if quoted is None else (_QUOTED, *notes),
         outputs=dict(_output(spec) for spec in options.out or ()),
         inout=tuple(options.inout or ()),
         args=tuple(_names(options.args)),

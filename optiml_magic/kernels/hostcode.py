@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostlaunches import launches as launched
 from optiml_magic.kernels.unit import lift
-from optiml_magic.source.directives import ZeroDirective
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.formals import text_of
 from optiml_magic.source.notes import Note
@@ -82,9 +81,8 @@ def drop_host_code(
     if program.launches:
         return device_text, tuple(notes)
     notes += [Note("launch", f"proposed from a launch: {d}") for d in found.directives]
-    zeros = [ZeroDirective(name) for name in found.zeros]
-    notes += [Note("launch", f"cleared before the launches: {d}") for d in zeros]
-    text = program.with_launches([*found.directives, *zeros]).text
+    notes += [Note("launch", f"proposed from the host's code: {d}") for d in found.others]
+    text = program.with_launches([*found.directives, *found.others]).text
     return text, (*notes, *found.notes)
 
 

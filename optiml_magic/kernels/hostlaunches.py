@@ -8,10 +8,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostmemory import allocations, cleared
+from optiml_magic.kernels.hosttensors import tensor_extent, tensor_of
 from optiml_magic.kernels.hostvalues import HostValues
 from optiml_magic.kernels.signature import Kernel, Parameter, kernels, split_name
 from optiml_magic.source.definitions import Definition, definitions
-from optiml_magic.source.directives import LaunchDirective
+from optiml_magic.source.directives import (
+    Directive,
+    LaunchDirective,
+    SizeDirective,
+    ZeroDirective,
+)
 from optiml_magic.source.expressions import Expression, parse_expression
 from optiml_magic.source.formals import formals, text_of
 from optiml_magic.source.notes import Note
@@ -34,11 +40,11 @@ _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_ran
 class Launches:
     """``directives`` has one for the first launch of each kernel, and ``notes`` what was read.
 
-    ``zeros`` are the buffers that the host clears before them.
+    ``others`` clear buffers that the host clears, and give numbers that it takes from shapes.
     """
 
     directives: tuple[LaunchDirective, ...]
-    zeros: tuple[str, ...]
+    others: tuple[Directive, ...]
     notes: tuple[Note, ...]
 
 
@@ -112,7 +118,7 @@ def launches(syntax: Syntax, unit: Unit, defines: Mapping[str, int]) -> Launches
             shown = passed.shown(directive)
             told = f"another launch of `{call.name}` on line {call.line}: {shown}"
             notes.append(Note("launch", told, call.name))
-    return Launches(tuple(found), passed.zeros, tuple(notes))
+    return Launches(tuple(found), passed.others, tuple(notes))
 
 
 def _calls(syntax: Syntax, unit: Unit, notes: list[Note], host: _Host) -> Iterator[_Call]:
@@ -139,10 +145,15 @@ def _calls(syntax: Syntax, unit: Unit, notes: list[Note], host: _Host) -> Iterat
 
 
 def _with_numbers(call: _Call, arguments: Sequence[str]) -> str:
-    """Its name as device code knows it: template arguments that are locals of the host by value."""
+    """Its name as device code knows it: template arguments that are locals of the host by value.
+
+    What PyTorch dispatches on is a type for each instance; here it is that of most tensors.
+    """
     values = call.as_run
     found = [values.local(argument) for argument in arguments]
     given = [str(a if n is None else n) for a, n in zip(arguments, found, strict=True)]
+    if "AT_DISPATCH_" in text_of(call.function):
+        given = ["float" if name == "scalar_t" else name for name in given]
     return call.kernel.name + (f"<{', '.join(given)}>" if given else "")
 
 
@@ -192,7 +203,12 @@ class _Passed:
         self._places: dict[str, int] = {}  # the function that passed a buffer first under a name
         self._scalars: dict[str, tuple[_Call, Node]] = {}  # what the host passed first under a name
         self._host: dict[int, dict[str, str]] = {}  # names of numbers, by function and host's name
-        self.zeros: tuple[str, ...] = ()
+        self._tensors: dict[str, str] = {}  # buffers by the tensor that they are the data of
+        self._others: dict[str, Directive] = {}
+
+    @property
+    def others(self) -> tuple[Directive, ...]:
+        return tuple(self._others.values())
 
     def names(self, call: _Call) -> dict[str, str]:
         """The host's names of numbers that launches of the same function passed before."""
@@ -224,6 +240,9 @@ class _Passed:
 
     def _buffer(self, call: _Call, parameter: Parameter, argument: Node) -> str:
         if argument.type != "identifier":
+            tensor = tensor_of(argument)
+            if tensor and (parameter.const or not parameter.writes):
+                self._tensors.setdefault(tensor, parameter.name)
             return parameter.name
         text = text_of(argument)
         if text not in self._buffers:
@@ -273,8 +292,12 @@ class _Passed:
             if parameter.pointer and argument.type == "identifier":
                 given = call.values(sizes)
                 yield from allocations(body, argument, parameter, name, (given, call.as_run), sizes)
-                if name not in self.zeros and cleared(body, argument):
-                    self.zeros = (*self.zeros, name)
+                if name not in self._others and parameter.reads and cleared(body, argument):
+                    self._others[name] = ZeroDirective(name)
+            elif not parameter.pointer and name.isidentifier():
+                extent = tensor_extent(argument, call.as_run, self._tensors)
+                if extent is not None:
+                    self._others.setdefault(name, SizeDirective(name, extent))
 
     def shown(self, directive: LaunchDirective) -> LaunchDirective:
         """A directive with whole numbers in the place of names that stand for them."""

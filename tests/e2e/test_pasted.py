@@ -184,3 +184,60 @@ def test_floats_are_no_doubles(shell: InteractiveShell) -> None:
     body = f"{head} {{ {INDEX} if (i < n) y[i] = x[i]; }}"
     with pytest.raises(OptimlError, match=r"`x` holds float32, and .* pointer is to float64"):
         checked(shell, body, "n = 100; x = rng.random(n, dtype=np.float32)")
+
+
+EXTENSION = """\
+#include <torch/extension.h>
+template <typename scalar_t>
+__global__ void relu(const scalar_t* __restrict__ input, scalar_t* __restrict__ output,
+                     size_t size, int cols) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < size) output[i] = input[i] > 0 ? input[i] : scalar_t(i % cols);
+}
+torch::Tensor forward(torch::Tensor input) {
+    auto output = torch::empty_like(input);
+    const int threads = 256;
+    const auto size = input.numel();
+    const dim3 blocks((size + threads - 1) / threads);
+    AT_DISPATCH_FLOATING_TYPES(input.scalar_type(), "relu", ([&] {
+        relu<scalar_t><<<blocks, threads>>>(input.data_ptr<scalar_t>(),
+            output.data_ptr<scalar_t>(), size, static_cast<int>(input.size(1)));
+    }));
+    return output;
+}
+"""
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+def test_an_extension_of_pytorch_tells_its_sizes(shell: InteractiveShell, quoted: bool) -> None:
+    body = EXTENSION
+    if quoted:
+        body = f"import torch\nsource = r'''\n{EXTENSION}'''\nload_inline('m', '', source)\n"
+    given = "input = rng.standard_normal((33, 17), dtype=np.float32)"
+    found = checked(shell, body, given, "run")
+    values = shell.user_ns["input"].ravel()
+    columns = [i % 17 for i in range(values.size)]
+    wanted = [float(v) if v > 0 else float(c) for v, c in zip(values, columns, strict=True)]
+    assert found.tolist() == wanted
+
+
+def test_an_error_in_a_string_is_on_its_line(shell: InteractiveShell) -> None:
+    kernel = f"__global__ void k(const float* x, float* y, int n) {{\n  {INDEX}\n"
+    body = f"import cupy\nk = cupy.RawKernel('''\n{kernel}  y[i] = missing;\n}}''', 'k')\n"
+    with pytest.raises(OptimlError) as error:
+        checked(shell, body)
+    assert error.value.line == 6
+
+
+def test_a_formatted_string_is_refused(shell: InteractiveShell) -> None:
+    body = "k = RawKernel(f'''__global__ void k(float* y) {{ y[0] = {value}; }}''', 'k')\n"
+    with pytest.raises(OptimlError, match="the kernel is an f-string"):
+        checked(shell, body)
+
+
+def test_a_parameter_that_python_has_no_variable_for(shell: InteractiveShell) -> None:
+    head = "__global__ void k(const float* in, float* out, int n)"
+    body = f"{head} {{ {INDEX} if (i < n) out[i] = in[i]; }}"
+    with pytest.raises(OptimlError, match="no array named `in`") as error:
+        checked(shell, body, "n = 100")
+    assert error.value.fix == "name the variable that it is: --inputs in=..."
