@@ -131,7 +131,8 @@ def _is_host(node: Node) -> bool:
     if node.type == "template_declaration":
         return any(_is_host(child) for child in node.children)
     if node.type in ("class_specifier", "struct_specifier"):
-        return _ON_HOST.search(text_of(node)) is not None
+        text = text_of(node)
+        return _ON_HOST.search(text) is not None and "__device__" not in text
     if node.type == "function_definition":
         return not _device_words(node)
     if node.type == "declaration":

@@ -204,6 +204,7 @@ class _Passed:
         self._scalars: dict[str, tuple[_Call, Node]] = {}  # what the host passed first under a name
         self._host: dict[int, dict[str, str]] = {}  # names of numbers, by function and host's name
         self._tensors: dict[str, str] = {}  # buffers by the tensor that they are the data of
+        self._launched: set[str] = set()  # the buffers that a launch so far was given
         self._others: dict[str, Directive] = {}
 
     @property
@@ -219,12 +220,15 @@ class _Passed:
     ) -> str:
         """A buffer keeps the name that it first bound to, a number that of its parameter.
 
-        A number that the host computes from those of earlier launches is passed as that.
+        A number that an earlier launch of the function passed keeps the name that it has there, and
+        one that the host computes from such numbers is passed as that.
         """
         if parameter.pointer:
             return self._buffer(call, parameter, argument)
         text = text_of(argument)
-        if before and argument.type == "identifier" and text not in before:
+        if argument.type == "identifier" and text in before:
+            return before[text]
+        if before and argument.type == "identifier":
             computed = _expression(call.values(before), argument, before)
             if computed is not None and computed.names - {SM_COUNT}:
                 return str(computed)
@@ -292,8 +296,10 @@ class _Passed:
             if parameter.pointer and argument.type == "identifier":
                 given = call.values(sizes)
                 yield from allocations(body, argument, parameter, name, (given, call.as_run), sizes)
-                if name not in self._others and parameter.reads and cleared(body, argument):
+                first = name not in self._launched
+                if first and parameter.reads and cleared(body, argument):
                     self._others[name] = ZeroDirective(name)
+                self._launched.add(name)
             elif not parameter.pointer and name.isidentifier():
                 extent = tensor_extent(argument, call.as_run, self._tensors)
                 if extent is not None:

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 _ALLOCATE = frozenset({"cudaMalloc", "cudaMallocManaged", "cudaMallocAsync"})
 _SET = frozenset({"cudaMemset", "cudaMemsetAsync"})
 _FILL = frozenset({"cudaMemcpy", "cudaMemcpyAsync"})
+_CONTROLS = frozenset(
+    {"if_statement", "else_clause", "for_statement", "while_statement", "do_statement",
+     "for_range_loop", "switch_statement", "case_statement", "lambda_expression"}
+)  # fmt: skip
 _DEEPEST = 8
 
 
@@ -75,10 +79,28 @@ def cleared(body: Node, argument: Node) -> bool:
     for function, args in _calls(body, _SET | _FILL):
         if args[0].start_byte > argument.start_byte or not _is(args[0], argument):
             continue
+        if not _always_before(args[0], argument):
+            return False
         zero = function in _SET and len(args) > 2 and text_of(args[1]) in ("0", "0x00")
         all_of_it = [text_of(size) for size in whole] == [text_of(args[2])] if zero else False
         last = "zeros" if zero and all_of_it else "other"
     return last == "zeros"
+
+
+def _always_before(node: Node, later: Node) -> bool:
+    """Whether no branch or loop may leave a statement out where the later one is reached."""
+    within = {parent.id for parent in _controls(later)}
+    return all(parent.id in within for parent in _controls(node))
+
+
+def _controls(node: Node) -> Iterator[Node]:
+    parent = node.parent
+    while parent is not None and parent.type != "function_definition":
+        above = parent.parent.type if parent.parent is not None else ""
+        # The block of a branch, too: what is in the other one is under the same statement.
+        if parent.type in _CONTROLS or (parent.type == "compound_statement" and above in _CONTROLS):
+            yield parent
+        parent = parent.parent
 
 
 def _calls(body: Node, wanted: frozenset[str]) -> Iterator[tuple[str, tuple[Node, ...]]]:

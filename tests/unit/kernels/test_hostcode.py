@@ -350,6 +350,11 @@ def test_allocations_say_how_many_elements_a_buffer_has(host, found):
         ("cudaMemset(b, 0, s / 2);", False),
         ("cudaMemset(a, 0, s);", False),
         ("cudaMemset(b, 0, s); cudaMemcpy(b, h, s, cudaMemcpyHostToDevice);", False),
+        ("if (c > 1) cudaMemset(b, 0, s);", False),
+        ("if (c > 1) { cudaMemset(b, 0, s); }", False),
+        ("for (int i = 0; i < c; i++) cudaMemset(b, 0, s);", False),
+        ("cudaMemset(b, 0, s); if (c > 1) cudaMemset(b, 1, s);", False),
+        ("k<<<1, 64>>>(a, b, c, d); cudaMemset(b, 0, s);", False),
     ],
 )
 def test_a_buffer_that_the_host_clears_begins_with_zeros(host, clears):
@@ -369,6 +374,25 @@ def test_numbers_that_differ_in_one_function_have_names_of_their_own():
         "#pragma optiml launch two grid(1) block(32) args(z, two_n)",
         "#pragma optiml launch sum grid(1) block(32) args(y, n / 2)",
     ]
+
+
+def test_one_number_has_one_name():
+    device = (
+        "__global__ void one(float* y, int n) { }\n__global__ void two(float* y, int count) { }\n"
+    )
+    assert launch_of("void f(int c) { one<<<c, 32>>>(p, c); two<<<c, 32>>>(p, c); }\n", device) == [
+        "#pragma optiml launch one grid(n) block(32)",
+        "#pragma optiml launch two grid(n) block(32) args(y, n)",
+    ]
+
+
+def test_what_is_cleared_in_the_round_of_its_launch_is_cleared():
+    device = SETS.replace("{ }", "{ y[n] += x[m]; }")
+    main = (
+        "int main() { cudaMalloc(&b, s); for (int i = 0; i < 9; i++) {"
+        " cudaMemset(b, 0, s); k<<<1, 64>>>(a, b, c, d); } }\n"
+    )
+    assert "#pragma optiml zero(y)" in launch_of(main, device)
 
 
 def test_headers_that_only_host_code_used_go():
