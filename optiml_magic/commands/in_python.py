@@ -1,13 +1,23 @@
-"""A kernel that is a string of Python, as ``load_inline`` and ``RawKernel`` take it."""
+"""What stands around a kernel in a cell: Python that holds it as a string, lines of a notebook."""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from optiml_magic.errors import UsageError
 
 _KERNEL = "__global__"
+_COMMANDS = re.compile(
+    r"^(?:%%\w+[^\n]*|!(?:nvcc|\./|nsys|ncu|nvprof|nvidia-smi)\b[^\n]*|```[\w+-]*[ \t]*)$",
+    re.MULTILINE,
+)
+
+
+def without_commands(text: str) -> str:
+    """The text without lines of a notebook or a page around it: ``%%cu``, ``!nvcc``, fences."""
+    return _COMMANDS.sub("", text)
 
 
 def kernel_in(text: str) -> str | None:

@@ -15,7 +15,7 @@ from traceback import extract_tb
 from typing import Any
 
 from optiml_magic.commands import misspelt
-from optiml_magic.commands.in_python import kernel_in
+from optiml_magic.commands.in_python import kernel_in, without_commands
 from optiml_magic.errors import BindingError, OptimlError, SourceError, UsageError, nearest
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.kernels.signature import kernels
@@ -92,6 +92,7 @@ def from_cell(
 ) -> Task:
     """The task of a cell: names in the kernel are names in the notebook."""
     misspelt.require_kernel(cell)
+    cell = without_commands(cell)
     quoted = kernel_in(cell)
     cell = cell if quoted is None else quoted
     renamed = _renamed(options.inputs)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from optiml_magic.kernels.hostcalls import Caller, callers
 from optiml_magic.kernels.hostmemory import allocations, cleared
 from optiml_magic.kernels.hosttensors import tensor_extent, tensor_of
 from optiml_magic.kernels.hostvalues import HostValues
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from optiml_magic.kernels.unit import Unit
     from optiml_magic.source.syntax import Syntax
 
+_DEEPEST = 4  # wrappers within wrappers; ours
+_LITERALS = frozenset({"number_literal", "unary_expression", "true", "false"})
 _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 
 
@@ -54,6 +57,25 @@ class _Host:
 
     fixed: Mapping[str, int]
     functions: Mapping[str, Definition]
+    callers: Mapping[int, Caller]
+
+    def values(self, function: Node, kept: Mapping[str, str]) -> HostValues:
+        """What may be said in the names of a function's parameters, and in ``kept``."""
+        body = function.child_by_field_name("body") or function
+        names = [formal.name for formal in formals(function)]
+        return HostValues(body, names, self.fixed, kept, self.functions)
+
+    def as_run(self, function: Node, depth: int = 0) -> HostValues:
+        """The numbers of the program where its command line gives none."""
+        body = function.child_by_field_name("body") or function
+        own = {formal.name for formal in formals(function)}
+        fixed = {name: value for name, value in self.fixed.items() if name not in own}
+        caller = self.callers.get(function.start_byte)
+        if caller is not None and depth < _DEEPEST:
+            outer = self.as_run(caller.function, depth + 1)
+            numbers = {name: outer.number(given) for name, given in caller.arguments.items()}
+            fixed |= {name: n for name, n in numbers.items() if isinstance(n, int)}
+        return HostValues(body, (), fixed, (), self.functions, as_run=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,16 +96,12 @@ class _Call:
         """Of which function the names are."""
         return self.function.start_byte
 
-    def values(self, kept: Mapping[str, str], *, as_run: bool = False) -> HostValues:
-        body = self.function.child_by_field_name("body") or self.function
-        names = [] if as_run else [f.name for f in formals(self.function)]
-        fixed, functions = self.host.fixed, self.host.functions
-        return HostValues(body, names, fixed, kept, functions, as_run=as_run)
+    def values(self, kept: Mapping[str, str]) -> HostValues:
+        return self.host.values(self.function, kept)
 
     @cached_property
     def as_run(self) -> HostValues:
-        """The numbers of the program where its command line gives none."""
-        return self.values({}, as_run=True)
+        return self.host.as_run(self.function)
 
 
 def launches(syntax: Syntax, unit: Unit, defines: Mapping[str, int]) -> Launches:
@@ -92,7 +110,7 @@ def launches(syntax: Syntax, unit: Unit, defines: Mapping[str, int]) -> Launches
     notes: list[Note] = []
     seen: dict[str, str] = {}
     passed = _Passed()
-    host = _Host({**defines, **constants(syntax)}, definitions(syntax))
+    host = _Host({**defines, **constants(syntax)}, definitions(syntax), callers(syntax))
     for call in _calls(syntax, unit, notes, host):
         directive = _directive(call, passed)
         if directive is None:
@@ -149,7 +167,9 @@ def _with_numbers(call: _Call, arguments: Sequence[str]) -> str:
 
     What PyTorch dispatches on is a type for each instance; here it is that of most tensors.
     """
-    values = call.as_run
+    values, caller = call.as_run, call.host.callers.get(call.place)
+    types = caller.types if caller is not None else {}
+    arguments = [types.get(argument, argument) for argument in arguments]
     found = [values.local(argument) for argument in arguments]
     given = [str(a if n is None else n) for a, n in zip(arguments, found, strict=True)]
     if "AT_DISPATCH_" in text_of(call.function):
@@ -181,6 +201,10 @@ def _directive(call: _Call, passed: _Passed) -> LaunchDirective | None:
     }
     scalars = {**before, **own}
     values = call.values(scalars)
+    for (parameter, argument), name in zip(pairs, names, strict=True):
+        if not parameter.pointer and name.isidentifier():
+            values.spell(argument, name)
+            scalars = {**scalars, name: name} if name in values.spelled.values() else scalars
     grid, block = (_axes(values, part, scalars) for part in call.config[:2])
     shared = None
     if len(call.config) > 2 and text_of(call.config[2]) != "0":
@@ -282,28 +306,43 @@ class _Passed:
             if value is not None:
                 if parameter.dtype and parameter.dtype[-2] in "iub" and value == int(value):
                     value = int(value)
-                shown = text_of(argument) if argument.type != "identifier" else value
+                shown = text_of(argument) if argument.type in _LITERALS else value
                 told = f"`{name}` is {shown}, as `{call.name}` is launched with it"
                 yield Note("literal", f"{told} (line {call.line})", name, value)
-        body = call.function.child_by_field_name("body")
-        assert body is not None
-        sizes = self.names(call)
         arguments = split_name(call.name)[1]
         exact = (
             call.kernel.instantiate(arguments).parameters if arguments else call.kernel.parameters
         )
         for name, parameter, argument in zip(names, exact, call.arguments, strict=True):
             if parameter.pointer and argument.type == "identifier":
-                given = call.values(sizes)
-                yield from allocations(body, argument, parameter, name, (given, call.as_run), sizes)
-                first = name not in self._launched
-                if first and parameter.reads and cleared(body, argument):
-                    self._others[name] = ZeroDirective(name)
-                self._launched.add(name)
+                yield from self._memory(call, parameter, argument, name)
             elif not parameter.pointer and name.isidentifier():
                 extent = tensor_extent(argument, call.as_run, self._tensors)
                 if extent is not None:
                     self._others.setdefault(name, SizeDirective(name, extent))
+
+    def _memory(
+        self, call: _Call, parameter: Parameter, argument: Node, name: str
+    ) -> Iterator[Note]:
+        """What the function that has the buffer, this one or a caller, does with its memory."""
+        host, function, sizes = call.host, call.function, self.names(call)
+        for _ in range(_DEEPEST):
+            caller = host.callers.get(function.start_byte)
+            given = caller.arguments.get(text_of(argument)) if caller is not None else None
+            if caller is None or given is None or given.type != "identifier":
+                break
+            sizes = {text_of(node): sizes[own] for own, node in caller.arguments.items()
+                     if own in sizes and node.type == "identifier"}  # fmt: skip
+            function, argument = caller.function, given
+        body = function.child_by_field_name("body") or function
+        values = host.values(function, sizes), host.as_run(function)
+        caller = host.callers.get(function.start_byte)
+        types = caller.types if caller is not None else {}
+        yield from allocations(body, argument, parameter, name, values, sizes, types)
+        first = name not in self._launched
+        if first and parameter.reads and cleared(body, argument):
+            self._others[name] = ZeroDirective(name)
+        self._launched.add(name)
 
     def shown(self, directive: LaunchDirective) -> LaunchDirective:
         """A directive with whole numbers in the place of names that stand for them."""

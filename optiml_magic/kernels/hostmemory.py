@@ -38,17 +38,18 @@ def allocations(
     name: str,
     values: tuple[HostValues, HostValues],
     scalars: Mapping[str, str],
+    types: Mapping[str, str],
 ) -> Iterator[Note]:
     """A note with how many elements a buffer has, as the host allocates it; of several none.
 
     ``values`` are those that a directive may name, the ``scalars`` by what the host calls them, and
-    the numbers of the program as it runs.
+    the numbers of the program as it runs; ``types`` are those of the host's template parameters.
     """
     found = [args for function, args in _calls(body, _ALLOCATE) if _is(args[0], argument)]
     if len(found) != 1 or len(found[0]) < 2:
         return
     named, known = values
-    factors = _elements(found[0][1], parameter, named)
+    factors = _elements(found[0][1], parameter, named, types)
     if factors is None:
         return
     count = [known.number(factor) for factor in factors]
@@ -129,11 +130,13 @@ def _is(node: Node, name: Node) -> bool:
     return inner is not None and inner.type == "identifier" and text_of(inner) == text_of(name)
 
 
-def _elements(size: Node, parameter: Parameter, values: HostValues) -> list[Node] | None:
+def _elements(
+    size: Node, parameter: Parameter, values: HostValues, types: Mapping[str, str]
+) -> list[Node] | None:
     """The factors of a number of bytes without the size of an element; None where it has none."""
     factors = list(_factors(size, values, 0))
     for at, factor in enumerate(factors):
-        if factor.type == "sizeof_expression" and _sizes(factor, parameter):
+        if factor.type == "sizeof_expression" and _sizes(factor, parameter, types):
             return factors[:at] + factors[at + 1 :]
     one_byte = parameter.dtype is not None and parameter.dtype[-1] == "1" and parameter.lanes == 1
     return factors if one_byte else None
@@ -159,9 +162,10 @@ def _factors(node: Node, values: HostValues, depth: int) -> Iterator[Node]:
         yield node
 
 
-def _sizes(node: Node, parameter: Parameter) -> bool:
+def _sizes(node: Node, parameter: Parameter, types: Mapping[str, str]) -> bool:
     """Whether ``sizeof(float)`` is that of an element of a parameter."""
     words = re.sub(r"^sizeof|[()]", " ", text_of(node)).strip()
+    words = types.get(words, words)
     dtype, lanes = element_dtype(words)
     same = _bytes(dtype, lanes) == _bytes(parameter.dtype, parameter.lanes) > 0
     return same or words == parameter.ctype

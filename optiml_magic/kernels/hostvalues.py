@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 
     from optiml_magic.source.definitions import Definition
 
+_REAL = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+_VECTOR = re.compile(r"(?:std|thrust)?(?:::)?(?:host_|device_)?vector\s*<")
+_SIZE = re.compile(r"(\w+)\.size\(\)")
+_RESIZED = re.compile(
+    r"\b(\w+)(?:\.|->)(?:push_back|emplace_back|resize|assign|insert|erase|clear|pop_back|swap)\b"
+)
 _ON_THE_LINE = re.compile(r"\bargv\b|\bstd::cin\b|\bscanf\b|\bgetenv\b")
 
 
@@ -26,7 +33,8 @@ class HostValues(Values):
     """The locals of a host function, with the axes of its ``dim3`` ones.
 
     One that is declared bare and set once, outside of any branch, has that value. With ``as_run``,
-    one that only the command line changes has its value where none is given there.
+    one that only the command line changes has its value where none is given there. ``spelled`` has
+    names for what a launch passes that is no name itself, ``mat.rows``, by its text.
     """
 
     def __init__(
@@ -39,7 +47,12 @@ class HostValues(Values):
         *,
         as_run: bool = False,
     ) -> None:
+        self._body = body
+        self.spelled: dict[str, str] = {}
+        self._vectors: dict[str, Node] = {}
         super().__init__(body, names, constants, kept, functions)
+        for name in {found[1] for found in _RESIZED.finditer(text_of(body))}:
+            self._vectors.pop(name, None)
         places: dict[str, list[Node]] = {}
         for name, node in changes(body):
             places.setdefault(name, []).append(node)
@@ -64,8 +77,27 @@ class HostValues(Values):
                 return expression.evaluate({})
             except SourceError:  # a division by zero
                 return None
-        local = self.definition(text_of(node)) if node.type == "identifier" else None
-        return literal_number(local) if local is not None else None
+        if node.type == "identifier":
+            local = self.definition(text_of(node))
+            return self.number(local) if local is not None else None
+        return self._real(node)
+
+    def _real(self, node: Node) -> int | float | None:
+        """A quotient, product, sum or difference of which one side is no whole number."""
+        if node.type == "parenthesized_expression" and node.named_child_count == 1:
+            return self.number(node.named_child(0))
+        if node.type != "binary_expression":
+            return None
+        left, right = (self.number(node.child_by_field_name(side)) for side in ("left", "right"))
+        apply = _REAL.get(text_of(node.child_by_field_name("operator")))
+        if left is None or right is None or apply is None:
+            return None
+        if isinstance(left, int) and isinstance(right, int):
+            return None  # what whole numbers do has been asked
+        try:
+            return float(apply(left, right))
+        except (ZeroDivisionError, OverflowError):
+            return None
 
     def local(self, name: str) -> int | float | None:
         """The number that a local of that name stands for."""
@@ -75,7 +107,13 @@ class HostValues(Values):
     def _declare(self, node: Node) -> None:
         """``dim3 block(TILE, TILE)`` reads like a function's declaration; it is none."""
         super()._declare(node)
-        if not text_of(node.child_by_field_name("type")).endswith("dim3"):
+        kind = text_of(node.child_by_field_name("type"))
+        if _VECTOR.match(kind):
+            for child in node.children_by_field_name("declarator"):
+                count = _first_argument(child)
+                if count is not None and self.declared.get(declared(child).name) == 1:
+                    self._vectors[declared(child).name] = count
+        if not kind.endswith("dim3"):
             return
         for child in node.children_by_field_name("declarator"):
             if child.type == "function_declarator":
@@ -85,7 +123,21 @@ class HostValues(Values):
                 if value is not None:
                     self.definitions[declared(child).name] = value
 
+    def spell(self, node: Node, name: str) -> None:
+        """Take ``name`` for what is spelled like a node, where nothing of that changes."""
+        inside = {text_of(n) for n in walk(node) if n.type == "identifier"}
+        if node.type in ("field_expression", "call_expression") and not inside & self.changed:
+            mutated = {found[1] for found in _RESIZED.finditer(text_of(self._body))}
+            if not inside & mutated and all(self.declared.get(one, 1) == 1 for one in inside):
+                self.spelled[text_of(node)] = name
+
     def text(self, node: Node | None, depth: int = 0) -> str | None:
+        if node is not None and text_of(node) in self.spelled:
+            return self.spelled[text_of(node)]
+        if node is not None and node.type == "call_expression":
+            size = _SIZE.fullmatch(text_of(node))
+            if size is not None and size[1] in self._vectors:
+                return super().text(self._vectors[size[1]], depth + 1)
         if node is not None and node.type == "field_expression":
             field = text_of(node.child_by_field_name("field"))
             if field == "multiProcessorCount":
@@ -116,6 +168,16 @@ class HostValues(Values):
         if node.type == "compound_literal_expression":
             return self.axes(node.child_by_field_name("value"))
         return [node]
+
+
+def _first_argument(declarator: Node) -> Node | None:
+    """Of ``v(n, 1.0f)``, which reads like a function's declaration where it has no literal."""
+    listed = declarator.child_by_field_name("value") or declarator.child_by_field_name("parameters")
+    if listed is None or listed.type not in ("argument_list", "parameter_list"):
+        return None
+    reread = walk(parse(f"auto x = f{text_of(listed)};").root)
+    found = next((n for n in reread if n.type == "argument_list"), None)
+    return found.named_child(0) if found is not None else None
 
 
 def literal_number(node: Node) -> int | float | None:

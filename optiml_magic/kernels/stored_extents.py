@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.formulas import expression
-from optiml_magic.kernels.parallel import AXES
+from optiml_magic.kernels.parallel import AXES, comparisons
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.ranges import holds
 from optiml_magic.kernels.read import read
-from optiml_magic.kernels.symbols import Compare
+from optiml_magic.kernels.symbols import Compare, Untold
 from optiml_magic.source.expressions import Expression, parse_expression
 
 if TYPE_CHECKING:
@@ -60,6 +60,26 @@ def stored_extent(
     for part in parts[1:]:
         text = f"max({text}, {part})"
     return _parsed(text)
+
+
+def is_no_index(unit: Unit, function: Function, template: Sequence[str], array: str) -> bool:
+    """Whether what an array holds certainly decides no place in memory and no end of a loop."""
+    reading = read(unit, function, template)
+    if array in reading.unclear:
+        return False
+    forms = [a.index if a.index is not None else a.offset for a in reading.accesses]
+    for axis in reading.axes:
+        if any(isinstance(part, Untold) for part in axis.test.conjuncts()):
+            return False
+        forms += [form for form in (axis.start, axis.step) if form is not None]
+        forms += [compare.form for compare in comparisons(axis.test)]
+    symbols = reading.symbols
+    return all(
+        form is not None
+        and symbols.known(form)
+        and all(symbols[name].array != array for name in symbols.inside(form))
+        for form in forms
+    )
 
 
 def _extent(store: Access, reading: Reading, launch: LaunchDirective) -> Expression | None:

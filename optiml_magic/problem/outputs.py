@@ -14,7 +14,7 @@ import numpy as np
 
 from optiml_magic import binding
 from optiml_magic.binding.interface import launched, pairs
-from optiml_magic.kernels.stored_extents import stored_extent
+from optiml_magic.kernels.stored_extents import is_no_index, stored_extent
 from optiml_magic.kernels.unit import lift_program
 from optiml_magic.model.dtypes import title
 from optiml_magic.source.expressions import parse_expression
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from optiml_magic.source.notes import Note
     from optiml_magic.source.program import Program
 
-_FLOATING = ("<f2", "<f4", "<f8")
 _MOST_BYTES = 2**28  # of an array that is made up; ours
 
 
@@ -75,8 +74,8 @@ def drawn_as_allocated(
 ) -> tuple[dict[str, Any], list[str]]:
     """Random numbers for the arrays that launches read and nobody gives, as the host sizes them.
 
-    Only floating ones: whole numbers may be indices, and any would do harm. Who gives an array or a
-    reference means to give all of them.
+    Whole numbers only where they are no indices, of which any would do harm. Who gives an array or
+    a reference means to give all of them.
     """
     allocated, found, notes = _allocated(read), dict[str, Any](), list[str]()
     cleared = {directive.buffer for directive in program.zeros}
@@ -92,15 +91,43 @@ def drawn_as_allocated(
             seen.add(name)
             note = allocated.get(name)
             kept = parameter.reads and parameter.certain and not parameter.adds
-            if note is None or not kept or parameter.dtype not in _FLOATING:
+            if (
+                note is None
+                or not kept
+                or parameter.dtype is None
+                or parameter.dtype[0] not in "<|"
+            ):
                 continue
+            dtype = np.dtype(parameter.dtype)
             count = _count(note, values) * parameter.lanes
-            if 0 < count * np.dtype(parameter.dtype).itemsize <= _MOST_BYTES:
-                drawn = np.random.default_rng(0).random(count, np.float32)
-                found[name] = drawn.astype(parameter.dtype)
-                kind = title(np.dtype(parameter.dtype))
-                notes.append(f"`{name}` is {count} random {kind} from 0 to 1: {note.text}")
+            if not 0 < count * dtype.itemsize <= _MOST_BYTES:
+                continue
+            if dtype.kind == "f":
+                top = "1"
+                found[name] = np.random.default_rng(0).random(count, np.float32).astype(dtype)
+            elif dtype.kind in "iu" and _is_no_index(program, task, name):
+                top = "99"
+                found[name] = np.random.default_rng(0).integers(0, 100, count).astype(dtype)
+            else:
+                continue
+            notes.append(f"`{name}` is {count} random {title(dtype)} from 0 to {top}: {note.text}")
     return found, notes
+
+
+def _is_no_index(program: Program, task: Task, name: str) -> bool:
+    """Whether no launch that takes a buffer computes a place from what it holds."""
+    unit = lift_program(program, task.defines)
+    functions = {function.name: function for function in unit.kernels}
+    for launch, kernel in launched(program, task.defines):
+        for parameter, passed in pairs(launch, kernel):
+            if not parameter.pointer or passed.text != name:
+                continue
+            function = functions.get(kernel.name)
+            if function is None:
+                return False
+            if not is_no_index(unit, function, kernel.template_arguments, parameter.name):
+                return False
+    return True
 
 
 def _allocated(read: Sequence[Note]) -> dict[str, Note]:

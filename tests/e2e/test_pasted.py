@@ -241,3 +241,45 @@ def test_a_parameter_that_python_has_no_variable_for(shell: InteractiveShell) ->
     with pytest.raises(OptimlError, match="no array named `in`") as error:
         checked(shell, body, "n = 100")
     assert error.value.fix == "name the variable that it is: --inputs in=..."
+
+
+WRAPPED = """\
+%%cu
+#include <vector>
+template <typename T>
+__global__ void scaled(const T* x, const int* y, T* out, T factor, int w, int h) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i < w && j < h) out[j * w + i] = factor * x[j * w + i] + y[j * w + i];
+}
+template <typename T>
+void launch(const T* x, const int* y, T* out, int w, int h) {
+    dim3 t(16, 16), b((w + t.x - 1) / t.x, (h + t.y - 1) / t.y);
+    scaled<T><<<b, t>>>(x, y, out, 1.0f / 4, w, h);
+}
+int main() {
+    const int W = 50, H = 30;
+    std::vector<float> v(W * H, 1.0f);
+    float *d_x, *d_out;
+    int* d_y;
+    cudaMalloc(&d_x, v.size() * sizeof(float));
+    cudaMalloc(&d_y, v.size() * sizeof(int));
+    cudaMalloc(&d_out, W * H * sizeof(float));
+    launch<float>(d_x, d_y, d_out, W, H);
+}
+!nvcc -o a a.cu && ./a
+"""
+
+
+def test_a_wrapper_has_the_numbers_and_the_memory_of_its_caller(shell: InteractiveShell) -> None:
+    found = checked(shell, WRAPPED)
+    assert found.passed, found
+    told = repr(found)
+    assert "`factor` is 0.25" in told
+    assert "`x` is 1500 random float32 from 0 to 1" in told
+    assert "`y` is 1500 random int32 from 0 to 99" in told
+
+
+def test_an_array_of_indices_is_not_made_up(shell: InteractiveShell) -> None:
+    body = WRAPPED.replace("+ y[j * w + i]", "+ x[y[j * w + i]]")
+    with pytest.raises(OptimlError, match="no array named `y`"):
+        checked(shell, body)

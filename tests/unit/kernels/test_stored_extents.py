@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optiml_magic.kernels.stored_extents import stored_extent
+from optiml_magic.kernels.stored_extents import is_no_index, stored_extent
 from optiml_magic.kernels.unit import lift
 from optiml_magic.source.program import parse_program
 
@@ -68,3 +68,26 @@ def test_an_output_has_as_many_elements_as_stores_reach(
 )
 def test_what_no_guard_bounds_is_not_known(body: str, launch: str) -> None:
     assert extent(body, launch) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        (f"{AT} if (i < n) out[i] = ids[i];", True),
+        (f"{AT} if (i < n && ids[i] > 3) out[i] = 1;", True),
+        (f"{AT} int s = 0; for (int k = 0; k < w; ++k) s += ids[k]; out[i] = s;", True),
+        (f"{AT} if (i < n) out[ids[i]] = 1;", False),
+        (f"{AT} if (i < n) out[i] = a[ids[i] + 1];", False),
+        (f"{AT} int j = ids[i]; j *= 2; if (i < n) out[i] = a[j % w];", False),
+        (f"{AT} float s = 0; for (int k = 0; k < ids[i]; ++k) s += a[k]; out[i] = s;", False),
+        (f"{AT} float s = 0; for (int k = ids[i]; k < w; ++k) s += 1; out[i] = s;", False),
+        (f"{AT} int m = ids[0], k = 0; while (k < m) ++k; out[i] = k;", False),
+        (f"{AT} const int* p = ids; out[i] = a[p[i]];", False),
+        (f"{AT} const float* p = a + ids[i]; out[i] = *p;", False),
+        ((f"{AT} int best = 0; for (int k = 0; k < w; ++k) if (ids[k] > ids[best]) best = k;"
+         " out[i] = a[best];"), False),
+    ],
+)  # fmt: skip
+def test_whole_numbers_that_are_no_indices(body: str, wanted: bool) -> None:
+    unit = lift(f"{HEAD} {{ {body} }}", None, foreign=True)
+    assert is_no_index(unit, unit.kernels[0], (), "ids") == wanted
