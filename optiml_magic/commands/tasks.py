@@ -20,6 +20,7 @@ from optiml_magic.errors import BindingError, OptimlError, SourceError, UsageErr
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.kernels.signature import kernels
 from optiml_magic.kernels.unit import lift
+from optiml_magic.kernels.unpacked import unpacked
 from optiml_magic.kernels.variables import device_variables
 from optiml_magic.model.oracle import Example
 from optiml_magic.model.task import Task
@@ -96,7 +97,8 @@ def from_cell(
     quoted = kernel_in(cell)
     cell = cell if quoted is None else quoted
     renamed = _renamed(options.inputs)
-    unit = lift(cell, foreign=True)
+    apart, _ = unpacked(cell)  # its parameters are what the kernel is bound to
+    unit = lift(apart, foreign=True)
     wanted = {p.name for kernel in kernels(unit) for p in kernel.parameters}
     wanted |= {v.bare_name for v in device_variables(unit) if not v.initialised}
     wanted -= _own(cell)  # what an earlier cell left under such a name is not meant
@@ -119,7 +121,7 @@ def from_cell(
                 f"no variable named `{source}`",
                 fix=nearest(source, namespace) or f"define {source}",
             )
-    notes = _by_their_host_names(cell, wanted - set(renamed), namespace, inputs)
+    notes = _by_their_host_names(apart, wanted - set(renamed), namespace, inputs)
     task = Task(
         kernel=cell,
         reference=reference,

@@ -314,7 +314,7 @@ class _Passed:
             call.kernel.instantiate(arguments).parameters if arguments else call.kernel.parameters
         )
         for name, parameter, argument in zip(names, exact, call.arguments, strict=True):
-            if parameter.pointer and argument.type == "identifier":
+            if parameter.pointer and argument.type in ("identifier", "field_expression"):
                 yield from self._memory(call, parameter, argument, name)
             elif not parameter.pointer and name.isidentifier():
                 extent = tensor_extent(argument, call.as_run, self._tensors)

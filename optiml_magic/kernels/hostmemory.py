@@ -127,7 +127,7 @@ def _is(node: Node, name: Node) -> bool:
             inner = inner.child_by_field_name("argument")
         else:
             inner = inner.named_child(0)
-    return inner is not None and inner.type == "identifier" and text_of(inner) == text_of(name)
+    return inner is not None and text_of(inner) == text_of(name)
 
 
 def _elements(

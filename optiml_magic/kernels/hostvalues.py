@@ -57,7 +57,7 @@ class HostValues(Values):
         for name, node in changes(body):
             places.setdefault(name, []).append(node)
         for name, nodes in places.items():
-            right = _set_once(nodes, body)
+            right = _set_once(nodes, body) if _target(nodes[0]) == name else None
             if right is not None and self.declared.get(name) == 1 and name not in self.definitions:
                 self.definitions[name] = right
                 self.changed -= {name}
@@ -124,12 +124,32 @@ class HostValues(Values):
                     self.definitions[declared(child).name] = value
 
     def spell(self, node: Node, name: str) -> None:
-        """Take ``name`` for what is spelled like a node, where nothing of that changes."""
-        inside = {text_of(n) for n in walk(node) if n.type == "identifier"}
-        if node.type in ("field_expression", "call_expression") and not inside & self.changed:
-            mutated = {found[1] for found in _RESIZED.finditer(text_of(self._body))}
-            if not inside & mutated and all(self.declared.get(one, 1) == 1 for one in inside):
-                self.spelled[text_of(node)] = name
+        """Take ``name`` for what is spelled like a node, where nothing of that changes.
+
+        A member that is set once, from another that stays, stands for that one, too.
+        """
+        if node.type not in ("field_expression", "call_expression"):
+            return
+        roots = {text_of(n) for n in walk(node) if n.type == "identifier"}
+        mutated = {found[1] for found in _RESIZED.finditer(text_of(self._body))}
+        if roots & mutated or any(self.declared.get(root, 1) != 1 for root in roots):
+            return
+        places = [n for root, n in changes(self._body) if root in roots]
+        if node.type == "call_expression" and places:
+            return
+        own, written = text_of(node), [n for n in places if _target(n) == text_of(node)]
+        if any(_target(n) in roots for n in places):
+            return
+        if written:
+            right = _set_once(written, self._body)
+            first = next(n for n in walk(self._body) if text_of(n) == own)
+            if right is None or first.start_byte != written[0].start_byte:
+                return  # before it is set there, it is something else
+            if right.type == "field_expression":
+                others = {text_of(n) for n in walk(right) if n.type == "identifier"}
+                if not others & self.changed:
+                    self.spelled.setdefault(text_of(right), name)
+        self.spelled[own] = name
 
     def text(self, node: Node | None, depth: int = 0) -> str | None:
         if node is not None and text_of(node) in self.spelled:
@@ -196,10 +216,16 @@ def _set_once(nodes: list[Node], body: Node) -> Node | None:
         return None
     straight = statement.type == "expression_statement" and statement.parent == body
     plain = text_of(first.child_by_field_name("operator")) == "="
-    target = first.child_by_field_name("left")
-    if not (straight and plain and target is not None and target.type == "identifier"):
-        return None
-    return first.child_by_field_name("right")
+    return first.child_by_field_name("right") if straight and plain else None
+
+
+def _target(change: Node) -> str:
+    """What one change writes to, or takes the address of, as it is spelled."""
+    for field in ("left", "argument", "value"):
+        target = change.child_by_field_name(field)
+        if target is not None:
+            return text_of(target)
+    return ""
 
 
 def _is_given_from_outside(node: Node) -> bool:

@@ -47,8 +47,8 @@ def with_launches(
 
     Raises SourceError where no launch is given and none is certain.
     """
-    dropped, notes = drop_host_code(text, defines, lacks)
-    dropped, structs = unpacked(dropped)
+    apart, structs = unpacked(text)
+    dropped, notes = drop_host_code(apart, defines, lacks)
     dropped, rows = flat_rows(dropped, defines)
     notes += structs + rows
     program = parse_program(dropped)

@@ -283,3 +283,44 @@ def test_an_array_of_indices_is_not_made_up(shell: InteractiveShell) -> None:
     body = WRAPPED.replace("+ y[j * w + i]", "+ x[y[j * w + i]]")
     with pytest.raises(OptimlError, match="no array named `y`"):
         checked(shell, body)
+
+
+MATRICES = """\
+typedef struct { int width; int height; float* elements; } Matrix;
+__global__ void product(const Matrix, const Matrix, Matrix);
+void multiply(const Matrix A, const Matrix B, Matrix C) {
+    Matrix d_A;
+    d_A.width = A.width; d_A.height = A.height;
+    size_t size = A.width * A.height * sizeof(float);
+    cudaMalloc(&d_A.elements, size);
+    Matrix d_B;
+    d_B.width = B.width; d_B.height = B.height;
+    cudaMalloc(&d_B.elements, B.width * B.height * sizeof(float));
+    Matrix d_C;
+    d_C.width = C.width; d_C.height = C.height;
+    cudaMalloc(&d_C.elements, C.width * C.height * sizeof(float));
+    dim3 dimBlock(16, 16);
+    dim3 dimGrid(B.width / dimBlock.x, A.height / dimBlock.y);
+    product<<<dimGrid, dimBlock>>>(d_A, d_B, d_C);
+}
+__global__ void product(Matrix A, Matrix B, Matrix C) {
+    float sum = 0;
+    int row = blockIdx.y * blockDim.y + threadIdx.y;
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    for (int e = 0; e < A.width; ++e)
+        sum += A.elements[row * A.width + e] * B.elements[e * B.width + col];
+    C.elements[row * C.width + col] = sum;
+}
+"""
+
+
+def test_structs_of_the_host_are_launched_by_their_members(shell: InteractiveShell) -> None:
+    given = (
+        "A_width = B_height = 48; A_height = C_height = 64; B_width = C_width = 32\n"
+        "A_elements = rng.random((64, 48), dtype=np.float32)\n"
+        "B_elements = rng.random((48, 32), dtype=np.float32)\n"
+        "def times(A_elements, B_elements): return A_elements @ B_elements\n"
+    )
+    found = checked(shell, MATRICES, given, "check --ref times")
+    assert found.passed, found
+    assert "grid(B_width / 16, A_height / 16) block(16, 16)" in repr(found)

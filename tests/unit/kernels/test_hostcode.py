@@ -405,3 +405,36 @@ def test_headers_that_only_host_code_used_go():
         '#include "cuda_fp16.h"',
         '#include "mine.cuh"',
     ]
+
+
+@pytest.mark.parametrize(
+    ("host", "launch"),
+    [
+        ("k<<<(m.rows + 63) / 64, 64>>>(a, b, m.rows, m.cols);", "grid(cdiv(n, 64)) block(64)"),
+        ("int g = v.size() / 64; k<<<g, 64>>>(a, b, v.size(), 2);", "grid(n / 64) block(64)"),
+        ("M d; d.rows = m.rows; k<<<m.rows, 64>>>(a, b, d.rows, 2);", "grid(n) block(64)"),
+        ("M d; d.rows = m.rows; k<<<d.rows, 64>>>(a, b, d.rows, 2);", "grid(n) block(64)"),
+    ],
+)
+def test_what_a_launch_passes_is_known_by_how_it_is_spelled(host: str, launch: str) -> None:
+    assert launch_of(f"void f(M m, std::vector<int>& v) {{ {host} }}\n") == [
+        f"#pragma optiml launch k {launch}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "int g = m.rows / 64; m.rows = 5; k<<<g, 64>>>(a, b, m.rows, 2);",
+        "int g = m.rows / 64; m.rows -= 5; k<<<g, 64>>>(a, b, m.rows, 2);",
+        "int g = m.rows / 64; m = other; k<<<g, 64>>>(a, b, m.rows, 2);",
+        "int g = m.rows / 64; change(&m); k<<<g, 64>>>(a, b, m.rows, 2);",
+        "int g = m.rows / 64; { M m; k<<<g, 64>>>(a, b, m.rows, 2); } M m;",
+        "int g = v.size() / 64; v.push_back(1); k<<<g, 64>>>(a, b, v.size(), 2);",
+        "int g = m.rows / 64; if (c) m.rows = 5; k<<<g, 64>>>(a, b, m.rows, 2);",
+        "M d; d.rows = m.rows; m.rows = 3; k<<<m.rows, 64>>>(a, b, d.rows, 2);",
+        "k<<<m.cols, 64>>>(a, b, m.rows, 2);",
+    ],
+)
+def test_what_may_have_changed_since_is_not_known(host: str) -> None:
+    assert not launch_of(f"void f(M m, std::vector<int>& v) {{ {host} }}\n")
