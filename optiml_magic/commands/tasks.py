@@ -103,7 +103,7 @@ def from_cell(
     wanted |= {v.bare_name for v in device_variables(unit) if not v.initialised}
     wanted -= _own(cell)  # what an earlier cell left under such a name is not meant
     wanted |= set(_names(options.args))
-    reference = _reference(options.ref, namespace)
+    reference = _reference(options.ref, namespace, cell)
     for given in sorted(set(renamed) - wanted):
         if not re.search(rf"\b{re.escape(given)}\b", cell) and not _takes(reference, given):
             raise BindingError(
@@ -270,11 +270,17 @@ def _own(cell: str) -> set[str]:
     return {one.name for one in program.scratch} | {one.name for one in program.tunes}
 
 
-def _reference(name: str | None, namespace: Mapping[str, Any]) -> Any:
+def _reference(name: str | None, namespace: Mapping[str, Any], cell: str = "") -> Any:
     if name is None:
         return None
     function = namespace.get(name)
     if not callable(function):
+        if name not in namespace and re.search(rf"\b{re.escape(name)}\s*\([^;{{}}]*\)\s*{{", cell):
+            raise UsageError(
+                f"the reference `{name}` is in this cell, and C++ of the host is not run",
+                fix=f"write it in Python: def {name}(...), of the inputs by name, that returns the "
+                "outputs; without --ref the kernel is compared with itself",
+            )
         raise misspelt.reference(name, namespace)
     return function
 

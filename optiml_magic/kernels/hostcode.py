@@ -40,7 +40,10 @@ _CONTAINERS = frozenset(
     }
 )  # fmt: skip
 _DEVICE_WORDS = frozenset({"__global__", "__device__", "__constant__", "__managed__", "constexpr"})
-_ON_HOST = re.compile(r"<<<|\bcuda(?:Malloc|Free|Memcpy|Memset)\w*\s*[<(]|\bstd::vector\b")
+_ON_HOST = re.compile(
+    r"<<<|\bcuda(?:Malloc|Free|Memcpy|Memset)\w*\s*[<(]|\bcuda(?:Stream|Event)_t\b|"
+    r"\bstd::(?:vector|string|map|unordered_map|function|unique_ptr|shared_ptr|chrono)\b"
+)
 _LIBRARIES = re.compile(r"<(?P<name>thrust|cub)/[\w./]+>")
 _OF_CUDA = re.compile(
     r"(?:cu[A-Z]|cuda|cooperative_groups|curand|mma\b|math_|device_|vector_|sm_|texture_|surface_|"

@@ -70,6 +70,7 @@ class _Host:
         body = function.child_by_field_name("body") or function
         own = {formal.name for formal in formals(function)}
         fixed = {name: value for name, value in self.fixed.items() if name not in own}
+        fixed |= {"argc": 1} if "argc" in own else {}
         caller = self.callers.get(function.start_byte)
         if caller is not None and depth < _DEEPEST:
             outer = self.as_run(caller.function, depth + 1)

@@ -154,6 +154,11 @@ class HostValues(Values):
     def text(self, node: Node | None, depth: int = 0) -> str | None:
         if node is not None and text_of(node) in self.spelled:
             return self.spelled[text_of(node)]
+        if node is not None and node.type == "conditional_expression":
+            decided = self.number(node.child_by_field_name("condition"))
+            if decided is not None:
+                way = "consequence" if decided else "alternative"
+                return self.text(node.child_by_field_name(way), depth + 1)
         if node is not None and node.type == "call_expression":
             size = _SIZE.fullmatch(text_of(node))
             if size is not None and size[1] in self._vectors:

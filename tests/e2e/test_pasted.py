@@ -172,7 +172,8 @@ def test_a_class_of_the_host_is_dropped_with_its_launch(shell: InteractiveShell)
         "class Twice {\npublic:\n    explicit Twice(int n) : n_(n) { cudaMalloc(&x_, n); }\n"
         "    void run() { int threads = 128;\n"
         "        twice<<<(n_ + threads - 1) / threads, threads>>>(x_, y_, n_); }\n"
-        "private:\n    int n_; float *x_, *y_;\n};\n}\n"
+        "private:\n    int n_; float *x_, *y_;\n};\n"
+        "struct Row { std::string name; double mean; };\n}\n"
     )
     found = checked(shell, body, "count = 300; x = rng.random(count, dtype=np.float32)")
     assert found.passed, found
@@ -324,3 +325,9 @@ def test_structs_of_the_host_are_launched_by_their_members(shell: InteractiveShe
     found = checked(shell, MATRICES, given, "check --ref times")
     assert found.passed, found
     assert "grid(B_width / 16, A_height / 16) block(16, 16)" in repr(found)
+
+
+def test_a_reference_in_c_is_told_from_one_that_is_missing(shell: InteractiveShell) -> None:
+    body = TWO + "void sum_cpu(const float* in, float* out, int n) {\n    *out = in[0];\n}\n"
+    with pytest.raises(OptimlError, match="C\\+\\+ of the host is not run"):
+        checked(shell, body, line="check --ref sum_cpu")

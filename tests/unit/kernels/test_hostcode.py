@@ -315,6 +315,8 @@ def noted(host: str, kind: str) -> dict[str, object]:
     [
         ("int c = 1 << 4, d = c * 2; k<<<1, 64>>>(a, b, c, d);", {"n": 16, "m": 32}),
         ("int c = 9; if (argc > 1) c = atoi(argv[1]); k<<<1, 64>>>(a, b, c, 3);", {"n": 9, "m": 3}),
+        ("int c = argc > 1 ? atoi(argv[1]) : 5; k<<<1, 64>>>(a, b, c, 3);", {"n": 5, "m": 3}),
+        ("int c = fast() ? 4 : 5; k<<<1, 64>>>(a, b, c, 3);", {"m": 3}),
         ("int c = 9; if (slow()) c = 2; k<<<1, 64>>>(a, b, c, 3);", {"m": 3}),
         ("int c = 9; read(&c); k<<<1, 64>>>(a, b, c, 3);", {"m": 3}),
         ("int c = 9; k<<<1, 64>>>(a, b, c++, c / 0);", {}),
