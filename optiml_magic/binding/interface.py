@@ -310,11 +310,10 @@ def check_values(found: Interface, values: Mapping[str, Any]) -> None:
     """Every input is there, an array of the right dtype, contiguous; every scalar a number."""
     for buffer in found.named("input", "inout"):
         if buffer.name not in values:
+            define = f"define `{buffer.name}` as a {title(buffer.dtype)} array"
             raise BindingError(
                 f"no array named `{buffer.name}`",
-                fix=missing(
-                    buffer.name, values, f"define `{buffer.name}` as a {title(buffer.dtype)} array"
-                ),
+                fix=missing(buffer.name, values, define),
                 line=buffer.line,
             )
         check_array(buffer, content(buffer, values))
