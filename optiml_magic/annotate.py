@@ -71,7 +71,7 @@ def annotate(task: Task, settings: Settings) -> Annotation:
 
 def _static(task: Task, settings: Settings, unfit: UsageError) -> Annotation:
     """Compiled alone; ``unfit`` says why it cannot be run."""
-    program = parse_program(drop_host_code(task.text, task.constants)[0])
+    program = parse_program(drop_host_code(task.text, task.constants, task.lacks)[0])
     known = kernels(lift_program(program, task.defines))
     if not known:
         raise unfit

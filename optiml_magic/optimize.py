@@ -89,7 +89,7 @@ def prepared(
         if "__global__" not in task.text and "#include" not in task.text:
             raise  # a compiler would complain about the first word that is not C++
         try:
-            program = parse_program(drop_host_code(task.text, task.constants)[0])
+            program = parse_program(drop_host_code(task.text, task.constants, task.lacks)[0])
             source = program.compiled_text()
         except SourceError:
             raise unreadable from None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -157,3 +158,10 @@ def wanted(parameter: Parameter) -> str:
     if parameter.lanes > 1:
         return f"a `{parameter.ctype}`, {parameter.lanes} x {title(dtype)}"
     return f"a {title(dtype)}"
+
+
+def missing(name: str, known: Iterable[str], otherwise: str) -> str:
+    """What to do about a name without a value; ``in`` and ``lambda`` are no variables of Python."""
+    if iskeyword(name):
+        return f"name the variable that it is: --inputs {name}=..."
+    return nearest(name, known) or otherwise

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from optiml_magic.binding.elements import element_dtype, holds_rows, layouts, struct_dtype
+from optiml_magic.binding.elements import element_dtype, holds_rows, layouts, missing, struct_dtype
 from optiml_magic.errors import BindingError, SourceError, nearest
 from optiml_magic.kernels.prepared import without_kernel
 from optiml_magic.kernels.signature import Kernel, Parameter, kernels, select
@@ -267,10 +267,10 @@ def _filled(program: Program, task: Task, values: Mapping[str, Any]) -> Iterator
         if variable.initialised or (name not in values and variable.space == "device"):
             continue  # a counter or a flag of the kernel's own begins with zeros
         if name not in values:
+            otherwise = f"define `{name}` like an input, or initialise it in the code"
             raise BindingError(
                 f"no value for the __constant__ variable `{name}`, which would hold zeros",
-                fix=nearest(name, values)
-                or f"define `{name}` like an input, or initialise it in the code",
+                fix=missing(name, values, otherwise),
                 line=variable.line,
             )
         dtype = _variable_dtype(unit, variable, values)
@@ -310,10 +310,10 @@ def check_values(found: Interface, values: Mapping[str, Any]) -> None:
     """Every input is there, an array of the right dtype, contiguous; every scalar a number."""
     for buffer in found.named("input", "inout"):
         if buffer.name not in values:
+            define = f"define `{buffer.name}` as a {title(buffer.dtype)} array"
             raise BindingError(
                 f"no array named `{buffer.name}`",
-                fix=nearest(buffer.name, values)
-                or f"define `{buffer.name}` as a {title(buffer.dtype)} array",
+                fix=missing(buffer.name, values, define),
                 line=buffer.line,
             )
         check_array(buffer, content(buffer, values))
@@ -321,7 +321,7 @@ def check_values(found: Interface, values: Mapping[str, Any]) -> None:
         if name not in values:
             raise BindingError(
                 f"no value for the parameter `{name}`",
-                fix=nearest(name, values) or f"define `{name}`, or give it in the task's inputs",
+                fix=missing(name, values, f"define `{name}`, or give it in the task's inputs"),
             )
 
 
@@ -334,7 +334,8 @@ def check_array(buffer: BoundBuffer, value: Any) -> None:
             fix=f"pass {_made(buffer)}",
             line=buffer.line,
         )
-    alike = (row_of(value.dtype) or (None,))[0] == buffer.dtype or holds_rows(value, buffer.dtype)
+    row = row_of(value.dtype)  # to NumPy, None is equal to float64
+    alike = (row is not None and row[0] == buffer.dtype) or holds_rows(value, buffer.dtype)
     if value.dtype != buffer.dtype and not alike:
         fix = f"pass {_made(buffer)}, or change the parameter's type"
         if buffer.dtype.names or value.dtype.names:

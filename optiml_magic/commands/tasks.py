@@ -15,15 +15,19 @@ from traceback import extract_tb
 from typing import Any
 
 from optiml_magic.commands import misspelt
+from optiml_magic.commands.in_python import kernel_in, without_commands
 from optiml_magic.errors import BindingError, OptimlError, SourceError, UsageError, nearest
+from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.kernels.signature import kernels
 from optiml_magic.kernels.unit import lift
+from optiml_magic.kernels.unpacked import unpacked
 from optiml_magic.kernels.variables import device_variables
 from optiml_magic.model.oracle import Example
 from optiml_magic.model.task import Task
 from optiml_magic.source.program import parse_program
 
 _KERNELS = (".cu", ".cuh")
+_QUOTED = "the kernel is a string of this Python, of which nothing else is run"
 _LAUNCH = "#pragma optiml launch "
 
 
@@ -89,13 +93,17 @@ def from_cell(
 ) -> Task:
     """The task of a cell: names in the kernel are names in the notebook."""
     misspelt.require_kernel(cell)
+    cell = without_commands(cell)
+    quoted = kernel_in(cell)
+    cell = cell if quoted is None else quoted
     renamed = _renamed(options.inputs)
-    unit = lift(cell, foreign=True)
+    apart, _ = unpacked(cell)  # its parameters are what the kernel is bound to
+    unit = lift(apart, foreign=True)
     wanted = {p.name for kernel in kernels(unit) for p in kernel.parameters}
     wanted |= {v.bare_name for v in device_variables(unit) if not v.initialised}
     wanted -= _own(cell)  # what an earlier cell left under such a name is not meant
     wanted |= set(_names(options.args))
-    reference = _reference(options.ref, namespace)
+    reference = _reference(options.ref, namespace, cell)
     for given in sorted(set(renamed) - wanted):
         if not re.search(rf"\b{re.escape(given)}\b", cell) and not _takes(reference, given):
             raise BindingError(
@@ -113,10 +121,12 @@ def from_cell(
                 f"no variable named `{source}`",
                 fix=nearest(source, namespace) or f"define {source}",
             )
+    notes = _by_their_host_names(apart, wanted - set(renamed), namespace, inputs)
     task = Task(
         kernel=cell,
         reference=reference,
         inputs=inputs,
+        notes=notes if quoted is None else (_QUOTED, *notes),
         outputs=dict(_output(spec) for spec in options.out or ()),
         inout=tuple(options.inout or ()),
         args=tuple(_names(options.args)),
@@ -126,6 +136,20 @@ def from_cell(
         name=name,
     )
     return compiled_as(task, options, options.file)
+
+
+def _by_their_host_names(
+    cell: str, wanted: set[str], namespace: Mapping[str, Any], inputs: dict[str, Any]
+) -> tuple[str, ...]:
+    """Adds what the notebook has under the name that a pasted launch passes; a note for each."""
+    notes = []
+    for note in drop_host_code(cell)[1] if "<<<" in cell else ():
+        if note.kind == "called" and note.name in wanted - inputs.keys():
+            value = namespace.get(note.called)
+            if misspelt.is_value(value):
+                inputs[note.name] = value
+                notes.append(note.text)
+    return tuple(notes)
 
 
 def from_words(options: argparse.Namespace, namespace: Mapping[str, Any]) -> Task:
@@ -246,11 +270,17 @@ def _own(cell: str) -> set[str]:
     return {one.name for one in program.scratch} | {one.name for one in program.tunes}
 
 
-def _reference(name: str | None, namespace: Mapping[str, Any]) -> Any:
+def _reference(name: str | None, namespace: Mapping[str, Any], cell: str = "") -> Any:
     if name is None:
         return None
     function = namespace.get(name)
     if not callable(function):
+        if name not in namespace and re.search(rf"\b{re.escape(name)}\s*\([^;{{}}]*\)\s*{{", cell):
+            raise UsageError(
+                f"the reference `{name}` is in this cell, and C++ of the host is not run",
+                fix=f"write it in Python: def {name}(...), of the inputs by name, that returns the "
+                "outputs; without --ref the kernel is compared with itself",
+            )
         raise misspelt.reference(name, namespace)
     return function
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -36,13 +36,19 @@ def without_kernel(line: int | None = None) -> SourceError:
     )
 
 
-def with_launches(text: str, defines: Mapping[str, int] | None = None) -> PreparedProgram:
+def with_launches(
+    text: str,
+    defines: Mapping[str, int] | None = None,
+    lacks: Callable[[str], bool] = lambda _: False,
+) -> PreparedProgram:
     """The program of a cell; ``defines`` are integer macros from outside of it.
+
+    ``lacks`` tells of the name of a header whether the task is without it.
 
     Raises SourceError where no launch is given and none is certain.
     """
-    dropped, notes = drop_host_code(text, defines)
-    dropped, structs = unpacked(dropped)
+    apart, structs = unpacked(text)
+    dropped, notes = drop_host_code(apart, defines, lacks)
     dropped, rows = flat_rows(dropped, defines)
     notes += structs + rows
     program = parse_program(dropped)

@@ -24,6 +24,8 @@ from optiml_magic.source.syntax import Syntax, in_macros, name_of, parse, walk
 
 _BROAD = frozenset({"array_declarator", "function_declarator", "reference_declarator"})
 
+_NAMES = frozenset({"identifier", "field_expression"})
+
 
 @dataclass(frozen=True)
 class _Member:
@@ -60,11 +62,14 @@ def unpacked(text: str) -> tuple[str, tuple[Note, ...]]:
     structs = Structs(syntax, type_aliases(syntax))
     taken = {text_of(n) for n in walk(syntax.root) if n.type in ("identifier", "type_identifier")}
     edits, notes, kernels = list[Edit](), list[Note](), dict[str, dict[str, list[str]]]()
+    places: dict[str, dict[int, tuple[_Member, ...]]] = {}
     for function in _kernels(syntax):
         kernel, body = name_of(function), function.child_by_field_name("body")
         if body is None:
             continue
         for one in _packed(function, structs, type_aliases(syntax), taken):
+            at = parameters(function).index(one.node)
+            places.setdefault(kernel, {})[at] = one.members
             names = list(one.names.values())
             edits += _apart(one, syntax, body)
             kernels.setdefault(kernel, {})[one.name] = names
@@ -73,6 +78,7 @@ def unpacked(text: str) -> tuple[str, tuple[Note, ...]]:
     if not edits:
         return text, ()
     edits += _prototypes(syntax, kernels)
+    edits += _calls(syntax, places)
     return _launched(apply(text, edits), kernels), tuple(notes)
 
 
@@ -178,6 +184,25 @@ def _prototypes(syntax: Syntax, kernels: Mapping[str, object]) -> Iterator[Edit]
         if node.type == "declaration" and "__global__" in _head(node) and name_of(node) in kernels:
             removed = node.text or b""
             yield Edit(node.start_byte, node.end_byte, "\n" * removed.count(b"\n"))
+
+
+def _calls(
+    syntax: Syntax, places: Mapping[str, Mapping[int, tuple[_Member, ...]]]
+) -> Iterator[Edit]:
+    """Launches of host functions, which pass the members of what they passed."""
+    for node in walk(syntax.root):
+        call = node.parent
+        if node.type != "kernel_call_syntax" or call is None:
+            continue
+        own = split_name(text_of(call.child_by_field_name("function")))[0].rpartition("::")[2]
+        listed = call.child_by_field_name("arguments")
+        given = [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
+        for at, members in places.get(own, {}).items():
+            if at < len(given):
+                whole = text_of(given[at])
+                whole = whole if given[at].type in _NAMES else f"({whole})"
+                spelled = ", ".join(f"{whole}.{member.name}" for member in members)
+                yield Edit(given[at].start_byte, given[at].end_byte, spelled)
 
 
 def _launched(text: str, kernels: Mapping[str, Mapping[str, list[str]]]) -> str:

@@ -52,6 +52,7 @@ class Task:
         defines: macros by name, as ``-D`` takes them; one that is an integer is known to the
             expressions of the directives.
         name: shown in reports; by default the kernel's.
+        notes: what was understood of the text on the way, which the report repeats.
         oracle: who wrote the reference and who confirmed it, where the user did not write it.
     """
 
@@ -72,6 +73,7 @@ class Task:
     defines: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
     oracle: str = ""
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.kernel, str) and re.fullmatch(r"[^\n]*\.cu", self.kernel):
@@ -105,6 +107,12 @@ class Task:
             for name, match in found.items()
             if match
         }
+
+    def lacks(self, header: str) -> bool:
+        """Whether neither the headers nor the folders of the task have a header of its own."""
+        own = [self.kernel.parent] if isinstance(self.kernel, Path) else []
+        folders = [Path(folder) for folder in (*own, *self.include)]
+        return header not in self.headers and not any((f / header).is_file() for f in folders)
 
     @property
     def text(self) -> str:

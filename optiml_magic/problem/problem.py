@@ -19,11 +19,14 @@ from optiml_magic.problem.card import cupy_on
 from optiml_magic.problem.cost import SLOW, affordable, foreseen
 from optiml_magic.problem.instances import Instance, Maker
 from optiml_magic.problem.libraries import Home
+from optiml_magic.problem.outputs import drawn_as_allocated, with_stored_shapes
 from optiml_magic.problem.reference import Answer
 from optiml_magic.problem.references import References
 from optiml_magic.problem.scales import Maps
 from optiml_magic.source.notes import Note
 from optiml_magic.source.program import Program
+
+_KEPT_BACK = frozenset({"literal", "called", "allocated"})  # told where they are used
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ def prepare(
         raise UsageError(
             "the task has a reference and no kernel", fix="make one from it: optiml synthesize"
         )
-    prepared = with_launches(task.text, task.constants)
+    prepared = with_launches(task.text, task.constants, task.lacks)
     program = _with_arguments(prepared.program, task)
     for tune in program.tunes:
         if tune.name in task.defines:
@@ -120,11 +123,17 @@ def prepare(
     _demand_sizes(task)
     border = inputs.at_border(task)
     literals, notes = _literals(border, prepared.notes)
+    arrays, told = drawn_as_allocated(
+        program, border.task, {**literals, **border.values}, prepared.notes
+    )
+    literals, notes = {**literals, **arrays}, [*notes, *told]
     task = inputs.with_values(border.task, literals) if literals else border.task
     values = sizes.with_sizes(program, {**literals, **border.values})
     with explained(prepared.notes):
         found = binding.interface(program, task, values)
         binding.check_values(found, values)
+    task, told = with_stored_shapes(task, program, found, values, prepared.notes)
+    notes += told
     smaller: Mapping[str, int] = sizes.kept(task.sizes, task.verify_sizes)
     references, why = None, ""
     if task.reference is not None:
@@ -258,8 +267,12 @@ def _literals(
     """The numbers that launches of the text pass, where the task gives no others, and the notes."""
     given = border.values.keys() | border.task.constants.keys()
     found = {n.name: n.value for n in found_notes if n.kind == "literal" and n.name not in given}
-    notes = [n.text for n in found_notes if n.kind != "literal" or n.name in found]
-    return found, notes
+    notes = [
+        n.text
+        for n in found_notes
+        if n.kind not in _KEPT_BACK or (n.kind == "literal" and n.name in found)
+    ]
+    return found, [*border.task.notes, *notes]
 
 
 def _with_arguments(program: Program, task: Task) -> Program:

@@ -12,6 +12,8 @@ NoteKind = Literal[
     "unread_launch",  # one that no directive can say
     "inferred_launch",
     "literal",  # a number that a launch passes; ``name`` is what it is passed as
+    "called",  # another name that the host has for one; ``called`` is it
+    "allocated",  # how many elements the host gives a buffer: ``extent``, and ``value`` as it runs
     "unpacked",  # a struct, passed by its members; ``name`` is the parameter's
     "flat_rows",  # a pointer to rows, passed as one to elements; ``name`` is the parameter's
 ]
@@ -25,6 +27,8 @@ class Note:
     text: str
     name: str = ""
     value: int | float | None = None  # that of a literal
+    called: str = ""
+    extent: str = ""
 
     def __str__(self) -> str:
         return self.text

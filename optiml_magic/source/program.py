@@ -187,8 +187,8 @@ class Program:
         line = f"{opening}{indent if indent.isspace() else ''}{str(directive).strip()}{newline}"
         return parse_program(_splice(self.text, [(at, at, line)]))
 
-    def with_launches(self, launches: Iterable[LaunchDirective]) -> Program:
-        """This program with launches written where no line of the code moves.
+    def with_launches(self, launches: Iterable[Directive]) -> Program:
+        """This program with launches, and what goes with them, where no line of the code moves.
 
         They go on blank lines at the top while there are some, and then to the end.
         """

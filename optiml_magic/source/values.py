@@ -52,7 +52,7 @@ class Values:
         self.functions = functions or {}
         self.kept = frozenset(kept)
         self.constants = constants or {}
-        self.changed = frozenset(_changed(body))
+        self.changed = frozenset(name for name, _ in changes(body))
         self.names = frozenset(names) - self.changed
         self.definitions: dict[str, Node] = {}
         self.declared: dict[str, int] = {}
@@ -246,8 +246,8 @@ def _constant_texts(syntax: Syntax, known: Mapping[str, int]) -> Iterator[tuple[
                     yield declared(child).name, text or text_of(value)
 
 
-def _changed(body: Node) -> Iterator[str]:
-    """The names assigned, updated, or whose address or reference is taken."""
+def changes(body: Node) -> Iterator[tuple[str, Node]]:
+    """The names assigned, updated, or whose address or reference is taken, and where."""
     for node in walk(body):
         target = None
         if node.type == "assignment_expression":
@@ -263,4 +263,4 @@ def _changed(body: Node) -> Iterator[str]:
             member = target.child_by_field_name("argument")  # `grid.x = 2` changes `grid`
             target = member if member is not None else target.named_child(0)
         if target is not None and target.type == "identifier":
-            yield text_of(target)
+            yield text_of(target), node

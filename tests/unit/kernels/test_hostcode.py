@@ -37,7 +37,7 @@ template <class T> void hosted(T x) { }
 
 def pasted(main: str, device: str = DEVICE) -> tuple[str, tuple[str, ...]]:
     text, notes = drop_host_code(device + HOST + main)
-    return text, tuple(note.text for note in notes)
+    return text, tuple(note.text for note in notes if note.kind != "called")
 
 
 def test_notes_have_a_kind_and_a_name():
@@ -263,3 +263,180 @@ def test_what_a_task_gives_stands_in_the_place_of_a_literal():
     found = prepare(task, seeds=1)
     assert found.instances[0].values["a"] == 4
     assert not any(note.startswith("`a` is 2.5f") for note in found.notes)
+
+
+SETS = "__global__ void k(const float* x, float* y, int n, int m) { }\n"
+
+
+def launch_of(host: str, device: str = SETS) -> list[str]:
+    text, _ = pasted(host, device)
+    return [line for line in text.splitlines() if line.startswith("#pragma")]
+
+
+@pytest.mark.parametrize(
+    ("host", "launch"),
+    [
+        ("int t, g; t = 64; g = (c + t - 1) / t; k<<<g, t>>>(a, b, c, d);",
+         "grid(cdiv(n, 64)) block(64)"),
+        ("cudaDeviceProp p; k<<<p.multiProcessorCount * 4, 64>>>(a, b, c, d);",
+         "grid(sm_count * 4) block(64)"),
+    ],
+)  # fmt: skip
+def test_what_is_set_once_is_known(host: str, launch: str) -> None:
+    assert launch_of(f"void f(int c, int d) {{ {host} }}\n") == [
+        f"#pragma optiml launch k {launch}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "int g; g = 4; if (c > 9) g = 8; k<<<g, 64>>>(a, b, c, d);",
+        "int g; if (c > 9) g = 8; k<<<g, 64>>>(a, b, c, d);",
+        "int g; for (;;) { g = c; } k<<<g, 64>>>(a, b, c, d);",
+        "int g; g = 4; query(&g); k<<<g, 64>>>(a, b, c, d);",
+        "int g; g = 4; int& h = g; k<<<g, 64>>>(a, b, c, d);",
+        "int g; g = 4; { int g; g = 2; } k<<<g, 64>>>(a, b, c, d);",
+        "int g; g += 4; k<<<g, 64>>>(a, b, c, d);",
+        "int g; g = atoi(argv[1]); k<<<g, 64>>>(a, b, c, d);",
+    ],
+)
+def test_what_may_be_set_otherwise_is_not_known(host: str) -> None:
+    assert not launch_of(f"void f(int c, int d) {{ {host} }}\n")
+
+
+def noted(host: str, kind: str) -> dict[str, object]:
+    _, notes = drop_host_code(SETS + f"int main(int argc, char** argv) {{ {host} }}\n")
+    return {note.name: note.extent or note.value for note in notes if note.kind == kind}
+
+
+@pytest.mark.parametrize(
+    ("host", "found"),
+    [
+        ("int c = 1 << 4, d = c * 2; k<<<1, 64>>>(a, b, c, d);", {"n": 16, "m": 32}),
+        ("int c = 9; if (argc > 1) c = atoi(argv[1]); k<<<1, 64>>>(a, b, c, 3);", {"n": 9, "m": 3}),
+        ("int c = argc > 1 ? atoi(argv[1]) : 5; k<<<1, 64>>>(a, b, c, 3);", {"n": 5, "m": 3}),
+        ("int c = fast() ? 4 : 5; k<<<1, 64>>>(a, b, c, 3);", {"m": 3}),
+        ("int c = 9; if (slow()) c = 2; k<<<1, 64>>>(a, b, c, 3);", {"m": 3}),
+        ("int c = 9; read(&c); k<<<1, 64>>>(a, b, c, 3);", {"m": 3}),
+        ("int c = 9; k<<<1, 64>>>(a, b, c++, c / 0);", {}),
+    ],
+)
+def test_numbers_of_the_host_are_those_of_a_run_without_arguments(host, found):
+    assert noted(host, "literal") == found
+
+
+@pytest.mark.parametrize(
+    ("host", "found"),
+    [
+        ("cudaMalloc(&a, c * sizeof(float)); k<<<1, 64>>>(a, b, c, d);", {"x": "n"}),
+        ("CHECK(cudaMalloc((void**)&b, sizeof(int) * c * (d + 1))); k<<<1, 64>>>(a, b, c, d);",
+         {"y": "n * (m + 1)"}),
+        ("size_t s = c * sizeof(*a); cudaMalloc(&a, s); k<<<1, 64>>>(a, b, c, d);", {}),
+        ("cudaMalloc(&a, c * sizeof(double)); k<<<1, 64>>>(a, b, c, d);", {}),
+        ("cudaMalloc(&a, 4 * c); k<<<1, 64>>>(a, b, c, d);", {}),
+        ("cudaMalloc(&a, c * sizeof(float)); cudaMalloc(&a, 4); k<<<1, 64>>>(a, b, c, d);", {}),
+        ("cudaMalloc(&a, 16 * sizeof(float)); k<<<1, 64>>>(a, b, c, d);", {"x": "16"}),
+        ("cudaMalloc(&other, c * sizeof(float)); k<<<1, 64>>>(a, b, c, d);", {}),
+    ],
+)  # fmt: skip
+def test_allocations_say_how_many_elements_a_buffer_has(host, found):
+    assert noted(host, "allocated") == found
+
+
+@pytest.mark.parametrize(
+    ("host", "clears"),
+    [
+        ("cudaMemset(b, 0, s);", True),
+        ("cudaMemset(b, 1, s);", False),
+        ("cudaMemset(b, 0, s / 2);", False),
+        ("cudaMemset(a, 0, s);", False),
+        ("cudaMemset(b, 0, s); cudaMemcpy(b, h, s, cudaMemcpyHostToDevice);", False),
+        ("if (c > 1) cudaMemset(b, 0, s);", False),
+        ("if (c > 1) { cudaMemset(b, 0, s); }", False),
+        ("for (int i = 0; i < c; i++) cudaMemset(b, 0, s);", False),
+        ("cudaMemset(b, 0, s); if (c > 1) cudaMemset(b, 1, s);", False),
+        ("k<<<1, 64>>>(a, b, c, d); cudaMemset(b, 0, s);", False),
+    ],
+)
+def test_a_buffer_that_the_host_clears_begins_with_zeros(host, clears):
+    device = SETS.replace("{ }", "{ y[n] += x[m]; }")
+    main = f"int main() {{ cudaMalloc(&b, s); {host} k<<<1, 64>>>(a, b, c, d); }}\n"
+    assert ("#pragma optiml zero(y)" in launch_of(main, device)) == clears
+
+
+def test_numbers_that_differ_in_one_function_have_names_of_their_own():
+    device = (
+        "__global__ void one(float* y, int n) { }\n__global__ void two(float* z, int n) { }\n"
+        "__global__ void sum(float* y, int count) { }\n"
+    )
+    host = "void f(int c, int d) { one<<<1, 32>>>(p, c); two<<<1, 32>>>(q, d); int g = c / 2;\n"
+    assert launch_of(f"{host}sum<<<1, 32>>>(p, g); }}", device) == [
+        "#pragma optiml launch one grid(1) block(32)",
+        "#pragma optiml launch two grid(1) block(32) args(z, two_n)",
+        "#pragma optiml launch sum grid(1) block(32) args(y, n / 2)",
+    ]
+
+
+def test_one_number_has_one_name():
+    device = (
+        "__global__ void one(float* y, int n) { }\n__global__ void two(float* y, int count) { }\n"
+    )
+    assert launch_of("void f(int c) { one<<<c, 32>>>(p, c); two<<<c, 32>>>(p, c); }\n", device) == [
+        "#pragma optiml launch one grid(n) block(32)",
+        "#pragma optiml launch two grid(n) block(32) args(y, n)",
+    ]
+
+
+def test_what_is_cleared_in_the_round_of_its_launch_is_cleared():
+    device = SETS.replace("{ }", "{ y[n] += x[m]; }")
+    main = (
+        "int main() { cudaMalloc(&b, s); for (int i = 0; i < 9; i++) {"
+        " cudaMemset(b, 0, s); k<<<1, 64>>>(a, b, c, d); } }\n"
+    )
+    assert "#pragma optiml zero(y)" in launch_of(main, device)
+
+
+def test_headers_that_only_host_code_used_go():
+    head = '#include <thrust/device_vector.h>\n#include <cub/cub.cuh>\n#include "timer.h"\n'
+    head += '#include "cuda_fp16.h"\n#include "mine.cuh"\n'
+    device = head + "__global__ void k(int n) { cub::CTA_SYNC(); }\n"
+    text, _ = drop_host_code(device + "int main() { }\n", None, {"timer.h"}.__contains__)
+    assert [line for line in text.splitlines() if "include" in line] == [
+        "#include <cub/cub.cuh>",
+        '#include "cuda_fp16.h"',
+        '#include "mine.cuh"',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("host", "launch"),
+    [
+        ("k<<<(m.rows + 63) / 64, 64>>>(a, b, m.rows, m.cols);", "grid(cdiv(n, 64)) block(64)"),
+        ("int g = v.size() / 64; k<<<g, 64>>>(a, b, v.size(), 2);", "grid(n / 64) block(64)"),
+        ("M d; d.rows = m.rows; k<<<m.rows, 64>>>(a, b, d.rows, 2);", "grid(n) block(64)"),
+        ("M d; d.rows = m.rows; k<<<d.rows, 64>>>(a, b, d.rows, 2);", "grid(n) block(64)"),
+    ],
+)
+def test_what_a_launch_passes_is_known_by_how_it_is_spelled(host: str, launch: str) -> None:
+    assert launch_of(f"void f(M m, std::vector<int>& v) {{ {host} }}\n") == [
+        f"#pragma optiml launch k {launch}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "int g = m.rows / 64; m.rows = 5; k<<<g, 64>>>(a, b, m.rows, 2);",
+        "int g = m.rows / 64; m.rows -= 5; k<<<g, 64>>>(a, b, m.rows, 2);",
+        "int g = m.rows / 64; m = other; k<<<g, 64>>>(a, b, m.rows, 2);",
+        "int g = m.rows / 64; change(&m); k<<<g, 64>>>(a, b, m.rows, 2);",
+        "int g = m.rows / 64; { M m; k<<<g, 64>>>(a, b, m.rows, 2); } M m;",
+        "int g = v.size() / 64; v.push_back(1); k<<<g, 64>>>(a, b, v.size(), 2);",
+        "int g = m.rows / 64; if (c) m.rows = 5; k<<<g, 64>>>(a, b, m.rows, 2);",
+        "M d; d.rows = m.rows; m.rows = 3; k<<<m.rows, 64>>>(a, b, d.rows, 2);",
+        "k<<<m.cols, 64>>>(a, b, m.rows, 2);",
+    ],
+)
+def test_what_may_have_changed_since_is_not_known(host: str) -> None:
+    assert not launch_of(f"void f(M m, std::vector<int>& v) {{ {host} }}\n")

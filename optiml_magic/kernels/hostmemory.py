@@ -1,0 +1,179 @@
+"""What host functions do with the memory of the device before they launch: sizes, and zeros."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from optiml_magic.errors import SourceError
+from optiml_magic.source.dtypes import element_dtype
+from optiml_magic.source.expressions import parse_expression
+from optiml_magic.source.formals import text_of
+from optiml_magic.source.notes import Note
+from optiml_magic.source.syntax import line_of, walk
+from optiml_magic.source.values import tidy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tree_sitter import Node
+
+    from optiml_magic.kernels.hostvalues import HostValues
+    from optiml_magic.kernels.signature import Parameter
+
+_ALLOCATE = frozenset({"cudaMalloc", "cudaMallocManaged", "cudaMallocAsync"})
+_SET = frozenset({"cudaMemset", "cudaMemsetAsync"})
+_FILL = frozenset({"cudaMemcpy", "cudaMemcpyAsync"})
+_CONTROLS = frozenset(
+    {"if_statement", "else_clause", "for_statement", "while_statement", "do_statement",
+     "for_range_loop", "switch_statement", "case_statement", "lambda_expression"}
+)  # fmt: skip
+_DEEPEST = 8
+
+
+def allocations(
+    body: Node,
+    argument: Node,
+    parameter: Parameter,
+    name: str,
+    values: tuple[HostValues, HostValues],
+    scalars: Mapping[str, str],
+    types: Mapping[str, str],
+) -> Iterator[Note]:
+    """A note with how many elements a buffer has, as the host allocates it; of several none.
+
+    ``values`` are those that a directive may name, the ``scalars`` by what the host calls them, and
+    the numbers of the program as it runs; ``types`` are those of the host's template parameters.
+    """
+    found = [args for function, args in _calls(body, _ALLOCATE) if _is(args[0], argument)]
+    if len(found) != 1 or len(found[0]) < 2:
+        return
+    named, known = values
+    factors = _elements(found[0][1], parameter, named, types)
+    if factors is None:
+        return
+    count = [known.number(factor) for factor in factors]
+    texts = [named.expression(factor) for factor in factors]
+    extent = ""
+    if all(e is not None and e.names <= set(scalars) for e in texts):
+        text = " * ".join(f"({e})" for e in texts) or "1"
+        renamed = re.sub(r"[A-Za-z_]\w*", lambda m: scalars.get(m[0], m[0]), text)
+        try:
+            extent = str(tidy(parse_expression(renamed)))
+        except SourceError:  # longer or deeper than a directive may be
+            extent = ""
+    whole = 1
+    for one in count:
+        whole = whole * one if isinstance(one, int) and whole else 0
+    if not extent and not whole:
+        return
+    line = line_of(found[0][1])
+    many = f"{extent or whole} element{'' if (extent or str(whole)) == '1' else 's'}"
+    told = f"`{name}` has {many}, as line {line} allocates it"
+    yield Note("allocated", told, name, whole or None, extent=extent or str(whole))
+
+
+def cleared(body: Node, argument: Node) -> bool:
+    """Whether the host last sets all of a buffer to zeros before it first passes it."""
+    last = ""
+    whole = [args[1] for _, args in _calls(body, _ALLOCATE) if _is(args[0], argument)]
+    for function, args in _calls(body, _SET | _FILL):
+        if args[0].start_byte > argument.start_byte or not _is(args[0], argument):
+            continue
+        if not _always_before(args[0], argument):
+            return False
+        zero = function in _SET and len(args) > 2 and text_of(args[1]) in ("0", "0x00")
+        all_of_it = [text_of(size) for size in whole] == [text_of(args[2])] if zero else False
+        last = "zeros" if zero and all_of_it else "other"
+    return last == "zeros"
+
+
+def _always_before(node: Node, later: Node) -> bool:
+    """Whether no branch or loop may leave a statement out where the later one is reached."""
+    within = {parent.id for parent in _controls(later)}
+    return all(parent.id in within for parent in _controls(node))
+
+
+def _controls(node: Node) -> Iterator[Node]:
+    parent = node.parent
+    while parent is not None and parent.type != "function_definition":
+        above = parent.parent.type if parent.parent is not None else ""
+        # The block of a branch, too: what is in the other one is under the same statement.
+        if parent.type in _CONTROLS or (parent.type == "compound_statement" and above in _CONTROLS):
+            yield parent
+        parent = parent.parent
+
+
+def _calls(body: Node, wanted: frozenset[str]) -> Iterator[tuple[str, tuple[Node, ...]]]:
+    for node in walk(body):
+        if node.type != "call_expression":
+            continue
+        function = text_of(node.child_by_field_name("function"))
+        base = function.partition("<")[0].rpartition("::")[2]
+        listed = node.child_by_field_name("arguments")
+        args = [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
+        if base in wanted and len(args) > 1:
+            yield base, tuple(args)
+
+
+def _is(node: Node, name: Node) -> bool:
+    """Whether an argument is a pointer's name, or its address, whatever it is cast to."""
+    inner: Node | None = node
+    while inner is not None and inner.type in ("cast_expression", "pointer_expression",
+                                               "parenthesized_expression"):  # fmt: skip
+        if inner.type == "cast_expression":
+            inner = inner.child_by_field_name("value")
+        elif inner.type == "pointer_expression":
+            inner = inner.child_by_field_name("argument")
+        else:
+            inner = inner.named_child(0)
+    return inner is not None and text_of(inner) == text_of(name)
+
+
+def _elements(
+    size: Node, parameter: Parameter, values: HostValues, types: Mapping[str, str]
+) -> list[Node] | None:
+    """The factors of a number of bytes without the size of an element; None where it has none."""
+    factors = list(_factors(size, values, 0))
+    for at, factor in enumerate(factors):
+        if factor.type == "sizeof_expression" and _sizes(factor, parameter, types):
+            return factors[:at] + factors[at + 1 :]
+    one_byte = parameter.dtype is not None and parameter.dtype[-1] == "1" and parameter.lanes == 1
+    return factors if one_byte else None
+
+
+def _factors(node: Node, values: HostValues, depth: int) -> Iterator[Node]:
+    if node.type == "parenthesized_expression" and node.named_child_count == 1:
+        yield from _factors(node.named_children[0], values, depth)
+    elif node.type == "cast_expression" and (inner := node.child_by_field_name("value")):
+        yield from _factors(inner, values, depth)
+    elif node.type == "binary_expression" and text_of(node.child_by_field_name("operator")) == "*":
+        for side in ("left", "right"):
+            part = node.child_by_field_name(side)
+            if part is not None:
+                yield from _factors(part, values, depth)
+    elif node.type == "identifier" and depth < _DEEPEST and text_of(node) not in values.kept:
+        local = values.definition(text_of(node))
+        if local is not None:
+            yield from _factors(local, values, depth + 1)
+        else:
+            yield node
+    else:
+        yield node
+
+
+def _sizes(node: Node, parameter: Parameter, types: Mapping[str, str]) -> bool:
+    """Whether ``sizeof(float)`` is that of an element of a parameter."""
+    words = re.sub(r"^sizeof|[()]", " ", text_of(node)).strip()
+    words = types.get(words, words)
+    dtype, lanes = element_dtype(words)
+    same = _bytes(dtype, lanes) == _bytes(parameter.dtype, parameter.lanes) > 0
+    return same or words == parameter.ctype
+
+
+def _bytes(dtype: str | None, lanes: int) -> int:
+    """The size of an element; 0 where it is not that of a number."""
+    if dtype == "bfloat16":
+        return 2 * lanes
+    digits = dtype[2:] if dtype is not None else ""
+    return int(digits) * lanes if digits.isdigit() else 0

@@ -1,0 +1,54 @@
+"""What the wrapper of a PyTorch extension says of its tensors: data, and extents."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from optiml_magic.source.expressions import Expression, parse_expression
+from optiml_magic.source.formals import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tree_sitter import Node
+
+    from optiml_magic.kernels.hostvalues import HostValues
+
+_DATA = re.compile(r"(\w+)\.(?:mutable_|const_)?data(?:_ptr)?\s*(?:<[\w:\s]*>)?\(\)")
+_EXTENT = re.compile(
+    r"(?P<tensor>\w+)\.(?:(?P<all>numel\(\))|size\((?P<axis>\d)\)|sizes\(\)\[(?P<at>\d)\])"
+)
+
+_CAST = re.compile(r"(?:static|reinterpret|const)_cast\s*<")
+
+
+def tensor_of(argument: Node) -> str:
+    """The tensor whose data an argument is; empty where it is none's."""
+    found = _DATA.fullmatch(_without_casts(argument))
+    return found[1] if found else ""
+
+
+def tensor_extent(
+    argument: Node, values: HostValues, tensors: Mapping[str, str]
+) -> Expression | None:
+    """A number that is an extent of a tensor, by the buffer that is its data."""
+    local = values.definition(text_of(argument)) if argument.type == "identifier" else None
+    found = _EXTENT.fullmatch(_without_casts(argument if local is None else local))
+    buffer = tensors.get(found["tensor"]) if found else None
+    if found is None or buffer is None:
+        return None
+    axis = found["axis"] or found["at"]
+    return parse_expression(f"size({buffer})" if found["all"] else f"shape({buffer}, {axis})")
+
+
+def _without_casts(node: Node) -> str:
+    inner: Node | None = node
+    while inner is not None:
+        node, inner = inner, None
+        if node.type == "cast_expression":
+            inner = node.child_by_field_name("value")
+        elif node.type == "call_expression" and _CAST.match(text_of(node)):
+            listed = node.child_by_field_name("arguments")
+            inner = listed.named_child(0) if listed is not None else None
+    return "".join(text_of(node).split())

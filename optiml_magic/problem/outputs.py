@@ -1,0 +1,176 @@
+"""Arrays that a task does not give: outputs as large as their stores, or as the host allocates.
+
+A pasted program fills its inputs itself, by code that is not run here; numbers stand in for what it
+would have made.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from optiml_magic import binding
+from optiml_magic.binding.interface import launched, pairs
+from optiml_magic.kernels.stored_extents import is_no_index, stored_extent
+from optiml_magic.kernels.unit import lift_program
+from optiml_magic.model.dtypes import title
+from optiml_magic.source.expressions import parse_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from optiml_magic.kernels.signature import Kernel
+    from optiml_magic.model.task import Task
+    from optiml_magic.source.directives import LaunchDirective
+    from optiml_magic.source.expressions import Expression
+    from optiml_magic.source.notes import Note
+    from optiml_magic.source.program import Program
+
+_MOST_BYTES = 2**28  # of an array that is made up; ours
+
+
+def with_stored_shapes(
+    task: Task,
+    program: Program,
+    found: binding.Interface,
+    values: Mapping[str, Any],
+    read: Sequence[Note] = (),
+) -> tuple[Task, list[str]]:
+    """The task with the shapes that the host or stores tell, and a note for each.
+
+    ``read`` is what was read of the text; shapes that it does not tell stay unknown.
+    """
+    allocated = _allocated(read)
+    starts = {d.buffer for d in program.inits if isinstance(d.value, str)}
+    if task.reference is not None:
+        return task, []
+    specs, notes = dict[str, str](), list[str]()
+    for buffer in found.named("output"):
+        given = isinstance(values.get(buffer.name), np.ndarray) or buffer.name in starts
+        if given or task.outputs.get(buffer.name):
+            continue
+        extent, note = _extent(program, found, buffer.name), None
+        if extent is None and (note := allocated.get(buffer.name)):
+            extent = parse_expression(note.extent)
+        if extent is None or not extent.names <= values.keys() | found.constants.keys():
+            continue
+        lanes = f"({extent}) * {buffer.lanes}" if buffer.lanes > 1 else str(extent)
+        dtype = "struct" if buffer.dtype.names else title(buffer.dtype)
+        specs[buffer.name] = f"{dtype}[{parse_expression(lanes)}]"
+        notes.append(
+            note.text
+            if note
+            else f"`{buffer.name}` has {parse_expression(lanes)} elements, by its stores; "
+            f"another shape: --out {buffer.name}:{dtype}[...]"
+        )
+    return (replace(task, outputs={**task.outputs, **specs}), notes) if specs else (task, [])
+
+
+def drawn_as_allocated(
+    program: Program, task: Task, values: Mapping[str, Any], read: Sequence[Note]
+) -> tuple[dict[str, Any], list[str]]:
+    """Random numbers for the arrays that launches read and nobody gives, as the host sizes them.
+
+    Whole numbers only where they are no indices, of which any would do harm. Who gives an array or
+    a reference means to give all of them.
+    """
+    allocated, found, notes = _allocated(read), dict[str, Any](), list[str]()
+    cleared = {directive.buffer for directive in program.zeros}
+    seen = {*values, *task.outputs, *cleared}
+    given = any(isinstance(value, np.ndarray) for value in values.values())
+    if not allocated or given or task.reference is not None or callable(task.inputs):
+        return {}, []
+    for launch, kernel in launched(program, task.defines):
+        for parameter, passed in pairs(launch, kernel):
+            name = passed.text
+            if not parameter.pointer or name in seen:
+                continue
+            seen.add(name)
+            note = allocated.get(name)
+            kept = parameter.reads and parameter.certain and not parameter.adds
+            if (
+                note is None
+                or not kept
+                or parameter.dtype is None
+                or parameter.dtype[0] not in "<|"
+            ):
+                continue
+            dtype = np.dtype(parameter.dtype)
+            count = _count(note, values) * parameter.lanes
+            if not 0 < count * dtype.itemsize <= _MOST_BYTES:
+                continue
+            if dtype.kind == "f":
+                top = "1"
+                found[name] = np.random.default_rng(0).random(count, np.float32).astype(dtype)
+            elif dtype.kind in "iu" and _is_no_index(program, task, name):
+                top = "99"
+                found[name] = np.random.default_rng(0).integers(0, 100, count).astype(dtype)
+            else:
+                continue
+            notes.append(f"`{name}` is {count} random {title(dtype)} from 0 to {top}: {note.text}")
+    return found, notes
+
+
+def _is_no_index(program: Program, task: Task, name: str) -> bool:
+    """Whether no launch that takes a buffer computes a place from what it holds."""
+    unit = lift_program(program, task.defines)
+    functions = {function.name: function for function in unit.kernels}
+    for launch, kernel in launched(program, task.defines):
+        for parameter, passed in pairs(launch, kernel):
+            if not parameter.pointer or passed.text != name:
+                continue
+            function = functions.get(kernel.name)
+            if function is None:
+                return False
+            if not is_no_index(unit, function, kernel.template_arguments, parameter.name):
+                return False
+    return True
+
+
+def _allocated(read: Sequence[Note]) -> dict[str, Note]:
+    return {note.name: note for note in read if note.kind == "allocated"}
+
+
+def _count(note: Note, values: Mapping[str, Any]) -> int:
+    integers = {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
+    extent = parse_expression(note.extent)
+    if extent.names <= integers.keys():
+        return extent.evaluate(integers)
+    return int(note.value or 0)
+
+
+def _extent(program: Program, found: binding.Interface, name: str) -> Expression | None:
+    """The largest that the launches storing to a buffer say; None where one of them is unclear."""
+    unit = lift_program(program, found.defines)
+    functions = {function.name: function for function in unit.kernels}
+    texts: dict[str, None] = {}
+    for launch, kernel in launched(program, found.defines):
+        function = functions.get(kernel.name)
+        for parameter, passed in pairs(launch, kernel):
+            if not parameter.pointer or passed.text != name or not parameter.writes:
+                continue
+            if function is None:
+                return None
+            one = stored_extent(unit, function, kernel.template_arguments, launch, parameter.name)
+            if one is None:
+                return None
+            texts[_as_passed(one, launch, kernel)] = None
+    if not texts:
+        return None
+    whole, *others = texts
+    for other in others:
+        whole = f"max({whole}, {other})"
+    return parse_expression(whole)
+
+
+def _as_passed(extent: Expression, launch: LaunchDirective, kernel: Kernel) -> str:
+    """An extent in the names of the task, in the place of those of the parameters."""
+    own = {p.name: str(e) for p, e in pairs(launch, kernel) if not p.pointer}
+    return re.sub(r"[A-Za-z_]\w*", lambda m: _closed(own.get(m[0], m[0])), str(extent))
+
+
+def _closed(text: str) -> str:
+    return text if re.fullmatch(r"\w+", text) else f"({text})"
