@@ -34,8 +34,10 @@ class Apiece(Cells):
     """Stores, and values that are combined, as loops over the threads there were."""
 
     def _global(self, statement: Statement, target: Expr, op: str, given: Expr) -> Made:
-        if self.quiet or self.apart:
+        if self.quiet:
             raise NotLegal("where it stores is not followed", statement.line)
+        if self.apart:
+            return self._kept(statement, target, op, given)
         array = next(
             (
                 a.array
@@ -62,6 +64,25 @@ class Apiece(Cells):
         self._apart_from(array, place, found)
         self.stored(array)
         return (self._threads([made], found),)
+
+    def _kept(self, statement: Statement, target: Expr, op: str, given: Expr) -> Made:
+        """A store that each thread goes on to make for itself, where no barrier orders it."""
+        accesses = [a for a in self.kernel.reading.accesses if a.space == "global"]
+        own = {*every(target), *statement.expressions}
+        array = next((a.array for a in accesses if a.mode == "store" and a.own in own), "?")
+        beside = [a for a in accesses if self.same_array(array, a.array)]
+        where = {self.stretches.get(a.own) for a in beside}
+        if self.left is not None or not bool(self.mask.all()):
+            raise NotLegal("some threads alone store an element", statement.line)
+        if len(where) != 1 or None in where or any(a.mode == "atomic" for a in beside):
+            raise NotLegal(f"its threads wait before `{array}` is asked for again", statement.line)
+        parts = {part: self.plain(part) for part in target.parts}
+        value = self.plain(given)
+        if any(isinstance(v, Share | Shared) for v in (*parts.values(), value)):
+            raise NotLegal("it stores a part of what its threads combine", statement.line)
+        self.stored(array)
+        place = edited(target, {p: v.form for p, v in parts.items() if v.form is not p})
+        return (Evaluate(None, statement.line, Assign(None, op, place, value.form)),)
 
     def _form(self, value: Value) -> Expr:
         only = value.only(self.mask) if isinstance(value, Known) else None

@@ -53,6 +53,7 @@ from optiml_magic.kernels.primitives.shares import (
     number,
     whole,
 )
+from optiml_magic.kernels.primitives.stretches import stretches
 from optiml_magic.kernels.signature import split_name
 from optiml_magic.kernels.tree import Statement, Variable
 from optiml_magic.kernels.types import CType, named
@@ -98,6 +99,7 @@ class Lockstep:
                 self.types[parameter.name] = argument
         self.arrays = {a.node: a.array for a in kernel.reading.accesses}
         self.effects = Effects(kernel)
+        self.stretches = stretches(kernel) if apart else {}
         self.axes = kernel.axes()
         self.words = kernel.spelled
         self.kept = frozenset(kept)  # locals that the program has, whatever is known of them

@@ -122,12 +122,13 @@ def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
 
 
 def _adds_up(kernel: Kernel) -> bool:
-    """Whether all that blocks do is to add to places that are the same for all of them."""
-    stores = [a for a in kernel.reading.accesses if a.space == "global" and a.mode != "load"]
+    """Whether blocks add to places that are the same for all of them, whatever else is stored."""
+    accesses = kernel.reading.accesses
+    added = [a for a in accesses if a.space == "global" and a.mode == "atomic"]
     inside = kernel.reading.symbols.inside
-    return bool(stores) and all(
-        a.mode == "atomic" and a.index is not None
-        and not any(name.startswith("blockIdx") for name in inside(a.index)) for a in stores
+    return bool(added) and all(
+        a.index is not None
+        and not any(name.startswith("blockIdx") for name in inside(a.index)) for a in added
     )  # fmt: skip
 
 

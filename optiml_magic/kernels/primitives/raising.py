@@ -166,7 +166,8 @@ class Raising(Unshared):
             return None
         if self.conditions and isinstance(value, Same) and not value.key:
             value = self._each(value)
-        if self.apart:
+        if self.apart:  # it stays what it is, whatever becomes of what it was loaded from
+            value = replace(value, loads=frozenset())
             self.env[variable] = replace(value, form=name)
             only = value.only(self.mask) if isinstance(value, Known) else None
             if variable in self.kept and only is not None:
@@ -267,7 +268,7 @@ class Raising(Unshared):
         if self.apart and not self.quiet:
             name = Name(None, variable.name, variable)
             value = replace(value, kind=self.kind(variable)) if isinstance(value, Each) else value
-            self.env[variable] = replace(value, form=name)
+            self.env[variable] = replace(value, form=name, loads=frozenset())
             self.changed(variable)
             return (put(name, value.form),) if op in ("=", "*=", "/=") else (statement,)
         if isinstance(value, Known) and variable not in self.kept:
