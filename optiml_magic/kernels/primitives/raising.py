@@ -86,6 +86,8 @@ class Raising(Unshared):
 
     def _step(self, statement: Statement) -> Made:
         match statement:
+            case If() | Loop() if self._untouched(statement):
+                return (statement,)
             case Blank():
                 return () if self.quiet else (statement,)
             case Block(body=body):
