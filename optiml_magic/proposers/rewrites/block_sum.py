@@ -46,6 +46,11 @@ class BlockSum(KernelRule):
         "of a block updates the element once."
     )
 
+    def shaped(self, kernel: Kernel) -> Kernel:
+        made = super().shaped(kernel)
+        made.known[BlockSum] = bool(kernel.reading.barriers)  # a block adds up already
+        return made
+
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         found, refused = sums(kernel)
         yield from refused
@@ -58,7 +63,7 @@ class BlockSum(KernelRule):
         apart = any(s.own_blocks(kernel) for s in found)
         alone = apart or _holds(kernel)
         others, reason = ([], None) if alone else ways(kernel, len(found))
-        first = _BEHIND if _walks(kernel) else 1.0
+        first = _BEHIND if _walks(kernel) or (kernel.known.get(BlockSum) and _long(kernel)) else 1.0
         for way in others:
             prior = round(first * (0.88 if way.key == "vectors" else 0.85), 2)
             yield Site(
@@ -86,6 +91,13 @@ def _holds(kernel: Kernel) -> bool:
     sizes = (a.extents for a in kernel.reading.arrays.values() if a.space == "local")
     counts = ([e.value or 0 for e in extents if e is not None] for extents in sizes)
     return sum(map(math.prod, counts)) >= _MANY
+
+
+def _long(kernel: Kernel) -> bool:
+    """Whether an item takes so many rounds that one update a block is nothing beside them."""
+    accesses = [a for a in kernel.reading.accesses if a.mode == "load" and a.loops]
+    lengths = (rounds(kernel, axis) for a in accesses for axis in kernel.reading.loops(a))
+    return any((length or _LONG) >= _LONG for length in lengths)
 
 
 def _walks(kernel: Kernel) -> bool:
