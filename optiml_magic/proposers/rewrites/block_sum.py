@@ -47,8 +47,14 @@ class BlockSum(KernelRule):
     )
 
     def shaped(self, kernel: Kernel) -> Kernel:
+        """What it is before it adds up, and whether an update a block is little beside the rest.
+
+        A block that adds up already gains nothing where its items take many rounds, and less where
+        one index is divided into what were two.
+        """
         made = super().shaped(kernel)
-        made.known[BlockSum] = bool(kernel.reading.barriers)  # a block adds up already
+        together, axes = bool(kernel.reading.barriers), len(kernel.launch.block)
+        made.known[BlockSum] = together and (axes > 1 or _long(made))
         return made
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
@@ -63,7 +69,7 @@ class BlockSum(KernelRule):
         apart = any(s.own_blocks(kernel) for s in found)
         alone = apart or _holds(kernel)
         others, reason = ([], None) if alone else ways(kernel, len(found))
-        first = _BEHIND if _walks(kernel) or (kernel.known.get(BlockSum) and _long(kernel)) else 1.0
+        first = _BEHIND if _walks(kernel) or kernel.known.get(BlockSum) else 1.0
         for way in others:
             prior = round(first * (0.88 if way.key == "vectors" else 0.85), 2)
             yield Site(
