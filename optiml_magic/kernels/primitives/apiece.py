@@ -36,8 +36,9 @@ from optiml_magic.kernels.primitives.shares import (
     joined,
     number,
 )
+from optiml_magic.kernels.primitives.stretches import stretches
 from optiml_magic.kernels.reading import Reduction
-from optiml_magic.kernels.tree import Evaluate, Leave, Statement, expressions, walk
+from optiml_magic.kernels.tree import Evaluate, Leave, Statement, Variable, expressions, walk
 
 
 class Apiece(Cells):
@@ -96,7 +97,7 @@ class Apiece(Cells):
         stored = [a.array for a in accesses if a.mode == "store" and a.own in own]
         for array in stored:
             beside = [a for a in accesses if self.same_array(array, a.array)]
-            where = {self.stretches.get(a.own) for a in beside}
+            where = {stretches(self.kernel).get(a.own) for a in beside}
             if len(where) != 1 or None in where or any(a.mode == "atomic" for a in beside):
                 raise NotLegal(f"its threads wait before `{array}` is asked for again", line)
         return stored
@@ -104,7 +105,7 @@ class Apiece(Cells):
     def _untouched(self, statement: Statement) -> bool:
         """Whether a statement is a thread's own, whatever it does: nothing in it is shared."""
         own = {*expressions(statement)}
-        if not self.whole or self.quiet or self.tests or not own <= self.stretches.keys():
+        if not self.whole or self.quiet or self.tests or not own <= stretches(self.kernel).keys():
             return False
         if any(isinstance(s, Leave) and s.kind == "return" for s in walk(statement)):
             return False
@@ -123,6 +124,10 @@ class Apiece(Cells):
         for array in stored:
             self.stored(array)
         return True
+
+    def _alike(self, variable: Variable, value: Each) -> bool:
+        """Whether a local is of the type of what it is given."""
+        return variable.type.base in {"auto", *self.generic} or value.kind == self.kind(variable)
 
     def _form(self, value: Value) -> Expr:
         only = value.only(self.mask) if isinstance(value, Known) else None

@@ -53,7 +53,6 @@ from optiml_magic.kernels.primitives.shares import (
     number,
     whole,
 )
-from optiml_magic.kernels.primitives.stretches import stretches
 from optiml_magic.kernels.signature import split_name
 from optiml_magic.kernels.tree import Statement, Variable
 from optiml_magic.kernels.types import CType, named
@@ -73,7 +72,7 @@ class Lockstep:
         self.rows = frozenset(rows)  # shared arrays that are one thread's own, whatever they hold
         self.worded = worded  # whether the program has words of its own for its blocks
         self.apart = apart  # whether threads keep what they do, but for what they combine
-        self.whole = whole  # whether what a thread does by itself is not looked into then
+        self.whole = whole  # whether what each does by itself is not looked into then
         self.extents = [extent or 0 for extent in kernel.block]
         self.count = self.extents[0] * self.extents[1] * self.extents[2]
         self.all: Mask = np.ones(self.count, bool)
@@ -85,7 +84,6 @@ class Lockstep:
         self.sources: dict[object, Source] = {}
         self.taken: list[str] = []
         self.pending: list[Statement] = []
-        self.rounds = False
         self.adding = False  # whether a block adds up what its threads would each add
         self.combines = False  # whether threads combined anything, or one of them walks for all
         self.equals = False  # whether another of equal extremes may be kept
@@ -100,7 +98,6 @@ class Lockstep:
                 self.types[parameter.name] = argument
         self.arrays = {a.node: a.array for a in kernel.reading.accesses}
         self.effects = Effects(kernel)
-        self.stretches = stretches(kernel) if apart else {}
         self.axes = kernel.axes()
         self.words = kernel.spelled
         self.kept = frozenset(kept)  # locals that the program has, whatever is known of them

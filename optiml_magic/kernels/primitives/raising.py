@@ -169,8 +169,7 @@ class Raising(Unshared):
         if self.conditions and isinstance(value, Same) and not value.key:
             value = self._each(value)
         if self.apart:  # it stays what it is, whatever becomes of what it was loaded from
-            value = replace(value, loads=frozenset())
-            self.env[variable] = replace(value, form=name)
+            self.env[variable] = replace(value, form=name, loads=frozenset())
             only = value.only(self.mask) if isinstance(value, Known) else None
             if variable in self.kept and only is not None:
                 self.env[variable] = Same(name, value.where, key=str(only))
@@ -222,10 +221,6 @@ class Raising(Unshared):
         if variable.type.base != "auto" and not fits:
             raise Kept(variable)
         return value
-
-    def _alike(self, variable: Variable, value: Each) -> bool:
-        """Whether a local is of the type of what it is given."""
-        return variable.type.base in {"auto", *self.generic} or value.kind == self.kind(variable)
 
     def _typed(self, variable: Variable, value: Value) -> Value:
         """A value that a local of its own type is given."""

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from optiml_magic.kernels.expressions import Call, Expr
 from optiml_magic.kernels.functions import BLOCK_BARRIERS, LANES, WARP_BARRIERS, bare
-from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.base import Kernel, once
 from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.tree import Statement, expressions
 
 
+@once
 def stretches(kernel: Kernel) -> dict[Expr, int]:
     """Which stretch each expression of a kernel stands in, counted by the statements that wait.
 
