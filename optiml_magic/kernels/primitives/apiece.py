@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
 
 from optiml_magic.kernels.editing import edited, lines
-from optiml_magic.kernels.expressions import Assign, Binary, Call, Expr, Index, Literal, Name, every
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Expr,
+    Index,
+    Literal,
+    Name,
+    every,
+)
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.primitives.cells import Cells
@@ -16,6 +25,7 @@ from optiml_magic.kernels.primitives.meetings import first_base
 from optiml_magic.kernels.primitives.shares import (
     IDEMPOTENT,
     IDENTITIES,
+    Each,
     Known,
     Made,
     Same,
@@ -26,16 +36,19 @@ from optiml_magic.kernels.primitives.shares import (
     joined,
     number,
 )
+from optiml_magic.kernels.primitives.stretches import stretches
 from optiml_magic.kernels.reading import Reduction
-from optiml_magic.kernels.tree import Evaluate, Statement
+from optiml_magic.kernels.tree import Evaluate, Leave, Statement, Variable, expressions, walk
 
 
 class Apiece(Cells):
     """Stores, and values that are combined, as loops over the threads there were."""
 
     def _global(self, statement: Statement, target: Expr, op: str, given: Expr) -> Made:
-        if self.quiet or self.apart:
+        if self.quiet:
             raise NotLegal("where it stores is not followed", statement.line)
+        if self.apart:
+            return self._kept(statement, target, op, given)
         array = next(
             (
                 a.array
@@ -62,6 +75,59 @@ class Apiece(Cells):
         self._apart_from(array, place, found)
         self.stored(array)
         return (self._threads([made], found),)
+
+    def _kept(self, statement: Statement, target: Expr, op: str, given: Expr) -> Made:
+        """A store that each thread goes on to make for itself, where no barrier orders it."""
+        own = {*every(target), *statement.expressions}
+        stored = self._by_itself(own, statement.line)
+        parts = {part: self.plain(part) for part in target.parts}
+        value = self.plain(given)
+        if any(isinstance(v, Share | Shared) for v in (*parts.values(), value)):
+            raise NotLegal("it stores a part of what its threads combine", statement.line)
+        for array in stored:
+            self.stored(array)
+        place = edited(target, {p: v.form for p, v in parts.items() if v.form is not p})
+        return (Evaluate(None, statement.line, Assign(None, op, place, value.form)),)
+
+    def _by_itself(self, own: Container[Expr], line: int) -> list[str]:
+        """The arrays that these expressions store to; NotLegal where barriers order it."""
+        if self.left is not None or not bool(self.mask.all()):
+            raise NotLegal("some threads alone store an element", line)
+        accesses = [a for a in self.kernel.reading.accesses if a.space == "global"]
+        stored = [a.array for a in accesses if a.mode == "store" and a.own in own]
+        for array in stored:
+            beside = [a for a in accesses if self.same_array(array, a.array)]
+            where = {stretches(self.kernel).get(a.own) for a in beside}
+            if len(where) != 1 or None in where or any(a.mode == "atomic" for a in beside):
+                raise NotLegal(f"its threads wait before `{array}` is asked for again", line)
+        return stored
+
+    def _untouched(self, statement: Statement) -> bool:
+        """Whether a statement is a thread's own, whatever it does: nothing in it is shared."""
+        own = {*expressions(statement)}
+        if not self.whole or self.quiet or self.tests or not own <= stretches(self.kernel).keys():
+            return False
+        if any(isinstance(s, Leave) and s.kind == "return" for s in walk(statement)):
+            return False
+        accesses = self.effects.accesses(statement)
+        if any(a.space == "shared" or a.mode == "atomic" for a in accesses):
+            return False
+        asked = self.effects.mentions(statement)
+        elsewhere = any(v.storage not in ("local", "parameter") for v in asked)
+        if elsewhere or any(isinstance(self.env.get(v), Share | Shared) for v in asked):
+            return False
+        stored = self._by_itself(own, statement.line)
+        for variable in self.effects.changed(statement):
+            self.changed(variable)
+            name = Name(None, variable.name, variable)
+            self.env[variable] = Each(name, self.all, kind=self.kind(variable))
+        for array in stored:
+            self.stored(array)
+        return True
+
+    def _alike(self, variable: Variable, value: Each) -> bool:
+        """Whether a local is of the type of what it is given."""
+        return variable.type.base in {"auto", *self.generic} or value.kind == self.kind(variable)
 
     def _form(self, value: Value) -> Expr:
         only = value.only(self.mask) if isinstance(value, Known) else None

@@ -57,6 +57,11 @@ def _enclosed(kernel: Kernel, statements: Sequence[Statement]) -> tuple[Statemen
                     within = _enclosed(kernel, rest) or tuple(rest)
                     whole = Block(None, rest[0].line, within)
                     return (*statements[:at], If(None, statement.line, denied(kernel, test), whole))
+                if not rest and isinstance(then, Block):
+                    inner = _enclosed(kernel, then.body)
+                    if inner is not None:
+                        body = replace(then, body=inner, span=None)
+                        return (*statements[:at], replace(statement, then=body, span=None))
     return None
 
 

@@ -66,12 +66,13 @@ class Lockstep:
 
     def __init__(
         self, kernel: Kernel, kept: Iterable[Variable], *, apart: bool, worded: bool = False,
-        rows: Iterable[Variable] = (),
+        rows: Iterable[Variable] = (), whole: bool = False,
     ) -> None:  # fmt: skip
         self.kernel = kernel
         self.rows = frozenset(rows)  # shared arrays that are one thread's own, whatever they hold
         self.worded = worded  # whether the program has words of its own for its blocks
         self.apart = apart  # whether threads keep what they do, but for what they combine
+        self.whole = whole  # whether what each does by itself is not looked into then
         self.extents = [extent or 0 for extent in kernel.block]
         self.count = self.extents[0] * self.extents[1] * self.extents[2]
         self.all: Mask = np.ones(self.count, bool)
@@ -83,7 +84,6 @@ class Lockstep:
         self.sources: dict[object, Source] = {}
         self.taken: list[str] = []
         self.pending: list[Statement] = []
-        self.rounds = False
         self.adding = False  # whether a block adds up what its threads would each add
         self.combines = False  # whether threads combined anything, or one of them walks for all
         self.equals = False  # whether another of equal extremes may be kept

@@ -342,13 +342,18 @@ class Neighbours:
                 continue
             if any(access in group.accesses for group in self.left):
                 self._check_left(access)
-            elif {_THREAD, _BLOCK} & access.offset.symbols:
+            elif {_THREAD, _BLOCK} & access.offset.symbols and not self._is_wide(access):
                 reason = f"of `{access.array}` its items do not have neighbouring elements alone"
                 raise NotLegal(reason, access.line)
         if not self.found and not self.added:
             raise NotLegal("its items have no neighbouring elements")
         for group in self.found:
             self._check_group(group)
+
+    def _is_wide(self, access: Access) -> bool:
+        """Whether each item's load is of an element that is a vector of the widest by itself."""
+        size = self.kernel.reading.arrays[access.array].element.size or 1
+        return access.mode == "load" and size % WIDEST == 0 and not self._in_loop(access)
 
     def _check_left(self, access: Access) -> None:
         """Raise NotLegal where what stays with an item is slow, or out of order with vectors."""

@@ -19,8 +19,9 @@ from optiml_magic.kernels.primitives.carved import carved
 from optiml_magic.kernels.primitives.collectives import collectives
 from optiml_magic.kernels.primitives.cutting import TOLD, cut
 from optiml_magic.kernels.primitives.dealt_in_turn import dealt_in_turn
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.first_rounds import first_rounds
+from optiml_magic.kernels.primitives.in_place import in_place
 from optiml_magic.kernels.primitives.lines_apart import lines_apart
 from optiml_magic.kernels.primitives.one_round import one_round
 from optiml_magic.kernels.primitives.opened import opened
@@ -73,7 +74,8 @@ def raised(kernel: Kernel, *, rows: bool = False) -> Kernel:
 
 @primitive
 def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
-    kernel = where_legal(collectives, where_legal(whole_tests, kernel))
+    kernel = where_legal(whole_tests, where_legal(in_place, kernel))
+    kernel = where_legal(collectives, kernel)
     kernel = where_legal(lines_apart, kernel)
     kernel = where_legal(carved, where_legal(warps_apart, kernel), rows=rows)
     for step in (first_rounds, *((scalars_held, one_round) if rows else ())):
@@ -93,13 +95,13 @@ def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
     kernel = kernel if apart else where_legal(dealt_in_turn, kernel)
     left = _rows(kernel) if rows else frozenset()
     try:
-        body, equals = _followed(kernel, apart=apart, rows=left)
+        body, equals = _alone(kernel, left) if apart else _followed(kernel, rows=left)
     except NotLegal:
         if not apart:
             raise
         apart = False  # such as the greatest of what each block has the least of
         kernel = where_legal(dealt_in_turn, kernel)
-        body, equals = _followed(kernel, apart=False, rows=left)
+        body, equals = _followed(kernel, rows=left)
     kernel = replace(kernel, arithmetic=(*kernel.arithmetic, *([_EQUALS] * equals)))
     found = _tidy(kernel, body)
     if apart:
@@ -122,12 +124,13 @@ def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
 
 
 def _adds_up(kernel: Kernel) -> bool:
-    """Whether all that blocks do is to add to places that are the same for all of them."""
-    stores = [a for a in kernel.reading.accesses if a.space == "global" and a.mode != "load"]
+    """Whether blocks add to places that are the same for all of them, whatever else is stored."""
+    accesses = kernel.reading.accesses
+    added = [a for a in accesses if a.space == "global" and a.mode == "atomic"]
     inside = kernel.reading.symbols.inside
-    return bool(stores) and all(
-        a.mode == "atomic" and a.index is not None
-        and not any(name.startswith("blockIdx") for name in inside(a.index)) for a in stores
+    return bool(added) and all(
+        a.index is not None
+        and not any(name.startswith("blockIdx") for name in inside(a.index)) for a in added
     )  # fmt: skip
 
 
@@ -147,6 +150,7 @@ def _within(kernel: Kernel) -> Block:
     if len(held) != 1 or held[0] not in {*every(value)}:
         return body
     (name,), found = held, list[Statement]()
+    rounds = {s for loop in loops_in(body) for s in walk(loop)}
     declared = next((v for s in before if isinstance(s, Declare) for v in s.variables
                      if v is name.variable), None)  # fmt: skip
 
@@ -165,9 +169,9 @@ def _within(kernel: Kernel) -> Block:
             branch = If(None, 0, test, Block(None, 0, (added(then),)))
             return edited(body, {last: branch})
         case zero, [
-            Evaluate(expression=Assign(op="+=" | "=", target=Name(), value=part)) as one,
+            Evaluate(expression=Assign(op="+=" | "=" as op, target=Name(), value=part)) as one,
             _,
-        ] if key_of(zero) == "0":
+        ] if key_of(zero) == "0" and (op == "+=" or one not in rounds):
             return edited(body, {one: added(part), last: None})
     return body
 
@@ -205,12 +209,22 @@ def _rows(kernel: Kernel) -> frozenset[Variable]:
     return frozenset(v for v in declared if v.name in stored and len(v.extents) == 1)
 
 
-def _followed(kernel: Kernel, *, apart: bool, rows: frozenset[Variable]) -> tuple[Block, bool]:
+def _alone(kernel: Kernel, rows: frozenset[Variable]) -> tuple[Block, bool]:
+    """What is left where each thread adds by itself, with its rounds and its ways as they are."""
+    try:
+        return _followed(kernel, apart=True, rows=rows)
+    except NotLegal:
+        return _followed(kernel, apart=True, rows=rows, whole=True)
+
+
+def _followed(
+    kernel: Kernel, *, rows: frozenset[Variable], apart: bool = False, whole: bool = False
+) -> tuple[Block, bool]:
     """What is left for one thread, and whether it may keep another of equal extremes."""
     kept: set[Variable] = set()
     worded = False
     while True:
-        raising = Raising(kernel, kept, apart=apart, worded=worded, rows=rows)
+        raising = Raising(kernel, kept, apart=apart, worded=worded, rows=rows, whole=whole)
         try:
             body = raising.body()
         except Worded:

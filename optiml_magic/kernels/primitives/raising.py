@@ -86,6 +86,8 @@ class Raising(Unshared):
 
     def _step(self, statement: Statement) -> Made:
         match statement:
+            case If() | Loop() if self._untouched(statement):
+                return (statement,)
             case Blank():
                 return () if self.quiet else (statement,)
             case Block(body=body):
@@ -166,8 +168,8 @@ class Raising(Unshared):
             return None
         if self.conditions and isinstance(value, Same) and not value.key:
             value = self._each(value)
-        if self.apart:
-            self.env[variable] = replace(value, form=name)
+        if self.apart:  # it stays what it is, whatever becomes of what it was loaded from
+            self.env[variable] = replace(value, form=name, loads=frozenset())
             only = value.only(self.mask) if isinstance(value, Known) else None
             if variable in self.kept and only is not None:
                 self.env[variable] = Same(name, value.where, key=str(only))
@@ -220,10 +222,6 @@ class Raising(Unshared):
             raise Kept(variable)
         return value
 
-    def _alike(self, variable: Variable, value: Each) -> bool:
-        """Whether a local is of the type of what it is given."""
-        return variable.type.base in {"auto", *self.generic} or value.kind == self.kind(variable)
-
     def _typed(self, variable: Variable, value: Value) -> Value:
         """A value that a local of its own type is given."""
         named = variable.type.base not in {"auto", *self.generic}
@@ -267,7 +265,7 @@ class Raising(Unshared):
         if self.apart and not self.quiet:
             name = Name(None, variable.name, variable)
             value = replace(value, kind=self.kind(variable)) if isinstance(value, Each) else value
-            self.env[variable] = replace(value, form=name)
+            self.env[variable] = replace(value, form=name, loads=frozenset())
             self.changed(variable)
             return (put(name, value.form),) if op in ("=", "*=", "/=") else (statement,)
         if isinstance(value, Known) and variable not in self.kept:

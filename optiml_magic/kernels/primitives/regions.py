@@ -142,10 +142,10 @@ def _known(kernel: Kernel, statements: Iterable[Statement]) -> set[Condition] | 
     sure, axes = set[Expr](), kernel.axes()
     found = list[Iterable[Condition]]()
     for statement in statements:
+        if isinstance(statement, Declare | Evaluate | If):
+            sure |= {e for top in statement.expressions for e in _computed(top)}
         if any(isinstance(s, Leave) for s in walk(statement)):
             break
-        if isinstance(statement, Declare | Evaluate):
-            sure |= {e for top in statement.expressions for e in _computed(top)}
         if isinstance(statement, Loop) and statement in axes:
             found.append(axes[statement].guard)
     found += [access.guard for access in kernel.reading.accesses if access.own in sure]

@@ -6,6 +6,7 @@ import re
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _MACRO = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
+_TUNED = re.compile(r"^\s*#\s*pragma\s+optiml\s.*", re.MULTILINE)
 _CALLED = re.compile(r"(\w+)\s*\(")
 _TEMPLATE = re.compile(r"^\s*template\b", re.MULTILINE)
 _C_BLOCK = re.compile(r'\bextern\s*"C"\s*\{')
@@ -20,9 +21,11 @@ def beside_macros(helper: str, program: str) -> str:
     if "__global__" in helper:
         return helper
     own = set(_WORD.findall(helper)) - set(_CALLED.findall(helper))
-    for name in sorted(own & set(_MACRO.findall(program))):
-        number = 2
-        while f"{name}_{number}" in own or re.search(rf"\b{name}_{number}\b", program):
+    macros = {*_MACRO.findall(program)}
+    taken = own | macros | {w for line in _TUNED.findall(program) for w in _WORD.findall(line)}
+    for name in sorted(own & macros):
+        number = 2  # what functions call their own is free, so that one made twice is the same
+        while f"{name}_{number}" in taken:
             number += 1
         helper = re.sub(rf"\b{name}\b", f"{name}_{number}", helper)
     if _TEMPLATE.search(helper) and _C_BLOCK.search(program):

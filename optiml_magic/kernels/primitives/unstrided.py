@@ -155,6 +155,8 @@ def _own(kernel: Kernel, axis: Axis, one: Access, other: Access) -> bool:
     same = one.index is not None and one.index == other.index and one.element == other.element
     if same and numbered(one.index or Polynomial(), item, axis.stop or Polynomial(), symbols):
         return True
+    if _in_one_record(kernel, item, one, other):
+        return True
     places = [kernel.reading.subscript(a) for a in (one, other)]
     if one.index is not None and one.index == other.index:
         both = [condition for condition in one.guard if condition in other.guard]
@@ -172,6 +174,23 @@ def _own(kernel: Kernel, axis: Axis, one: Access, other: Access) -> bool:
         if symbols.known(rest) and all(symbols[n].kind == "scalar" for n in symbols.inside(rest)):
             return len(first.digits) == len(second.digits)
     return False
+
+
+def _in_one_record(kernel: Kernel, item: Polynomial, one: Access, other: Access) -> bool:
+    """Whether both take parts of a record of an item's own, as members of a structure are."""
+    symbols = kernel.reading.symbols
+    if one.offset is None or other.offset is None:
+        return False
+    by = one.offset.coefficient(_THREAD if _THREAD in item.symbols else _BLOCK)
+    between = (one.offset - other.offset).value
+    if by is None or by.value is None or between is None:
+        return False
+    rest = one.offset - by * item
+    steady = all(symbols[n].kind == "scalar" for n in symbols.inside(rest))
+    apart = abs(by.value)
+    sizes = [a.element.size or apart + 1 for a in (one, other)]
+    clear = apart - between >= sizes[0] and apart + between >= sizes[1]
+    return clear and symbols.known(rest) and steady
 
 
 def kept_before(

@@ -46,6 +46,17 @@ class BlockSum(KernelRule):
         "of a block updates the element once."
     )
 
+    def shaped(self, kernel: Kernel) -> Kernel:
+        """What it is before it adds up, and whether an update a block is little beside the rest.
+
+        A block that adds up already gains nothing where its items take many rounds, and less where
+        one index is divided into what were two.
+        """
+        made = super().shaped(kernel)
+        together, axes = bool(kernel.reading.barriers), len(kernel.launch.block)
+        made.known[BlockSum] = together and (axes > 1 or _long(made))
+        return made
+
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         found, refused = sums(kernel)
         yield from refused
@@ -58,7 +69,7 @@ class BlockSum(KernelRule):
         apart = any(s.own_blocks(kernel) for s in found)
         alone = apart or _holds(kernel)
         others, reason = ([], None) if alone else ways(kernel, len(found))
-        first = _BEHIND if _walks(kernel) else 1.0
+        first = _BEHIND if _walks(kernel) or kernel.known.get(BlockSum) else 1.0
         for way in others:
             prior = round(first * (0.88 if way.key == "vectors" else 0.85), 2)
             yield Site(
@@ -86,6 +97,13 @@ def _holds(kernel: Kernel) -> bool:
     sizes = (a.extents for a in kernel.reading.arrays.values() if a.space == "local")
     counts = ([e.value or 0 for e in extents if e is not None] for extents in sizes)
     return sum(map(math.prod, counts)) >= _MANY
+
+
+def _long(kernel: Kernel) -> bool:
+    """Whether an item takes so many rounds that one update a block is nothing beside them."""
+    accesses = [a for a in kernel.reading.accesses if a.mode == "load" and a.loops]
+    lengths = (rounds(kernel, axis) for a in accesses for axis in kernel.reading.loops(a))
+    return any((length or _LONG) >= _LONG for length in lengths)
 
 
 def _walks(kernel: Kernel) -> bool:

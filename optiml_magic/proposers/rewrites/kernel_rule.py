@@ -18,6 +18,7 @@ from optiml_magic.kernels.primitives.copied_parameters import copied_parameters
 from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
 from optiml_magic.kernels.primitives.grid_words import grid_in_words
 from optiml_magic.kernels.primitives.headed import headed
+from optiml_magic.kernels.primitives.in_place import in_place
 from optiml_magic.kernels.primitives.left_early import left_early
 from optiml_magic.kernels.primitives.lengthwise import lengthwise
 from optiml_magic.kernels.primitives.lined import lined
@@ -66,8 +67,8 @@ class Site:
 
 
 _SHAPES = (
-    block_sized, unshadowed, unchained, copied_parameters, unnamed_tests, left_early, stepwise,
-    rerolled, scoped, single, headed, rebased, lined, one_axis, grid_in_words, onward,
+    in_place, block_sized, unshadowed, unchained, copied_parameters, unnamed_tests, left_early,
+    stepwise, rerolled, scoped, single, headed, rebased, lined, one_axis, grid_in_words, onward,
     thread_an_item, threaded, added_up, aligned, rowed, boxed,
 )  # fmt: skip
 

@@ -9,7 +9,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_t
 from optiml_magic.kernels.primitives.cutting import block_names, cut, tuned
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
-from optiml_magic.kernels.primitives.endings import ended
+from optiml_magic.kernels.primitives.endings import enclosed, ended
 from optiml_magic.kernels.primitives.flag_words import flagged, flags_in_words
 from optiml_magic.kernels.primitives.held import holding
 from optiml_magic.kernels.primitives.let_on import let_on
@@ -280,10 +280,12 @@ def _walks(kernel: Kernel, axis: Axis) -> bool:
 def _stretch(kernel: Kernel, held: Sequence[set[str]], where: str) -> Iterator[Site]:
     """All that a thread does, where it owns more than what is ``held`` in a single loop."""
     whole = where_legal(ended, kernel)
-    effects = Effects(whole)
     try:
-        region = region_of(whole, None, effects)
-        found = owned(whole, region, effects) if region is not None else []
+        region = region_of(whole, None, Effects(whole))
+        if region is not None and region.leaves:  # who leaves would not store with the others
+            whole = where_legal(enclosed, whole)
+            region = region_of(whole, None, Effects(whole))
+        found = owned(whole, region, Effects(whole)) if region is not None else []
     except NotLegal:  # which is no less to be expected than that there are no such elements
         return
     arrays = {one.array for one in found}

@@ -126,3 +126,46 @@ def test_items_of_as_many_bytes_as_a_vector(own: int, far: int) -> None:
     assert f"(size_t)a % {min(16, 8 * own & -(8 * own))} == 0" in applied(made).program.text
     shapes = {"a": ("u1", f"{own} * n"), "out": ("u1", f"{far} * n")}
     same(text, made, shapes, {"n": 530, "w": 8})
+
+
+BESIDE = """\
+struct Turn { float w, x, y, z; };
+__device__ float along(const Turn& t, float3 v) { return t.w + t.x * v.x + t.y * v.y + t.z * v.z; }
+#pragma optiml launch k grid(cdiv(n, 32)) block(32)
+__global__ void k(const float3* a, const Turn* q, float3* out, int n, int w) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        BODY
+    }
+}
+"""
+STORED = "v.y *= s; out[i] = v;"
+
+
+@pytest.mark.parametrize("n", sampled([3, 64, 531], 2))
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"float3 v = a[i]; float s = along(q[i], v); {STORED}",
+        f"float3 v = a[i]; Turn t = q[i]; float s = t.z - t.w; {STORED}",
+        f"float3 v = a[i]; float s = q[i].x; {STORED}",
+        f"float3 v = a[i]; float s = q[n - 1 - i].x; {STORED}",
+        f"float3 v = a[i]; float s = v.x > 0.0f ? q[i].x : 2.0f; {STORED}",
+    ],
+)
+def test_elements_that_are_vectors_by_themselves_stay_with_their_items(body: str, n: int) -> None:
+    text = BESIDE.replace("BODY", body)
+    made = coarsen(kernel(text), ONE)
+    assert applied(made).program.text.count("4*>(&out[") == 3
+    same(text, made, {"a": ("n", "3"), "q": ("n", "4"), "out": ("n", "3")}, {"n": n, "w": 8})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "out[i] = a[i]; ((Turn*)q)[i].x = 1.0f;",
+        "float3 v = a[i]; for (int k = 0; k < 2; ++k) v.x += q[i + k].x; out[i] = v;",
+    ],
+)
+def test_wide_elements_that_are_stored_or_asked_for_in_rounds_are_refused(body: str) -> None:
+    assert "`q`" in refused(coarsen(kernel(BESIDE.replace("BODY", body)), ONE))[0]

@@ -159,3 +159,47 @@ def test_digits_in_another_order_number_the_elements(place: str) -> None:
 def test_elements_that_two_items_may_share_are_refused(place: str) -> None:
     text = DIGITS.replace("PLACE", place)
     assert "meet in memory" in refused(unstrided(kernel(text)))[0]
+
+
+RECORDS = """\
+struct Item { float x, y, z, w; };
+#pragma optiml launch k grid(3) block(32)
+__global__ void k(const float* a, Item* p, int n) {
+    for (size_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (size_t)blockDim.x * gridDim.x) {
+        BODY
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "p[i].x = a[i]; p[i].z += 2.0f * a[i]; p[i].w = p[i].x;",
+        "Item& own = p[i]; own.y = a[i]; if (own.y > 0.0f) own.x -= own.y;",
+        "float* own = &p[i].x; own[3] = a[i]; own[0] = own[3];",
+        "Item q = p[i]; q.x = a[i]; p[i] = q; p[i].y = q.x;",
+    ],
+)
+def test_members_of_an_item_s_record_are_its_own(body: str) -> None:
+    text = RECORDS.replace("BODY", body)
+    made = unstrided(kernel(text))
+    assert "gridDim" not in applied(made).program.text
+    same(text, made, {"a": ("n",), "p": ("n", "4")}, {"n": 331})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "p[i].x = p[i + 96].y;",
+        "p[i / 2].x = a[i];",
+        "p[i].x = p[n - 1 - i].y;",
+        "p[0].y = a[i];",
+        "float* own = &p[i].x; own[4] = a[i]; own[0] = own[4];",
+        "float* own = (float*)p + 2 * i; own[0] = a[i]; own[2] = 1.0f;",
+        "p[i].x = a[i]; p[i].y = p[(int)a[i]].x;",
+        "float* own = (float*)p + 3 * i; *(float4*)(own) = make_float4(a[i], 0, 0, 0);",
+    ],
+)
+def test_members_that_two_items_may_share_are_refused(body: str) -> None:
+    assert "meet in memory" in refused(unstrided(kernel(RECORDS.replace("BODY", body))))[0]
