@@ -35,6 +35,7 @@ from optiml_magic.proposers.rewrites.restrict_readonly import RestrictReadonly
 from optiml_magic.proposers.rewrites.reuse_broadcast import ReuseBroadcast
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
+from optiml_magic.proposers.rewrites.scatter_rounds import ScatterRounds
 from optiml_magic.proposers.rewrites.separate_sums import SeparateSums
 from optiml_magic.proposers.rewrites.several_rows import SeveralRows
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
@@ -83,6 +84,7 @@ REWRITES: tuple[Rewrite, ...] = (
     LookUp(),
     ReadOnce(),
     ReuseBroadcast(),
+    ScatterRounds(),
     SplitReduction(),
     SplitScan(),
     BlockedProduct(),
