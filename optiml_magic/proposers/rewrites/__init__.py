@@ -11,6 +11,7 @@ from optiml_magic.proposers.rewrites.block_size import BlockSize
 from optiml_magic.proposers.rewrites.block_sum import BlockSum
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
+from optiml_magic.proposers.rewrites.compute_in_block import ComputeInBlock
 from optiml_magic.proposers.rewrites.compute_once import ComputeOnce
 from optiml_magic.proposers.rewrites.fast_functions import FastFunctions
 from optiml_magic.proposers.rewrites.fewer_threads import FewerThreads
@@ -69,6 +70,7 @@ REWRITES: tuple[Rewrite, ...] = (
     HoldList(),
     GreatestFirst(),
     ComputeOnce(),
+    ComputeInBlock(),
     SeparateSums(),
     WeightedRows(),
     ProductBefore(),
