@@ -21,6 +21,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.costs import is_long
 from optiml_magic.kernels.primitives.cutting import check_unfixed
 from optiml_magic.kernels.primitives.effects import (
     Effects,
@@ -33,7 +34,7 @@ from optiml_magic.kernels.primitives.effects import (
 from optiml_magic.kernels.primitives.flow import Flow, ends
 from optiml_magic.kernels.primitives.grids import needed, needed_form, room
 from optiml_magic.kernels.primitives.naming import declared_type
-from optiml_magic.kernels.primitives.tabulated import is_costly, is_value, named_after
+from optiml_magic.kernels.primitives.tabulated import is_value, named_after
 from optiml_magic.kernels.symbols import VARYING, Compare, Condition
 from optiml_magic.kernels.tree import (
     Block,
@@ -181,7 +182,7 @@ class _Finder:
                         yield one
 
     def _largest(self, expr: Expr) -> Iterator[Expr]:
-        if is_costly(self.kernel, expr) and self._is_shared(expr):
+        if is_long(self.kernel, expr) and self._is_shared(expr):
             yield expr
         elif not isinstance(expr, Assign) or not builtin(expr):
             for part in expr.parts:
@@ -278,9 +279,7 @@ class _Finder:
     def _is_context(self, statement: Statement) -> bool:
         """Whether a statement declares an index of a round, or what else is soon found again."""
         match statement:
-            case Declare(variables=(variable,)) if not is_costly(
-                self.kernel, variable.value or Literal(None, "0", 0)
-            ):
+            case Declare(variables=(variable,)) if not is_long(self.kernel, *statement.expressions):
                 try:
                     self._depends(variable)
                 except NotLegal:

@@ -12,7 +12,7 @@ from optiml_magic.kernels.expressions import Expr, Literal, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.staged import hints_of
-from optiml_magic.kernels.primitives.tabulated import Still, is_costly, named_after
+from optiml_magic.kernels.primitives.tabulated import Still, named_after
 from optiml_magic.kernels.tree import Loop, Statement, walk
 
 
@@ -62,7 +62,7 @@ def computed_before(kernel: Kernel, at: int) -> Kernel:
 
 def _largest(still: Still, expr: Expr) -> Iterator[Expr]:
     constant = all(isinstance(part, Literal) or part.parts for part in every(expr))
-    if still.steady(expr) and is_costly(still.kernel, expr) and not constant:
+    if still.steady(expr) and still.costly(expr) and not constant:
         yield expr
     else:
         for part in expr.parts:

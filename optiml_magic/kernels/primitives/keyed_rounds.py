@@ -17,12 +17,14 @@ from optiml_magic.kernels.expressions import (
     Name,
     Step,
     Unary,
+    builtin,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.beforehand import works
-from optiml_magic.kernels.primitives.effects import is_simple, loops_in, parted
+from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in, parted
 from optiml_magic.kernels.primitives.mapped import split_test
 from optiml_magic.kernels.primitives.naming import type_of
+from optiml_magic.kernels.primitives.places import axis_of
 from optiml_magic.kernels.primitives.two_launches import is_even
 from optiml_magic.kernels.primitives.works import Finder
 from optiml_magic.kernels.tree import (
@@ -82,6 +84,24 @@ def by_key(kernel: Kernel, at: int) -> tuple[Finder, Rounds]:
     finder, _ = works(kernel)
     loop = loops_in(kernel.function.body)[at]
     return finder, _Reading(kernel, finder, loop).rounds()
+
+
+def asks_for_keys(kernel: Kernel, at: int) -> bool:
+    """Whether a round of the loop with this number asks if something equals a thread's index."""
+    loop, effects = loops_in(kernel.function.body)[at], Effects(kernel)
+    return any(
+        isinstance(e, Binary) and e.op in ("==", "!=")
+        and any(_is_index(kernel, effects, side) for side in (e.left, e.right))
+        for e in effects.inside(loop)
+    )  # fmt: skip
+
+
+def _is_index(kernel: Kernel, effects: Effects, expr: Expr) -> bool:
+    while isinstance(expr, Name) and expr.variable in effects.lasting:
+        if expr.variable is None or expr.variable.value is None:
+            return False
+        expr = expr.variable.value
+    return bool(axis_of(kernel, expr)) or builtin(expr).startswith("blockIdx.")
 
 
 class _Reading:

@@ -109,6 +109,15 @@ class Still:
         moving = self.moving - self.locals.keys()
         return not moving & names([expr]) and is_value(self.kernel, expr, self.touching)
 
+    def costly(self, expr: Expr) -> bool:
+        """Whether it takes long: a function, or a quotient of floats."""
+        types = self.kernel.reading.types
+        return any(
+            bare(part.function) not in _CHEAP if isinstance(part, Call)
+            else isinstance(part, Binary) and part.op == "/" and _floating(types.get(part))
+            for part in every(expr)
+        )  # fmt: skip
+
     def made_of(self, node: Expr) -> tuple[Declare, ...]:
         """The locals of a round that a value is made of, in their order."""
         asked = {*names([node])}
@@ -123,16 +132,6 @@ class Still:
         kind = self.kernel.reading.types.get(node)
         plain = kind and kind.name and not kind.depth and kind.kind in ("int", "float")
         return kind if plain else None
-
-
-def is_costly(kernel: Kernel, expr: Expr) -> bool:
-    """Whether it takes long: a function, or a quotient of floats."""
-    types = kernel.reading.types
-    return any(
-        bare(part.function) not in _CHEAP if isinstance(part, Call)
-        else isinstance(part, Binary) and part.op == "/" and _floating(types.get(part))
-        for part in every(expr)
-    )  # fmt: skip
 
 
 def is_value(kernel: Kernel, expr: Expr, touching: Collection[Expr]) -> bool:
@@ -179,7 +178,7 @@ class _Round:
         moves = self.axis.variable in names([expr]) or any(
             self.axis.variable in names([v.value]) for v in known if v.value is not None
         )
-        if moves and still.steady(expr) and is_costly(still.kernel, expr):
+        if moves and still.steady(expr) and still.costly(expr):
             yield expr
         else:
             for part in expr.parts:

@@ -13,7 +13,7 @@ from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.enclosed import enclosed
-from optiml_magic.kernels.primitives.keyed_rounds import by_key
+from optiml_magic.kernels.primitives.keyed_rounds import asks_for_keys, by_key
 from optiml_magic.kernels.primitives.one_block import one_block
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.scattered import scattered
@@ -47,6 +47,8 @@ class ScatterRounds(KernelRule):
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         refused = list[Refused]()
         for number in range(len(loops_in(kernel.function.body))):
+            if not asks_for_keys(kernel, number):
+                continue
             counted = where_legal(as_counted, kernel, number, is_simple)
             try:
                 finder, found = by_key(counted, number)
