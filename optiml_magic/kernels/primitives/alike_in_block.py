@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from optiml_magic.kernels.expressions import (
@@ -100,6 +101,7 @@ class _Finder:
         without_warps(kernel)
         every_place_read(kernel)
         self.block = {a: n or 1 for a, n in zip("xyz", kernel.block, strict=True)}
+        self.outside = set[Variable]()  # what counts the loops around one, alike for all threads
         self.requires: dict[RequireDirective, None] = {}
         self.written = {a.array for a in kernel.reading.accesses if a.mode != "load"}
         self.touching = {a.own for a in kernel.reading.accesses}
@@ -117,15 +119,16 @@ class _Finder:
         for loop in self.kernel.function.body.body:
             if not isinstance(loop, Loop):
                 continue
-            here = [*self._expressions(loop), *self._sums(loop)]
-            if not here:
-                continue
-            try:
-                self._meet(flow, loop)
-            except NotLegal as reason:
-                refused = reason
-                continue
-            found += here
+            for here, meet in (
+                ([*self._expressions(loop), *self._sums(loop)], self._meet),
+                *(([*self._sums(inner)], self._meet_again) for inner in loops_in(loop.body)),
+            ):
+                try:
+                    if here:
+                        meet(flow, here[0].around)
+                        found += here
+                except NotLegal as reason:
+                    refused = reason
         if not found and refused is not None:
             raise refused
         size = sum(
@@ -155,6 +158,11 @@ class _Finder:
                 if part.depends & VARYING:
                     asked.append(self._whole(part, statement.line))
         self.requires.update(dict.fromkeys(asked))
+
+    def _meet_again(self, flow: Flow, loop: Loop) -> None:
+        """The same for a loop in others, of which every round brings all threads there."""
+        if flow.flag(loop) is not None:
+            raise NotLegal("not all threads of a block come to the loop", loop.line)
 
     def _whole(self, part: Condition, line: int) -> RequireDirective:
         """What makes a bound of the items leave no thread of a block out alone."""
@@ -231,13 +239,15 @@ class _Finder:
         if loop not in self.counters or not isinstance(loop.body, Block):
             return
         own = [*parted(loop.body)]
+        around = (s for s in Flow(self.kernel).around(loop) if isinstance(s, Loop))
+        counters = (self.kernel.axes()[s].variable for s in around if s in self.kernel.axes())
+        self.outside = {v for v in counters if v is not None} - {self.counters[loop]}
         for at, statement in enumerate(own):
             if isinstance(statement, Loop):
-                try:
+                with suppress(NotLegal):
                     yield self._sum(loop, own, at)
-                except NotLegal:
-                    continue
-                return
+                    break
+        self.outside = set()
 
     def _sum(self, loop: Loop, own: Sequence[Statement], at: int) -> Alike:
         effects, inside = self.effects, declared_in(loop.body)
@@ -322,6 +332,8 @@ class _Finder:
         return frozenset().union(*(self._of(part, own) for part in expr.parts))
 
     def _depends(self, variable: Variable) -> frozenset[One]:
+        if variable in self.outside:
+            return frozenset()
         if variable in self.rounds:
             return frozenset({self.rounds[variable][0]})
         if variable.storage == "parameter" and variable.name not in self.effects.moved:

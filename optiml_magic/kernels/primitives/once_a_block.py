@@ -105,24 +105,32 @@ class _Sharing:
 
     def kernel(self, asked: Sequence[RequireDirective]) -> Kernel:
         whole: dict[Node, Node | tuple[Statement, ...] | None] = {}
-        for loop in dict.fromkeys(one.around for one in self.found):
-            here = [one for one in self.found if one.around is loop]
+        for top in self.old.function.body.body:
+            within = {*walk(top)}
+            here = [one for one in self.found if one.around in within]
+            if not isinstance(top, Loop) or not here:
+                continue
             tables = [one for one in here if one.node is not None]
             sums = [one for one in here if one.node is None]
             opening = [line for one in tables for line in self._filled(one)]
-            if tables and sums:
-                opening.append("__syncthreads();")
-            opening += [line for one in sums for line in self._filled(one)]
-            opening.append("__syncthreads();")
-            whole[loop] = (lines("\n".join(opening)), self._left(loop, sums))
+            opening += ["__syncthreads();"] * bool(tables)
+            inner: dict[Node, Node | tuple[Statement, ...] | None] = {**self.swaps}
+            for one in sums:
+                filled = "\n".join([*self._filled(one), "__syncthreads();"])
+                left = self._left(one)
+                if one.around is top:
+                    opening.append(filled)
+                # The next round brings others, when all have taken these.
+                closing = () if one.around is top else (lines("__syncthreads();"),)
+                inner[one.around] = left if one.around is top else (lines(filled), left, *closing)
+            made = inner[top] if top in inner else edited(top, inner)
+            assert isinstance(made, Statement)
+            whole[top] = (lines("\n".join(opening)), made) if opening else made
         return self.old.rewritten(edited(self.old.function.body, whole), directives=asked)
 
-    def _left(self, loop: Loop, sums: Sequence[Alike]) -> Statement:
-        """The loop, which loads what the block has found."""
-        if not sums:
-            return edited(loop, self.swaps)
-        (one,) = sums
-        left = list[Statement]()
+    def _left(self, one: Alike) -> Statement:
+        """A loop that loads what the block has found."""
+        loop, left = one.loop, list[Statement]()
         for number, statement in enumerate(parted(loop.body)):
             if number == one.chosen[0]:
                 left += [

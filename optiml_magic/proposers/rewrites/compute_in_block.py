@@ -64,7 +64,7 @@ class ComputeInBlock(KernelRule):
         sums = any(one.node is None for one in found)
         yield Site(
             "block", "compute what threads have alike once a block, in shared memory",
-            partial(once_a_block, ready), 0.93 if sums else 0.8,
+            partial(once_a_block, ready), 0.95 if sums else 0.9,
             Hypothesis(TIME, "lower", "what a block has alike is computed once", (1.2, 16.0)),
             arithmetic=_ARITHMETIC if sums else (),
         )  # fmt: skip

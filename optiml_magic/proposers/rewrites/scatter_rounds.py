@@ -53,7 +53,8 @@ class ScatterRounds(KernelRule):
             try:
                 finder, found = by_key(counted, number)
             except NotLegal as reason:
-                refused.append(Refused(reason.reason, reason.line))
+                line = loops_in(counted.function.body)[number].line
+                refused.append(Refused(reason.reason, reason.line or line))
                 continue
             keys = items_of(counted, finder, found.axis)
             length = most_rounds(counted, finder.axes[found.loop])

@@ -30,7 +30,7 @@ __global__ void k(const float* a, const float* b, float* z, int w, int h) {
     int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
     if (i >= w || j >= h) return;
     float s = 0.0f;
-    for (int r = 0; r < 5; r++) s += a[j * w + i] * expf(r * threadIdx.x * 0.125f);
+    for (int r = 0; r < 5; r++) s += a[j * w + i] * sinf(r * threadIdx.x * 0.125f);
     z[j * w + i] = s;
 }
 """
@@ -48,8 +48,7 @@ def made(text: str) -> Kernel | Refused:
         (SUM, "s += a[(by + y) * (w * 8) + bx + x] * b[y * (w * 8) + v] * cosf(x * u * 0.125f);", 2),
         (SUM, "s += a[(by + y) * (w * 8) + bx + x] * (x + u) * (y + v);", 1),
         (SUM, "{ int r = by + y; s += a[r * (w * 8) + bx + x] * cosf(x * u * 0.5f) * (y - v); }", 2),
-        (SUM, "s += a[by * (w * 8) + bx + u] * expf(x * 0.125f + y);", 2),
-        (SUM, "s += a[by * (w * 8) + bx + u] * expf(x * 0.125f) * (y + v);", 1),
+        (SUM, "s += a[by * (w * 8) + bx + u] * sinf(x * 0.125f) * (y + v);", 1),
         (SUM, "{ int t = x + 1; s += a[(by + v) * (w * 8) + bx + u] * sinf(t * 0.5f) / (x + 1.5f); }", 1),
         ("block(8, 4)", "block(8, 4, 2)", 3),
         ("float s = 0.0f;", "float s = 0.0f; if (w > 1000) return;", 3),
@@ -66,6 +65,31 @@ def test_a_block_finds_them_before_the_loop(old: str, new: str, arrays: int) -> 
     for w, h in (1, 1), (3, 2):
         if "4, 2)" not in new:
             same(text, found, SHAPES, {"w": w, "h": h}, rounds=True)
+
+
+@pytest.mark.parametrize(
+    ("head", "sums"),
+    [
+        ("for (int c = 0; c < 3; ++c)", 1),
+        ("for (int c = blockIdx.x; c < w + 2; c += gridDim.x)", 1),
+        ("for (int c = w; c > 0; --c) if (w > c)", 1),
+        ("for (int c = 0; c < u; ++c)", 0),
+        ("for (int c = 0; c < 3; ++c) if (c > u)", 0),
+        ("for (int c = 0; a[c] < 1.0f && c < w; ++c)", 0),
+    ],
+)
+def test_in_rounds_that_all_threads_make_it_is_found_anew(head: str, sums: int) -> None:
+    start, end = TRANSFORM.index("    float s ="), TRANSFORM.index("}\n")
+    body = TRANSFORM[start:end].replace("cosf(x * u * 0.125f)", "(x + u + c)")
+    body = body.replace("z[", "z[0 * c + ").replace("cosf(y * v * 0.25f)", "(y + v)")
+    text = f"{TRANSFORM[:start]}{head} {{\n{body}}}\n}}\n"
+    found = made(text)
+    if not sums:
+        assert isinstance(found, Refused), found.program.text
+        return
+    assert applied(found).program.text.count("__syncthreads") == 2
+    for w, h in (1, 1), (3, 2):
+        same(text, found, SHAPES, {"w": w, "h": h}, rounds=True)
 
 
 def test_blocks_that_a_bound_cuts_off_are_left_to_the_kernel() -> None:
