@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
+    Call,
     Expr,
     Literal,
     Name,
@@ -35,6 +36,7 @@ from optiml_magic.kernels.primitives.effects import (
 from optiml_magic.kernels.primitives.flow import Flow, ends
 from optiml_magic.kernels.primitives.grids import needed, needed_form, room
 from optiml_magic.kernels.primitives.naming import declared_type
+from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.primitives.tabulated import is_value, named_after
 from optiml_magic.kernels.symbols import VARYING, Compare, Condition
 from optiml_magic.kernels.tree import (
@@ -204,6 +206,12 @@ class _Finder:
             for e in every(expr)
         ):  # fmt: skip
             return False
+        unit = self.kernel.unit
+        called = [f for e in every(expr) if isinstance(e, Call)
+                  for own in unit.called(e.function, len(e.arguments))
+                  for f in (own, *reached(unit, own))]  # fmt: skip
+        if any(loops_in(function.body) for function in called):
+            return False  # which may have no end where no thread asks
         try:
             asked = self.asked([expr], ())
         except NotLegal:

@@ -26,7 +26,10 @@ from optiml_magic.kernels.tree import (
     Variable,
     walk,
 )
+from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import RequireDirective
+
+_WORD = 4  # bytes
 
 
 @primitive
@@ -87,7 +90,8 @@ class _Sharing:
             )
             rank += f" + threadIdx.{axis}"
         many = math.prod(self.block[a] for a in one.missing)
-        kind = counter.type.base
+        size = named(counter.type.base, old.unit.aliases).size or 0
+        kind = counter.type.base if size >= _WORD else "int"  # a smaller one may not hold a step
         head = f"for ({kind} {counter.name} = {rank}; {counter.name} < {one.rounds}; "
         head += f"{counter.name} += {many})"
         if one.node is not None:

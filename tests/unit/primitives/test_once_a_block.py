@@ -34,6 +34,9 @@ __global__ void k(const float* a, const float* b, float* z, int w, int h) {
     z[j * w + i] = s;
 }
 """
+WAY = """\
+__device__ float long_way(float x) { while (x > 1.0f) x = sinf(x) * x; return x; }
+"""
 SHAPES = {"a": ("h * 4", "w * 8"), "b": ("h * 4", "w * 8"), "z": ("h * 4", "w * 8")}
 
 
@@ -52,6 +55,9 @@ def made(text: str) -> Kernel | Refused:
         (SUM, "{ int t = x + 1; s += a[(by + v) * (w * 8) + bx + u] * sinf(t * 0.5f) / (x + 1.5f); }", 1),
         ("block(8, 4)", "block(8, 4, 2)", 3),
         ("float s = 0.0f;", "float s = 0.0f; if (w > 1000) return;", 3),
+        ("for (int y", "for (unsigned char y", 3),
+        ("for (int x", "for (unsigned x", 3),
+        (SUM, "if (b[y] > 0.0f) s += a[(by + v) * (w * 8) + bx + x] * cosf(x * u * 0.125f);", 1),
         ("y < 4", "y < 3", 3),
         ("y < 4", "y < 7", 3),
     ],
@@ -144,8 +150,13 @@ def test_what_is_a_threads_own_stays(old: str, new: str) -> None:
         ("r * threadIdx.x * 0.125f", "r / (threadIdx.x + w)"),
         ("r * threadIdx.x * 0.125f", "threadIdx.x * 0.125f"),
         ("r * threadIdx.x * 0.125f", "r * warpSize * 0.125f"),
+        ("sinf(r * threadIdx.x", "long_way(r * threadIdx.x"),
+        ("s += a[j * w + i] * sinf", "s += __shfl_xor_sync(~0u, a[j * w + i], 1) * sinf"),
     ],
 )
 def test_threads_that_part_before_share_nothing(old: str, new: str) -> None:
-    found = made(BOUND.replace(old, new))
+    text = BOUND.replace(old, new)
+    if "long_way" in new:
+        text = f"{WAY}{text}"
+    found = made(text)
     assert isinstance(found, Refused), found.program.text
