@@ -11,6 +11,7 @@ from optiml_magic.proposers.rewrites.block_size import BlockSize
 from optiml_magic.proposers.rewrites.block_sum import BlockSum
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
+from optiml_magic.proposers.rewrites.compute_in_block import ComputeInBlock
 from optiml_magic.proposers.rewrites.compute_once import ComputeOnce
 from optiml_magic.proposers.rewrites.fast_functions import FastFunctions
 from optiml_magic.proposers.rewrites.fewer_threads import FewerThreads
@@ -35,6 +36,7 @@ from optiml_magic.proposers.rewrites.restrict_readonly import RestrictReadonly
 from optiml_magic.proposers.rewrites.reuse_broadcast import ReuseBroadcast
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
+from optiml_magic.proposers.rewrites.scatter_rounds import ScatterRounds
 from optiml_magic.proposers.rewrites.separate_sums import SeparateSums
 from optiml_magic.proposers.rewrites.several_rows import SeveralRows
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
@@ -68,6 +70,7 @@ REWRITES: tuple[Rewrite, ...] = (
     HoldList(),
     GreatestFirst(),
     ComputeOnce(),
+    ComputeInBlock(),
     SeparateSums(),
     WeightedRows(),
     ProductBefore(),
@@ -83,6 +86,7 @@ REWRITES: tuple[Rewrite, ...] = (
     LookUp(),
     ReadOnce(),
     ReuseBroadcast(),
+    ScatterRounds(),
     SplitReduction(),
     SplitScan(),
     BlockedProduct(),
