@@ -27,7 +27,7 @@ from optiml_magic.kernels.primitives.rows import across, along, finer, others_lo
 from optiml_magic.kernels.primitives.rows_added import rows_added
 from optiml_magic.kernels.primitives.scans import mixes
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
+from optiml_magic.kernels.primitives.sizes import mean_rounds, rounds, threads, words_taken
 from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
@@ -35,6 +35,7 @@ from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.unscanned import unscanned
 from optiml_magic.kernels.primitives.vectors import vectorise, vectorised
 from optiml_magic.kernels.primitives.welford import welford
+from optiml_magic.kernels.primitives.work import operations_outside
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
@@ -48,6 +49,7 @@ BLOCKS = (64, 128, 256, 512)
 THREADS = (64, 128, 256, 512, 1024)
 _A_LANE = 16  # elements of a row for each lane, where there are enough
 _SECTOR = 8  # elements of four bytes
+_SECTOR_BYTES = 32
 _A_VECTOR = 4  # elements of a row that a thread by itself loads at once: ours
 _STRIPS = (16, 32, 8)  # elements that a thread takes at once of a row that is its own: ours
 SHORT, _LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
@@ -112,7 +114,9 @@ class RowToLanes(KernelRule):
             raise NotLegal(f"a shuffle does not carry {small}")
         arithmetic = order(kernel, found)
         lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
+        points = _lanes(kernel, at, length)
         late = 0 < length <= _A_VECTOR or others_load(kernel, found)
+        late = late or _repeats(kernel, found, points[0].get("LANES", lanes.count))
         title = f"lanes of a warp share the loop over {counters}"
         if across(kernel, found):
             beside = Lanes("apart", 8, 256, COUNTS, BLOCKS)
@@ -136,14 +140,13 @@ class RowToLanes(KernelRule):
         if not length or length <= _LONG or mixed:
             yield Site(
                 f"warp {at}", title, partial(shared_by, kernel, at, lanes, vectors=vectors),
-                0.4 if late else 0.85, hypothesis, _lanes(kernel, at, length), arithmetic,
+                0.4 if late else 0.85, hypothesis, points, arithmetic,
             )  # fmt: skip
         inner = _inner_vectors(kernel, at)
         if inner is not None and (not length or length <= _LONG):
             yield Site(
                 f"warp {at} inner", f"{title}, and take what its rounds walk along by vectors",
-                partial(share, inner, at, lanes), 0.86, hypothesis, _lanes(kernel, at, length),
-                arithmetic,
+                partial(share, inner, at, lanes), 0.86, hypothesis, points, arithmetic,
             )  # fmt: skip
         if not length or length >= SHORT:
             yield Site(
@@ -159,6 +162,24 @@ def _length(kernel: Kernel, axes: Sequence[Axis]) -> int:
     """The rounds of the longest of the loops; 0 where they are not known."""
     lengths = [mean_rounds(kernel, axis) for axis in axes]
     return max((n for n in lengths if n is not None), default=0)
+
+
+def _repeats(kernel: Kernel, found: Sequence[Axis], lanes: int) -> bool:
+    """Whether what all lanes of a row would do alike takes longer than sectors of its own.
+
+    Beside the loops that they share each lane does all that its thread did, while the least that a
+    thread by itself costs is a sector for each word of its row.
+    """
+    chip = CHIPS.get(kernel.chip)
+    if chip is None:
+        return False
+    outside = operations_outside(kernel, [axis.node for axis in found])
+    words = sum(
+        words_taken(kernel, axis) * (1 if rounds(kernel, axis) else mean_rounds(kernel, axis) or 1)
+        for axis in found
+    )
+    rate = chip.fp32_per_sm * chip.sms * chip.clock
+    return lanes * outside / rate > words * _SECTOR_BYTES / chip.dram_bandwidth
 
 
 def _small(kernel: Kernel, axes: Sequence[Axis]) -> str:

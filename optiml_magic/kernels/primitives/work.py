@@ -1,0 +1,56 @@
+"""How many operations a thread does at the measured sizes, for choosing what is likely to pay off.
+
+Nothing is said of what each of them takes: it is for what a step leaves of them, or multiplies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from optiml_magic.kernels.expressions import Expr, Literal, Name, every
+from optiml_magic.kernels.primitives.base import Kernel, once
+from optiml_magic.kernels.primitives.costs import is_long
+from optiml_magic.kernels.primitives.sizes import mean_rounds, middle, rounds
+from optiml_magic.kernels.tree import Loop, Statement
+
+_UNKNOWN = 32  # rounds of a loop of which nothing is known: ours
+_CALL = 16  # operations that a long function counts for: ours
+
+
+@once
+def operations(kernel: Kernel) -> float:
+    """Those of a thread that takes every branch, such as one that works alone for its block."""
+    return _of(kernel, kernel.function.body, _rounds(kernel), ())
+
+
+def operations_outside(kernel: Kernel, loops: Collection[Loop]) -> float:
+    """Those that are in none of these loops, nor in what surrounds these as one of its rounds.
+
+    Of a loop around them its rounds count with what it does beside them.
+    """
+    return _of(kernel, kernel.function.body, _rounds(kernel), loops)
+
+
+def _of(
+    kernel: Kernel, statement: Statement, made: Mapping[Loop, int], without: Collection[Loop]
+) -> float:
+    if statement in without:
+        return 0.0
+    own = sum(_count(kernel, e) for e in statement.expressions)
+    own += sum(_of(kernel, inner, made, without) for inner in statement.statements)
+    return own * made.get(statement, _UNKNOWN) if isinstance(statement, Loop) else own
+
+
+def _count(kernel: Kernel, expr: Expr) -> float:
+    found = sum(1 for e in every(expr) if not isinstance(e, (Name, Literal)))
+    return found + (_CALL if is_long(kernel, expr) else 0)
+
+
+def _rounds(kernel: Kernel) -> Mapping[Loop, int]:
+    at, found = middle(kernel), dict[Loop, int]()
+    for loop, axis in kernel.axes().items():
+        known = rounds(kernel, axis, at)
+        known = mean_rounds(kernel, axis) if known is None else known
+        if known is not None:
+            found[loop] = known
+    return found
