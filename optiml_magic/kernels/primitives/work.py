@@ -5,6 +5,7 @@ Nothing is said of what each of them takes: it is for what a step leaves of them
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 
 from optiml_magic.kernels.expressions import Expr, Literal, Name, every
@@ -14,6 +15,7 @@ from optiml_magic.kernels.primitives.sizes import mean_rounds, middle, rounds
 from optiml_magic.kernels.tree import Loop, Statement
 
 _UNKNOWN = 32  # rounds of a loop of which nothing is known: ours
+_ATOMIC = 8  # loads that an atomic operation counts for: ours
 _CALL = 16  # operations that a long function counts for: ours
 
 
@@ -29,6 +31,18 @@ def operations_outside(kernel: Kernel, loops: Collection[Loop]) -> float:
     Of a loop around them its rounds count with what it does beside them.
     """
     return _of(kernel, kernel.function.body, _rounds(kernel), loops)
+
+
+def requests(kernel: Kernel) -> dict[str, float]:
+    """How often a thread asks global memory for elements of each array, by its name."""
+    made = {axis.name: _rounds(kernel).get(loop, _UNKNOWN) for loop, axis in kernel.axes().items()}
+    found = dict[str, float]()
+    for access in kernel.reading.accesses:
+        if access.space == "global":
+            each = math.prod(made.get(name, _UNKNOWN) for name in access.loops)
+            each *= _ATOMIC if access.mode == "atomic" else 1
+            found[access.array] = found.get(access.array, 0.0) + each
+    return found
 
 
 def _of(
