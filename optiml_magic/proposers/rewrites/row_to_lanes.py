@@ -27,7 +27,13 @@ from optiml_magic.kernels.primitives.rows import across, along, finer, others_lo
 from optiml_magic.kernels.primitives.rows_added import rows_added
 from optiml_magic.kernels.primitives.scans import mixes
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.sizes import mean_rounds, rounds, threads, words_taken
+from optiml_magic.kernels.primitives.sizes import (
+    mean_rounds,
+    middle,
+    rounds,
+    threads,
+    words_taken,
+)
 from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
@@ -52,6 +58,7 @@ _SECTOR = 8  # elements of four bytes
 _SECTOR_BYTES = 32
 _A_VECTOR = 4  # elements of a row that a thread by itself loads at once: ours
 _STRIPS = (16, 32, 8)  # elements that a thread takes at once of a row that is its own: ours
+_ONE_STRIP = 0.4  # the chance of strips of rows that have not two of them: ours
 SHORT, _LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
 _UNEVEN = 128  # elements of a row that begins anywhere, up to which vectors are few: ours
 
@@ -160,8 +167,13 @@ class RowToLanes(KernelRule):
 
 def _length(kernel: Kernel, axes: Sequence[Axis]) -> int:
     """The rounds of the longest of the loops; 0 where they are not known."""
-    lengths = [mean_rounds(kernel, axis) for axis in axes]
-    return max((n for n in lengths if n is not None), default=0)
+    return max((_made(kernel, axis) or 0 for axis in axes), default=0)
+
+
+def _made(kernel: Kernel, axis: Axis) -> int | None:
+    """The rounds of a loop in the mean, or else those of the thread in the middle."""
+    known = mean_rounds(kernel, axis)
+    return rounds(kernel, axis, middle(kernel)) if known is None else known
 
 
 def _repeats(kernel: Kernel, found: Sequence[Axis], lanes: int) -> bool:
@@ -175,7 +187,7 @@ def _repeats(kernel: Kernel, found: Sequence[Axis], lanes: int) -> bool:
         return False
     outside = operations_outside(kernel, [axis.node for axis in found])
     words = sum(
-        words_taken(kernel, axis) * (1 if rounds(kernel, axis) else mean_rounds(kernel, axis) or 1)
+        words_taken(kernel, axis) * (1 if rounds(kernel, axis) else _made(kernel, axis) or 1)
         for axis in found
     )
     rate = chip.fp32_per_sm * chip.sms * chip.clock
@@ -263,6 +275,9 @@ def _by_itself(
     )  # fmt: skip
     if not at or isinstance(_in_strips(kernel, at, _STRIPS), Refused):
         return
+    lengths = [_made(kernel, axes[loops_in(kernel.function.body)[n]]) for n in at]
+    if all(n is not None and n < 2 * min(_STRIPS) for n in lengths):
+        prior = min(prior, _ONE_STRIP)
     counters = ", ".join(dict.fromkeys(
         v.name for n in at if (v := axes[loops_in(kernel.function.body)[n]].variable) is not None
     ))  # fmt: skip
