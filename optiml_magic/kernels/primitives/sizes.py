@@ -105,15 +105,23 @@ def mean_rounds(kernel: Kernel, axis: Axis) -> int | None:
     return max(1, min(walked) // count) if walked else None
 
 
+def usual_rounds(kernel: Kernel, axis: Axis) -> int | None:
+    """The rounds of a loop in the mean, or else those of the thread in the middle."""
+    known = mean_rounds(kernel, axis)
+    return rounds(kernel, axis, middle(kernel)) if known is None else known
+
+
 def _rounds_told(kernel: Kernel, axis: Axis) -> int | None:
     """The rounds of a loop that ends where an input says, by the middle of what that holds."""
     symbols, arrays = kernel.reading.symbols, kernel.facts.arrays if kernel.facts else {}
     known = middle(kernel)
     for name in symbols.inside(axis.stop) if axis.stop is not None else ():
         told = arrays.get(symbols[name].array) if symbols[name].kind == "load" else None
-        both = (told.least, told.greatest) if told is not None else (None, None)
-        if both[0] is not None and both[1] is not None and math.isfinite(sum(both)):
-            known[name] = int(sum(both) / 2)
+        if told is None or told.least is None or told.greatest is None:
+            continue
+        mean = (told.least + told.greatest) / 2
+        if math.isfinite(mean):
+            known[name] = int(mean)
     return rounds(kernel, axis, known) if known.keys() - FIRST.keys() else None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from optiml_magic.kernels.expressions import Expr, Literal, Name, every
 from optiml_magic.kernels.primitives.base import Kernel, once
 from optiml_magic.kernels.primitives.costs import is_long
-from optiml_magic.kernels.primitives.sizes import mean_rounds, middle, rounds
+from optiml_magic.kernels.primitives.sizes import usual_rounds
 from optiml_magic.kernels.tree import Loop, Statement
 
 _UNKNOWN = 32  # rounds of a loop of which nothing is known: ours
@@ -26,10 +26,7 @@ def operations(kernel: Kernel) -> float:
 
 
 def operations_outside(kernel: Kernel, loops: Collection[Loop]) -> float:
-    """Those that are in none of these loops, nor in what surrounds these as one of its rounds.
-
-    Of a loop around them its rounds count with what it does beside them.
-    """
+    """Those that are in none of these loops; of one around them what it does beside them."""
     return _of(kernel, kernel.function.body, _rounds(kernel), loops)
 
 
@@ -60,11 +57,7 @@ def _count(kernel: Kernel, expr: Expr) -> float:
     return found + (_CALL if is_long(kernel, expr) else 0)
 
 
+@once
 def _rounds(kernel: Kernel) -> Mapping[Loop, int]:
-    at, found = middle(kernel), dict[Loop, int]()
-    for loop, axis in kernel.axes().items():
-        known = rounds(kernel, axis, at)
-        known = mean_rounds(kernel, axis) if known is None else known
-        if known is not None:
-            found[loop] = known
-    return found
+    found = {loop: usual_rounds(kernel, axis) for loop, axis in kernel.axes().items()}
+    return {loop: made for loop, made in found.items() if made is not None}

@@ -27,13 +27,7 @@ from optiml_magic.kernels.primitives.rows import across, along, finer, others_lo
 from optiml_magic.kernels.primitives.rows_added import rows_added
 from optiml_magic.kernels.primitives.scans import mixes
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.sizes import (
-    mean_rounds,
-    middle,
-    rounds,
-    threads,
-    words_taken,
-)
+from optiml_magic.kernels.primitives.sizes import threads, usual_rounds
 from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
@@ -41,13 +35,12 @@ from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.unscanned import unscanned
 from optiml_magic.kernels.primitives.vectors import vectorise, vectorised
 from optiml_magic.kernels.primitives.welford import welford
-from optiml_magic.kernels.primitives.work import operations_outside
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
-from optiml_magic.proposers.rewrites.rounds_of_lanes import handed_exactly, unshared
+from optiml_magic.proposers.rewrites.rounds_of_lanes import handed_exactly, repeats, unshared
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 COUNTS = (2, 4, 8, 16, 32)
@@ -55,7 +48,6 @@ BLOCKS = (64, 128, 256, 512)
 THREADS = (64, 128, 256, 512, 1024)
 _A_LANE = 16  # elements of a row for each lane, where there are enough
 _SECTOR = 8  # elements of four bytes
-_SECTOR_BYTES = 32
 _A_VECTOR = 4  # elements of a row that a thread by itself loads at once: ours
 _STRIPS = (16, 32, 8)  # elements that a thread takes at once of a row that is its own: ours
 _ONE_STRIP = 0.4  # the chance of strips of rows that have not two of them: ours
@@ -123,7 +115,7 @@ class RowToLanes(KernelRule):
         lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
         points = _lanes(kernel, at, length)
         late = 0 < length <= _A_VECTOR or others_load(kernel, found)
-        late = late or _repeats(kernel, found, points[0].get("LANES", lanes.count))
+        late = late or repeats(kernel, found, points[0].get("LANES", lanes.count))
         title = f"lanes of a warp share the loop over {counters}"
         if across(kernel, found):
             beside = Lanes("apart", 8, 256, COUNTS, BLOCKS)
@@ -167,31 +159,7 @@ class RowToLanes(KernelRule):
 
 def _length(kernel: Kernel, axes: Sequence[Axis]) -> int:
     """The rounds of the longest of the loops; 0 where they are not known."""
-    return max((_made(kernel, axis) or 0 for axis in axes), default=0)
-
-
-def _made(kernel: Kernel, axis: Axis) -> int | None:
-    """The rounds of a loop in the mean, or else those of the thread in the middle."""
-    known = mean_rounds(kernel, axis)
-    return rounds(kernel, axis, middle(kernel)) if known is None else known
-
-
-def _repeats(kernel: Kernel, found: Sequence[Axis], lanes: int) -> bool:
-    """Whether what all lanes of a row would do alike takes longer than sectors of its own.
-
-    Beside the loops that they share each lane does all that its thread did, while the least that a
-    thread by itself costs is a sector for each word of its row.
-    """
-    chip = CHIPS.get(kernel.chip)
-    if chip is None:
-        return False
-    outside = operations_outside(kernel, [axis.node for axis in found])
-    words = sum(
-        words_taken(kernel, axis) * (1 if rounds(kernel, axis) else _made(kernel, axis) or 1)
-        for axis in found
-    )
-    rate = chip.fp32_per_sm * chip.sms * chip.clock
-    return lanes * outside / rate > words * _SECTOR_BYTES / chip.dram_bandwidth
+    return max((usual_rounds(kernel, axis) or 0 for axis in axes), default=0)
 
 
 def _small(kernel: Kernel, axes: Sequence[Axis]) -> str:
@@ -275,7 +243,7 @@ def _by_itself(
     )  # fmt: skip
     if not at or isinstance(_in_strips(kernel, at, _STRIPS), Refused):
         return
-    lengths = [_made(kernel, axes[loops_in(kernel.function.body)[n]]) for n in at]
+    lengths = [usual_rounds(kernel, axes[loops_in(kernel.function.body)[n]]) for n in at]
     if all(n is not None and n < 2 * min(_STRIPS) for n in lengths):
         prior = min(prior, _ONE_STRIP)
     counters = ", ".join(dict.fromkeys(
