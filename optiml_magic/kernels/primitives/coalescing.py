@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives.sizes import FIRST, value
 from optiml_magic.kernels.reading import Access
 
 _WARP, _SECTOR = 32, 32
+_THREAD = "threadIdx.x"
 _MOST_LOOPS = 3
 
 
@@ -26,6 +27,11 @@ def apart(kernel: Kernel, name: str) -> int:
         for access in asked
         if access not in parts
     )
+
+
+def side_by_side(kernel: Kernel, access: Access) -> bool:
+    """Whether the lanes of a warp take neighbours at the measured sizes, whatever tells them so."""
+    return access.offset is not None and not _sectors(kernel, access, _THREAD)
 
 
 def _parts(kernel: Kernel, asked: Sequence[Access], name: str) -> set[Access]:

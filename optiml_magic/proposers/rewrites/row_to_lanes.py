@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from math import prod
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.abreast import abreast, check_abreast
@@ -13,6 +14,7 @@ from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.by_element import by_element
 from optiml_magic.kernels.primitives.carried import carried
 from optiml_magic.kernels.primitives.clipped import clipped, clips
+from optiml_magic.kernels.primitives.coalescing import side_by_side
 from optiml_magic.kernels.primitives.commuting import commuting
 from optiml_magic.kernels.primitives.counted import all_counted, upward
 from optiml_magic.kernels.primitives.direct import direct, in_full
@@ -27,7 +29,7 @@ from optiml_magic.kernels.primitives.rows import across, along, finer, others_lo
 from optiml_magic.kernels.primitives.rows_added import rows_added
 from optiml_magic.kernels.primitives.scans import mixes
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.sizes import threads, usual_rounds
+from optiml_magic.kernels.primitives.sizes import threads, usual_rounds, working
 from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
@@ -47,9 +49,11 @@ COUNTS = (2, 4, 8, 16, 32)
 BLOCKS = (64, 128, 256, 512)
 THREADS = (64, 128, 256, 512, 1024)
 _A_LANE = 16  # elements of a row for each lane, where there are enough
+_WARP = 32
 _SECTOR = 8  # elements of four bytes
 _A_VECTOR = 4  # elements of a row that a thread by itself loads at once: ours
 _STRIPS = (16, 32, 8)  # elements that a thread takes at once of a row that is its own: ours
+_BESIDE = 0.2  # the chance of lanes where threads load neighbours without them: ours
 _ONE_STRIP = 0.4  # the chance of strips of rows that have not two of them: ours
 SHORT, _LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
 _UNEVEN = 128  # elements of a row that begins anywhere, up to which vectors are few: ours
@@ -116,6 +120,7 @@ class RowToLanes(KernelRule):
         points = _lanes(kernel, at, length)
         late = 0 < length <= _A_VECTOR or others_load(kernel, found)
         late = late or repeats(kernel, found, points[0].get("LANES", lanes.count))
+        neighbours = _beside(kernel, found)
         title = f"lanes of a warp share the loop over {counters}"
         if across(kernel, found):
             beside = Lanes("apart", 8, 256, COUNTS, BLOCKS)
@@ -131,7 +136,8 @@ class RowToLanes(KernelRule):
                 f"warp {at} one by one",
                 f"{title}, {'several elements' if several else 'an element'} each",
                 partial(several_by, apply, at) if several else apply,
-                0.87, hypothesis, _several(length) if several else _few(length), arithmetic,
+                _BESIDE if neighbours else 0.87, hypothesis,
+                _several(length) if several else _few(length), arithmetic,
             )  # fmt: skip
         vectors, mixed = not _adds_along(kernel, found), mixes(kernel, (a.node for a in found))
         if mixed:  # whose states may grow, or cancel, too much to be found in another order
@@ -139,7 +145,7 @@ class RowToLanes(KernelRule):
         if not length or length <= _LONG or mixed:
             yield Site(
                 f"warp {at}", title, partial(shared_by, kernel, at, lanes, vectors=vectors),
-                0.4 if late else 0.85, hypothesis, points, arithmetic,
+                _BESIDE if neighbours else 0.4 if late else 0.85, hypothesis, points, arithmetic,
             )  # fmt: skip
         inner = _inner_vectors(kernel, at)
         if inner is not None and (not length or length <= _LONG):
@@ -160,6 +166,14 @@ class RowToLanes(KernelRule):
 def _length(kernel: Kernel, axes: Sequence[Axis]) -> int:
     """The rounds of the longest of the loops; 0 where they are not known."""
     return max((usual_rounds(kernel, axis) or 0 for axis in axes), default=0)
+
+
+def _beside(kernel: Kernel, found: Sequence[Axis]) -> bool:
+    """Whether neighbours load what lies side by side as it is, as in windows of few elements."""
+    effects = Effects(kernel)
+    walked = [a for axis in found for a in effects.accesses(axis.node) if along(kernel, axis, a)]
+    warp = min(prod(n or 1 for n in kernel.block), working(kernel) or _WARP) >= _WARP
+    return warp and bool(walked) and all(side_by_side(kernel, access) for access in walked)
 
 
 def _small(kernel: Kernel, axes: Sequence[Axis]) -> str:

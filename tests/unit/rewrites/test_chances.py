@@ -95,6 +95,23 @@ def test_lists_have_as_many_lanes_as_keep_busy() -> None:
     assert {"LANES": 32} not in [site.points[0] for site in sites]
 
 
+WINDOW = HEAD + "const float* x, float* y, int n, int w, int by) {\n" + ITEM
+WINDOW += "    int c = i % w, r = i / w;\n    float s = 0;\n    for (int k = 0; k < 40; k++)\n"
+WINDOW += "        s += x[(r * (w + 40) + c) * by + k];\n    y[i] = s;\n}\n"
+
+
+@pytest.mark.parametrize(("by", "chance"), [(1, 0.2), (2, 0.85), (64, 0.85)])
+def test_lanes_bring_no_windows_that_neighbours_load_side_by_side(by: int, chance: float) -> None:
+    found = chances(RowToLanes(), known(WINDOW, w=4096, by=by))
+    assert {p for key, p in found.items() if key.startswith("warp")} == {chance}
+
+
+def test_few_threads_have_no_neighbours_to_load_beside() -> None:
+    text = WINDOW.replace("block(128)", "block(8)").replace("cdiv(n, 128)", "cdiv(n, 8)")
+    found = chances(RowToLanes(), known(text, w=4096, by=1))
+    assert {p for key, p in found.items() if key.startswith("warp")} == {0.85}
+
+
 #: A function of a row that the rounds of a short loop store.
 HASHED = HEAD + "const unsigned* x, unsigned* y, int n) {\n" + ITEM
 HASHED += (
