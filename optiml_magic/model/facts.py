@@ -17,7 +17,8 @@ class ArrayFacts:
 
     ``buffer`` is the array behind it, ``alignment`` that of its first byte, in bytes. ``least`` and
     ``greatest`` are those of what an input holds; None for an output, for NaN and for structs. Of
-    an ``exact`` one each element must be the number that is wanted.
+    an ``exact`` one each element must be the number that is wanted. ``alike`` is how many in a row
+    are the same in the mean, of whole numbers that are an input.
     """
 
     buffer: str
@@ -29,6 +30,7 @@ class ArrayFacts:
     least: float | None = None
     greatest: float | None = None
     exact: bool = False
+    alike: float | None = None
 
 
 @dataclass(frozen=True)

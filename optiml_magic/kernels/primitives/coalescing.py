@@ -2,25 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.cutting import freedom
 from optiml_magic.kernels.primitives.sizes import FIRST, value
 from optiml_magic.kernels.reading import Access
 
-_WARP = 32
+_WARP, _SECTOR = 32, 32
+_THREAD = "threadIdx.x"
 _MOST_LOOPS = 3
 
 
 def apart(kernel: Kernel, name: str) -> int:
     """Sectors that a warp touches in elements that lie apart where ``name`` differs.
 
-    Each access counts once, in loops more. 0 where all take neighbouring elements.
+    Each access counts once, in loops more. 0 where all take neighbouring elements, or together
+    whole sectors, as those of the three parts of a place do.
     """
+    asked = [access for access in kernel.reading.accesses if access.space == "global"]
+    parts = _parts(kernel, asked, name)
     return sum(
         _sectors(kernel, access, name) * 8 ** min(len(access.loops), _MOST_LOOPS)
-        for access in kernel.reading.accesses
-        if access.space == "global"
+        for access in asked
+        if access not in parts
     )
+
+
+def side_by_side(kernel: Kernel, access: Access) -> bool:
+    """Whether the lanes of a warp take neighbours at the measured sizes, whatever tells them so."""
+    return access.offset is not None and not _sectors(kernel, access, _THREAD)
+
+
+def _parts(kernel: Kernel, asked: Sequence[Access], name: str) -> set[Access]:
+    """Accesses that come as near as a sector and are all that lies between two neighbours."""
+    groups = dict[tuple[str, tuple[str, ...], str, int], list[Access]]()
+    for access in asked:
+        by = access.offset.coefficient(name) if access.offset is not None else None
+        step = value(kernel, by) if by is not None else None
+        if step is not None and 0 < abs(step) <= _SECTOR:
+            key = access.array, access.loops, access.mode, step
+            groups.setdefault(key, []).append(access)
+    found = set[Access]()
+    for (*_, step), own in groups.items():
+        places = {access.offset: access.element.size or 0 for access in own}
+        if sum(places.values()) >= abs(step):
+            found.update(own)
+    return found
 
 
 def along(kernel: Kernel, axis: str) -> str:

@@ -85,16 +85,17 @@ def middle(kernel: Kernel) -> dict[str, int]:
 
 
 def mean_rounds(kernel: Kernel, axis: Axis) -> int | None:
-    """As many as ``rounds``; of a loop that begins where memory says, each thread's in the mean.
+    """As many as ``rounds``; of a loop that memory says more of, each thread's in the mean.
 
-    Such loops walk through an array that all threads share out among them.
+    One that begins where memory says walks through an array that all threads share out among them.
+    One that ends there alone has half of what is between the least and the greatest number of it.
     """
     known = rounds(kernel, axis)
     count, facts, symbols = threads(kernel), kernel.facts, kernel.reading.symbols
     if known is not None or not count or facts is None or axis.start is None:
         return known
     if not any(symbols[name].kind == "load" for name in axis.start.symbols):
-        return None
+        return _rounds_told(kernel, axis)
     walked = [
         facts.arrays[access.array].nbytes // (access.element.size or 1)
         for access in kernel.reading.accesses
@@ -102,6 +103,26 @@ def mean_rounds(kernel: Kernel, axis: Axis) -> int | None:
         and access.index.coefficient(axis.name) == Polynomial.constant(1)
     ]  # fmt: skip
     return max(1, min(walked) // count) if walked else None
+
+
+def usual_rounds(kernel: Kernel, axis: Axis) -> int | None:
+    """The rounds of a loop in the mean, or else those of the thread in the middle."""
+    known = mean_rounds(kernel, axis)
+    return rounds(kernel, axis, middle(kernel)) if known is None else known
+
+
+def _rounds_told(kernel: Kernel, axis: Axis) -> int | None:
+    """The rounds of a loop that ends where an input says, by the middle of what that holds."""
+    symbols, arrays = kernel.reading.symbols, kernel.facts.arrays if kernel.facts else {}
+    known = middle(kernel)
+    for name in symbols.inside(axis.stop) if axis.stop is not None else ():
+        told = arrays.get(symbols[name].array) if symbols[name].kind == "load" else None
+        if told is None or told.least is None or told.greatest is None:
+            continue
+        mean = (told.least + told.greatest) / 2
+        if math.isfinite(mean):
+            known[name] = int(mean)
+    return rounds(kernel, axis, known) if known.keys() - FIRST.keys() else None
 
 
 def alike_rounds(kernel: Kernel, axis: Axis) -> int | None:

@@ -7,10 +7,12 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.added_together import added_together, together
 from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.work import requests
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum"
+_LIKELY = 0.87  # the chance where atomic operations are what a thread waits for: ours
 
 
 class AddAtOnce(KernelRule):
@@ -37,6 +39,13 @@ class AddAtOnce(KernelRule):
         count = max(map(len, runs))
         yield Site(
             "together", f"add to {count} neighbours in {arrays} at once",
-            partial(added_together, kernel), 0.72,
+            partial(added_together, kernel), _LIKELY if _mostly(kernel) else 0.72,
             Hypothesis(_REQUESTS, "lower", "one request adds several floats", (1.2, 4.0)),
         )  # fmt: skip
+
+
+def _mostly(kernel: Kernel) -> bool:
+    """Whether atomic operations are most of what a thread asks memory for."""
+    asked = requests(kernel)
+    updated = {a.array for a in kernel.reading.accesses if a.mode == "atomic"}
+    return sum(asked.get(array, 0.0) for array in updated) > sum(asked.values()) / 2

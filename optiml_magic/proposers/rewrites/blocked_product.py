@@ -48,6 +48,7 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.product_tiles import (
     PARTS,
     WORTH,
+    best_rate,
     first_tile,
     points_of,
     split_points,
@@ -56,6 +57,8 @@ from optiml_magic.proposers.rewrites.product_tiles import (
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 _BEHIND = 0.9  # their chance then: ours
+_IDLE = 0.2  # of the chip's best, below which rows of threads that share rounds come first: ours
+_MOSTLY_IDLE = 0.92  # the chance of parts then: ours
 _SHORT = 256  # rounds of inner loops that are worth a number in the text: ours
 _DIGITS = 3  # of the number of a block that may tell which filter it is: image, filter, depth
 _LESS = 0.005  # of a chance, by which tiles of other arithmetic come after those of the same: ours
@@ -175,7 +178,8 @@ def _tiled(
         less += -2 * _LESS if long else _SHORTER
     made = partial(block_outputs, at=at, tile=first, mirrored=mirrored)
     for site in _split(parts, at, key, f"{counter}{where}", split, changed, made):
-        yield replace(site, prior=(site.prior if leads else _BEHIND) - less)
+        prior = site.prior if best_rate(product) >= _IDLE else _MOSTLY_IDLE
+        yield replace(site, prior=(prior if leads else _BEHIND) - less)
     yield Site(
         key,
         f"tiles in shared memory and registers for the loop over {counter}{where}",

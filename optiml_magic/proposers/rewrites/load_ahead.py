@@ -48,7 +48,8 @@ class LoadAhead(KernelRule):
         )
         yield Site(
             "ahead", "load what several rounds need before the first of them stores",
-            partial(loaded_ahead, shape, first), 0.86 if few else 0.5,
+            partial(loaded_ahead, shape, first),
+            0.92 if share * _RESIDENT <= _NARROW else 0.86 if few else 0.5,
             Hypothesis(TIME, "lower", "more loads are on their way", (1.2, 32.0)),
             tuple({name: count} for count in counts),
         )  # fmt: skip

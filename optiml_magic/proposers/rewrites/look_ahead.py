@@ -20,7 +20,7 @@ from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.searched import searched
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.sizes import rounds, threads
+from optiml_magic.kernels.primitives.sizes import middle, rounds, threads
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.row_to_lanes import BLOCKS
@@ -50,11 +50,12 @@ class LookAhead(KernelRule):
             axis = kernel.axes().get(loop)
             if loop in inside or axis is None:
                 continue
-            # Where the loops around it say how long it is, as in their first rounds.
+            # Where the loops around it say how long it is, as in their first rounds; where threads
+            # do, as in the one in the middle.
             around = {
                 a.name: 0 for other, a in kernel.axes().items() if loop in loops_in(other.body)
             }
-            length = rounds(kernel, axis, around)
+            length = rounds(kernel, axis, middle(kernel) | around)
             plain = None if length is not None and length < _SHORT else _ready(kernel, number)
             if plain is None:
                 continue

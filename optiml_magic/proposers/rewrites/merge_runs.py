@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
@@ -13,11 +13,15 @@ from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.stopped import stopped
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.unstrided import unstrided
+from optiml_magic.kernels.primitives.updates import Updated
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _ATOMICS = "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"
 _SHORT, _LONG = (8, 16, 4), (32, 64, 16)  # items of a thread: ours
+_LIKELY, _UNKNOWN = 0.84, 0.5
+#: Items in a row that update one element in the mean, at least, and how likely runs are then: ours.
+_IN_A_ROW = ((4.0, _LIKELY), (2.0, 0.6), (0.0, 0.15))
 
 
 class MergeRuns(KernelRule):
@@ -54,13 +58,29 @@ class MergeRuns(KernelRule):
                 axis,
                 f"add up what neighbours along {axis} update in {arrays}, one after the other",
                 partial(in_runs, kernel, axis),
-                0.95 if alike else 0.84,
+                0.95 if alike else _chance(kernel, found),
                 Hypothesis(_ATOMICS, "lower", "one operation for a run of items", (1.1, 32.0)),
                 tuple({"ITEMS": items} for items in (_LONG if alike else _SHORT)),
                 () if exact else ("the order of additions",),
             )
             return
         yield from refused[:1]
+
+
+def _chance(kernel: Kernel, found: Sequence[Updated]) -> float:
+    """How likely runs are longer than an item, by the inputs that say where each one goes.
+
+    A form of one or several of these is as long the same as the one that changes most often.
+    """
+    table, inside = kernel.reading.symbols.table, kernel.reading.symbols.inside
+    forms = [u.access.index for one in found for u in one.updates if u.access.index is not None]
+    loads = {table[n].array for form in forms for n in inside(form) if table[n].kind == "load"}
+    arrays = kernel.facts.arrays if kernel.facts is not None else {}
+    known = [arrays[array].alike for array in loads if array in arrays]
+    changing = [alike for alike in known if alike is not None]
+    if not changing or len(changing) < len(loads):
+        return _UNKNOWN
+    return next(chance for least, chance in _IN_A_ROW if min(changing) >= least)
 
 
 def _behind(kernel: Kernel) -> Iterator[Site | Refused]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from optiml_magic.chips import CHIPS
@@ -12,6 +13,7 @@ from optiml_magic.kernels.primitives.limits import MOST_BLOCKS
 from optiml_magic.kernels.primitives.sizes import rounds, value
 from optiml_magic.kernels.primitives.tile_layout import Tile
 from optiml_magic.kernels.primitives.tile_triangle import working
+from optiml_magic.kernels.primitives.warps import WARP
 from optiml_magic.model.space import Point
 from optiml_magic.source.expressions import parse_expression
 
@@ -22,6 +24,7 @@ WORTH = 1.3  # times as much of the chip as tiles alone use, from which parts co
 _NEAR = 0.9  # as much as tiles alone use, from which parts are tried behind these: ours
 _FULL = 0.8  # of the chip's best, from which tiles alone need no parts behind them: ours
 _ALONE = 0.75  # of its rate that a multiprocessor reaches with one block, which waits: measured
+_SCHEDULERS = 4  # of a multiprocessor, each of which needs a warp
 _EMPTY = 1 / 16  # of the least tile that outputs fill, below which they are too few: ours
 PARTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64)
 _LEAST = 2  # columns of a thread
@@ -93,7 +96,8 @@ class _Filling:
             return 0.0
         best = self.outputs * count / (waves * self.sms * tile.rows * tile.columns)
         left = 1 + count * _EACH / self.length if count > 1 and self.length else 1.0
-        return share * best * (1.0 if waves > 1 else _ALONE) / left
+        busy = min(1.0, waves * tile.threads / (WARP * _SCHEDULERS))
+        return share * busy * best * (1.0 if waves > 1 else _ALONE) / left
 
 
 def _filling(product: Blocking) -> _Filling | None:
@@ -130,19 +134,34 @@ def split_points(product: Blocking, length: int | None = None) -> tuple[float, t
         filling = replace(filling, length=length)
     if filling is None or not filling.length:
         return 0.0, ()
-    found = list[tuple[float, Point]]()
-    for tile, share in _shapes(product):
-        blocks = filling.blocks(tile)
-        for count in PARTS:
-            point = _point(product, tile, -(-blocks * count // filling.sms))
-            if point and (count == 1 or filling.length >= count * _EACH):
-                found.append((filling.rate(tile, share, count), {**point, name: count}))
+    found = [*_rates(filling, name)]
     ranked = sorted((pair for pair in found if pair[1][name] > 1), key=lambda pair: -pair[0])
     alone = max((rate for rate, point in found if point[name] == 1), default=0.0)
     if not ranked or ranked[0][0] < alone * (WORTH if alone >= _FULL else _NEAR):
         return 0.0, ()
     gain = ranked[0][0] / alone if alone else math.inf
     return gain, tuple(point for _, point in ranked[:_MOST_POINTS])
+
+
+def best_rate(product: Blocking) -> float:
+    """What tiles reach of the best in as many parts as are best; 1 where sizes are not known."""
+    filling = _filling(product)
+    if filling is None or not filling.length:
+        return 1.0
+    return max((rate for rate, _ in _rates(filling, "PARTS")), default=1.0)
+
+
+def _rates(filling: _Filling, name: str) -> Iterator[tuple[float, Point]]:
+    """Tiles that a multiprocessor has room for, in parts of enough rounds, and what each reaches.
+
+    ``name`` is that of the number of parts.
+    """
+    for tile, share in _shapes(filling.product):
+        blocks = filling.blocks(tile)
+        for count in PARTS:
+            point = _point(filling.product, tile, -(-blocks * count // filling.sms))
+            if point and (count == 1 or (filling.length or 0) >= count * _EACH):
+                yield filling.rate(tile, share, count), {**point, name: count}
 
 
 def points_of(product: Blocking) -> tuple[Point, ...]:

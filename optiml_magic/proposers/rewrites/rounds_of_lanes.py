@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.broken import broken
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.primitives.scans import Scans, scanned
+from optiml_magic.kernels.primitives.sizes import rounds, usual_rounds, words_taken
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
+from optiml_magic.kernels.primitives.work import operations_outside
+from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Loop
+
+_SECTOR_BYTES = 32
 
 
 def unshared(kernel: Kernel, at: tuple[int, ...]) -> Refused | None:
@@ -54,3 +62,21 @@ def handed_exactly(kernel: Kernel, at: tuple[int, ...]) -> bool:
     except NotLegal:
         return False
     return all(scans is None or scans.exact for scans in found)
+
+
+def repeats(kernel: Kernel, found: Sequence[Axis], lanes: int) -> bool:
+    """Whether what all lanes of a row would do alike takes longer than sectors of its own.
+
+    Beside the loops that they share each lane does all that its thread did, while the least that a
+    thread by itself costs is a sector for each word of its row.
+    """
+    chip = CHIPS.get(kernel.chip)
+    if chip is None:
+        return False
+    outside = operations_outside(kernel, [axis.node for axis in found])
+    words = sum(
+        words_taken(kernel, axis) * (1 if rounds(kernel, axis) else usual_rounds(kernel, axis) or 1)
+        for axis in found
+    )
+    rate = chip.fp32_per_sm * chip.sms * chip.clock
+    return lanes * outside / rate > words * _SECTOR_BYTES / chip.dram_bandwidth

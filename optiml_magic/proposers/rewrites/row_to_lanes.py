@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from math import prod
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.abreast import abreast, check_abreast
@@ -13,6 +14,7 @@ from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.by_element import by_element
 from optiml_magic.kernels.primitives.carried import carried
 from optiml_magic.kernels.primitives.clipped import clipped, clips
+from optiml_magic.kernels.primitives.coalescing import side_by_side
 from optiml_magic.kernels.primitives.commuting import commuting
 from optiml_magic.kernels.primitives.counted import all_counted, upward
 from optiml_magic.kernels.primitives.direct import direct, in_full
@@ -27,7 +29,7 @@ from optiml_magic.kernels.primitives.rows import across, along, finer, others_lo
 from optiml_magic.kernels.primitives.rows_added import rows_added
 from optiml_magic.kernels.primitives.scans import mixes
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.sizes import mean_rounds, threads
+from optiml_magic.kernels.primitives.sizes import threads, usual_rounds, working
 from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
@@ -40,16 +42,19 @@ from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
-from optiml_magic.proposers.rewrites.rounds_of_lanes import handed_exactly, unshared
+from optiml_magic.proposers.rewrites.rounds_of_lanes import handed_exactly, repeats, unshared
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 COUNTS = (2, 4, 8, 16, 32)
 BLOCKS = (64, 128, 256, 512)
 THREADS = (64, 128, 256, 512, 1024)
 _A_LANE = 16  # elements of a row for each lane, where there are enough
+_WARP = 32
 _SECTOR = 8  # elements of four bytes
 _A_VECTOR = 4  # elements of a row that a thread by itself loads at once: ours
 _STRIPS = (16, 32, 8)  # elements that a thread takes at once of a row that is its own: ours
+_BESIDE = 0.2  # the chance of lanes where threads load neighbours without them: ours
+_ONE_STRIP = 0.4  # the chance of strips of rows that have not two of them: ours
 SHORT, _LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
 _UNEVEN = 128  # elements of a row that begins anywhere, up to which vectors are few: ours
 
@@ -112,7 +117,10 @@ class RowToLanes(KernelRule):
             raise NotLegal(f"a shuffle does not carry {small}")
         arithmetic = order(kernel, found)
         lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
+        points = _lanes(kernel, at, length)
         late = 0 < length <= _A_VECTOR or others_load(kernel, found)
+        late = late or repeats(kernel, found, points[0].get("LANES", lanes.count))
+        neighbours = _beside(kernel, found)
         title = f"lanes of a warp share the loop over {counters}"
         if across(kernel, found):
             beside = Lanes("apart", 8, 256, COUNTS, BLOCKS)
@@ -128,7 +136,8 @@ class RowToLanes(KernelRule):
                 f"warp {at} one by one",
                 f"{title}, {'several elements' if several else 'an element'} each",
                 partial(several_by, apply, at) if several else apply,
-                0.87, hypothesis, _several(length) if several else _few(length), arithmetic,
+                _BESIDE if neighbours else 0.87, hypothesis,
+                _several(length) if several else _few(length), arithmetic,
             )  # fmt: skip
         vectors, mixed = not _adds_along(kernel, found), mixes(kernel, (a.node for a in found))
         if mixed:  # whose states may grow, or cancel, too much to be found in another order
@@ -136,14 +145,13 @@ class RowToLanes(KernelRule):
         if not length or length <= _LONG or mixed:
             yield Site(
                 f"warp {at}", title, partial(shared_by, kernel, at, lanes, vectors=vectors),
-                0.4 if late else 0.85, hypothesis, _lanes(kernel, at, length), arithmetic,
+                _BESIDE if neighbours else 0.4 if late else 0.85, hypothesis, points, arithmetic,
             )  # fmt: skip
         inner = _inner_vectors(kernel, at)
         if inner is not None and (not length or length <= _LONG):
             yield Site(
                 f"warp {at} inner", f"{title}, and take what its rounds walk along by vectors",
-                partial(share, inner, at, lanes), 0.86, hypothesis, _lanes(kernel, at, length),
-                arithmetic,
+                partial(share, inner, at, lanes), 0.86, hypothesis, points, arithmetic,
             )  # fmt: skip
         if not length or length >= SHORT:
             yield Site(
@@ -157,8 +165,15 @@ class RowToLanes(KernelRule):
 
 def _length(kernel: Kernel, axes: Sequence[Axis]) -> int:
     """The rounds of the longest of the loops; 0 where they are not known."""
-    lengths = [mean_rounds(kernel, axis) for axis in axes]
-    return max((n for n in lengths if n is not None), default=0)
+    return max((usual_rounds(kernel, axis) or 0 for axis in axes), default=0)
+
+
+def _beside(kernel: Kernel, found: Sequence[Axis]) -> bool:
+    """Whether neighbours load what lies side by side as it is, as in windows of few elements."""
+    effects = Effects(kernel)
+    walked = [a for axis in found for a in effects.accesses(axis.node) if along(kernel, axis, a)]
+    warp = min(prod(n or 1 for n in kernel.block), working(kernel) or _WARP) >= _WARP
+    return warp and bool(walked) and all(side_by_side(kernel, access) for access in walked)
 
 
 def _small(kernel: Kernel, axes: Sequence[Axis]) -> str:
@@ -242,6 +257,9 @@ def _by_itself(
     )  # fmt: skip
     if not at or isinstance(_in_strips(kernel, at, _STRIPS), Refused):
         return
+    lengths = [usual_rounds(kernel, axes[loops_in(kernel.function.body)[n]]) for n in at]
+    if all(n is not None and n < 2 * min(_STRIPS) for n in lengths):
+        prior = min(prior, _ONE_STRIP)
     counters = ", ".join(dict.fromkeys(
         v.name for n in at if (v := axes[loops_in(kernel.function.body)[n]].variable) is not None
     ))  # fmt: skip

@@ -11,7 +11,7 @@ from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.endings import enclosed, ended
 from optiml_magic.kernels.primitives.flag_words import flagged, flags_in_words
-from optiml_magic.kernels.primitives.held import holding
+from optiml_magic.kernels.primitives.held import Holding, holding
 from optiml_magic.kernels.primitives.let_on import let_on
 from optiml_magic.kernels.primitives.localised import localised, own_scratch
 from optiml_magic.kernels.primitives.ordered import ordered, sortings
@@ -30,6 +30,7 @@ from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.unshadowed import unshadowed
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.walked import walked, walks
+from optiml_magic.kernels.primitives.work import requests
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Blank, Block, Loop, walk
 from optiml_magic.model.hypothesis import Hypothesis
@@ -44,6 +45,8 @@ _LOCAL = Hypothesis(
     "constant indices let the array lie in registers", (1.5, 1e6),
 )  # fmt: skip
 _BLOCKS = (128, 64, 256)
+_ROWS = 0.86  # the chance of rows in registers
+_WORTH = 0.25  # of a thread's requests that these save, from which it is that: ours
 MANY = 16  # words of a thread from which on registers are what bounds it: ours
 
 
@@ -236,12 +239,19 @@ def _rows(kernel: Kernel) -> Iterator[Site]:
         where = "".join(f", where {n} is {v}" for n, v in found.sizes.items())
         yield Site(
             "held rows", f"hold a thread's row of {', '.join(found.arrays)} in registers{where}",
-            partial(in_turn, kernel, (_held, written_short)), 0.86,
+            partial(in_turn, kernel, (_held, written_short)), _chance(kernel, found),
             Hypothesis(
                 "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "lower",
                 "a row is loaded once, and not in each round", (1.2, 16.0),
             ),
         )  # fmt: skip
+
+
+def _chance(kernel: Kernel, found: Holding) -> float:
+    """How likely rows in registers pay: less where other requests are most of all."""
+    before, after = requests(kernel), requests(found.kernel)
+    saved = sum(before.get(array, 0.0) - after.get(array, 0.0) for array in found.arrays)
+    return round(_ROWS * min(1.0, max(0.0, saved / sum(before.values()) / _WORTH)), 2)
 
 
 def _held(kernel: Kernel) -> Kernel:
@@ -306,13 +316,22 @@ def _together(
         f"rows {'all' if number is None else number}{where}",
         f"hold a thread's elements of {arrays} in registers, "
         f"which the lanes of a warp bring and store together{where}",
-        partial(in_turn, kernel, (step, partial(hold, at=number, together=True))), 0.82,
+        partial(in_turn, kernel, (step, partial(hold, at=number, together=True))),
+        _rows_chance(number, found),
         Hypothesis(
             "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "lower",
             "neighbouring lanes load neighbouring vectors", (1.5, 16.0),
         ),
         points,
     )  # fmt: skip
+
+
+def _rows_chance(number: int | None, found: Sequence[Owned]) -> float:
+    """How likely rows that a warp brings pay: most where they are of all that a thread does.
+
+    Parts of sectors that are stored cost more than those that are loaded, and then found in the L1.
+    """
+    return 0.84 if number is None else 0.82 if any(one.stored for one in found) else 0.81
 
 
 def _blocks(

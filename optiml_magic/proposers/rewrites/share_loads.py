@@ -276,7 +276,8 @@ def _site(
     """Items along the axes that share loads; of ``near`` so many threads, each one by one."""
     left, saved, padded = 1.0, sharing.saved, sharing.stay > 0
     for axis, own in saved.items():
-        left *= (1 - own.share) / (_VECTORS if axis == "x" else 1)
+        # Elements that are each asked for by a test of its own do not come in vectors.
+        left *= (1 - own.share) / (_VECTORS if axis == "x" and not padded else 1)
     counts = _counts(sharing, vectors)
     if (calls := prod(items[0] for items in counts.values()) * long_calls(kernel)) > _CALLS:
         return Refused(f"its items would be written out with {calls} calls of long functions")

@@ -14,6 +14,7 @@ from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rows import along
 from optiml_magic.kernels.primitives.sections import Kind, sectioned, shared_sections
 from optiml_magic.kernels.primitives.vectors import vectorised
+from optiml_magic.kernels.primitives.work import operations
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -24,7 +25,8 @@ _KINDS: tuple[tuple[Kind, str, float], ...] = (
     ("alone", "a block shares what one of its threads did", 0.86),
     ("alike", "a block shares what each of its threads did alike", 0.84),
 )
-_ALL = 0.88  # the chance of all of them: ours
+_MORE = 0.02  # by which all of them are likelier than the likeliest: ours
+_FEWER = 1.3  # times fewer operations of a thread, from which a section counts in full: ours
 
 
 class ShareSections(KernelRule):
@@ -53,7 +55,8 @@ class ShareSections(KernelRule):
                 continue
             names = ", ".join(dict.fromkeys(found.counters))
             sites.append(Site(
-                kind, f"{does} over {names}", partial(_shared, kernel, kind), prior,
+                kind, f"{does} over {names}", partial(_shared, kernel, kind),
+                round(prior * _counts(kernel, found.kernel, kind), 2),
                 Hypothesis(TIME, "lower", "no thread waits for one that works alone", (1.1, 32.0)),
                 ({"LANES": 8}, {}) if kind == "rows" else ({},),
                 () if found.exact else ("the order of additions",),
@@ -62,6 +65,17 @@ class ShareSections(KernelRule):
             yield _joined(kernel, sites)
         yield from sites
         yield from refused[:1]
+
+
+def _counts(kernel: Kernel, made: Kernel, kind: Kind) -> float:
+    """How much sharing counts, by the operations that the busiest thread has no more.
+
+    Lanes that share rows do as much as before, but read neighbouring elements.
+    """
+    if kind not in ("alone", "alike"):
+        return 1.0
+    fewer = operations(kernel) / operations(made)
+    return min(1.0, max(0.0, (fewer - 1) / (_FEWER - 1)))
 
 
 def _shared(kernel: Kernel, kind: Kind) -> Kernel | Refused:
@@ -91,6 +105,6 @@ def _joined(kernel: Kernel, sites: Sequence[Site]) -> Site:
         key="all",
         title="; ".join(site.title for site in sites),
         apply=partial(in_turn, kernel, steps),
-        prior=_ALL,
+        prior=round(max(site.prior for site in sites) + _MORE, 2),
         arithmetic=tuple(arithmetic),
     )

@@ -105,3 +105,21 @@ def test_whole_numbers_are_exact_where_the_task_has_no_tolerance():
         task = Task(text, inputs=inputs, outputs={"out": "i4[n]", "half": "f4[n]"}, atol=atol)
         (launch,) = facts_of(prepare(task, seeds=1)).launches
         assert [name for name, array in launch.arrays.items() if array.exact] == exact
+
+
+def test_how_many_whole_numbers_in_a_row_are_the_same():
+    text = """
+#pragma optiml launch k grid(1) block(32)
+__global__ void k(const int* a, const int* b, const float* c, int* out) {
+    out[threadIdx.x] = a[threadIdx.x] + b[threadIdx.x] + (int)c[threadIdx.x];
+}
+"""
+    inputs = {
+        "a": np.repeat(np.arange(8, dtype=np.int32), 4), "b": np.arange(32, dtype=np.int32),
+        "c": np.zeros(32, np.float32),
+    }  # fmt: skip
+    problem = prepare(Task(text, inputs=inputs, outputs={"out": "i4[32]"}), seeds=1)
+    (launch,) = facts_of(problem).launches
+    assert {name: one.alike for name, one in launch.arrays.items()} == {
+        "a": 4.0, "b": 1.0, "c": None, "out": None,
+    }  # fmt: skip
