@@ -29,6 +29,7 @@ from optiml_magic.kernels.primitives.scoped import scoped
 from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sized import block_sized
 from optiml_magic.kernels.primitives.stepwise import stepwise
+from optiml_magic.kernels.primitives.taken_away import taken_away
 from optiml_magic.kernels.primitives.threaded import threaded
 from optiml_magic.kernels.primitives.unchained import unchained
 from optiml_magic.kernels.primitives.uncoarsened import thread_an_item
@@ -65,8 +66,8 @@ class Site:
 
 _SHAPES = (
     block_sized, unshadowed, unchained, copied_parameters, left_early, stepwise, scoped, single,
-    headed, rebased, lined, one_axis, grid_in_words, onward, thread_an_item, threaded, added_up,
-    aligned, rowed, boxed,
+    taken_away, headed, rebased, lined, one_axis, grid_in_words, onward, thread_an_item, threaded,
+    added_up, aligned, rowed, boxed,
 )  # fmt: skip
 
 
