@@ -405,3 +405,26 @@ def test_a_long_filter_of_pairs_keeps_them_in_registers(rounds: str) -> None:
     assert isinstance(made, Kernel)
     shapes = {"iq": ("i2", "n", "2"), "code": ("m", "2"), "o": ("n",)}
     same(text, made, shapes, {"n": 403, "m": 37}, rounds=True)
+
+
+def test_rows_are_shared_where_planes_that_share_nothing_are_free_as_well() -> None:
+    """Items along both axes would be too many for a window of 11 x 11 to be written out."""
+    text = """
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16), m) block(16, 16)
+__global__ void k(const float* a, float* o, int w, int h, int m) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    const float* p = a + blockIdx.z * (h + 10) * (w + 10);
+    float s = 0.0f;
+    for (int i = 0; i < 11; ++i)
+        for (int j = 0; j < 11; ++j) s += (i + j) * p[(y + i) * (w + 10) + x + j];
+    o[(blockIdx.z * h + y) * w + x] = s;
+}"""
+    (kernel,) = kernels(parse_program(text), None)
+    rule = ShareLoads()
+    found = [s for s in rule.sites(rule.shaped(kernel)) if isinstance(s, Site)]
+    site = next(s for s in found if s.key.startswith("along y"))
+    assert all("ITEMS_Z" not in point for point in site.points)
+    sizes = {"w": 21, "h": 13, "m": 2}
+    shapes = {"a": ("m", "h + 10", "w + 10"), "o": ("m", "h", "w")}
+    same(text, site.apply(), shapes, sizes, dict(site.points[0]), rounds=True)
