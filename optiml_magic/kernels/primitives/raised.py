@@ -25,6 +25,7 @@ from optiml_magic.kernels.primitives.lines_apart import lines_apart
 from optiml_magic.kernels.primitives.one_round import one_round
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.places import bare
+from optiml_magic.kernels.primitives.planes_apart import planes_apart
 from optiml_magic.kernels.primitives.raising import Raising
 from optiml_magic.kernels.primitives.roles import key_of
 from optiml_magic.kernels.primitives.scalars_held import scalars_held
@@ -74,7 +75,7 @@ def raised(kernel: Kernel, *, rows: bool = False) -> Kernel:
 @primitive
 def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
     kernel = where_legal(collectives, where_legal(whole_tests, kernel))
-    kernel = where_legal(lines_apart, kernel)
+    kernel = where_legal(lines_apart, where_legal(planes_apart, kernel))
     kernel = where_legal(carved, where_legal(warps_apart, kernel), rows=rows)
     for step in (first_rounds, *((scalars_held, one_round) if rows else ())):
         kernel = where_legal(step, kernel)
@@ -122,13 +123,15 @@ def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
 
 
 def _adds_up(kernel: Kernel) -> bool:
-    """Whether all that blocks do is to add to places that are the same for all of them."""
+    """Whether all that blocks do is to add to places that are the same along their threads."""
     stores = [a for a in kernel.reading.accesses if a.space == "global" and a.mode != "load"]
     inside = kernel.reading.symbols.inside
+    along = {
+        f"blockIdx.{axis}" for axis, size in zip("xyz", kernel.block, strict=True) if size != 1
+    }
     return bool(stores) and all(
-        a.mode == "atomic" and a.index is not None
-        and not any(name.startswith("blockIdx") for name in inside(a.index)) for a in stores
-    )  # fmt: skip
+        a.mode == "atomic" and a.index is not None and not along & inside(a.index) for a in stores
+    )
 
 
 def _within(kernel: Kernel) -> Block:
