@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.added_up import added_up
@@ -71,6 +72,9 @@ _SHAPES = (
 )  # fmt: skip
 
 
+_SEEN = 4096  # assignments of tuned names that are looked at: ours
+
+
 class KernelRule(ABC):
     """A member of the rules that looks at one launched kernel at a time."""
 
@@ -130,10 +134,10 @@ class KernelRule(ABC):
             return Refusal(self.name, made.reason, made.line)
         before, root = (parse_program(s.candidate.text) for s in (view.step, view.begun))
         try:
-            chosen = made.program.with_values(point) if point else made.program
+            chosen = _at(made.program, point) if point else made.program
             beyond = unmet(replace(made, program=chosen), before)
             for turned in _lengthwise(made, written) if beyond is not None else ():
-                other = turned.program.with_values(point)
+                other = _at(turned.program, point)
                 if unmet(replace(turned, program=other), before) is None:
                     chosen, beyond = other, None
                     break
@@ -155,6 +159,22 @@ class KernelRule(ABC):
         except Unspelled as reason:
             return Refused(f"a part of it cannot be written anew: {reason}")
         return found.apply() if found is not None else Refused("its block's numbers decide on it")
+
+
+def _at(program: Program, point: Point) -> Program:
+    """A program at a point, where tuned names that it leaves open may have to follow.
+
+    Of the values that conditions then allow these have those that are nearest to their own.
+    """
+    try:
+        return program.with_values(point)
+    except SourceError:
+        own = program.values
+        legal = (v for v in islice(program.legal_values(), _SEEN) if point.items() <= v.items())
+        near = min(legal, default=None, key=lambda v: sum(abs(v[n] - own.get(n, 0)) for n in v))
+        if near is None:
+            raise
+        return program.with_values(near)
 
 
 def _lengthwise(made: Kernel, written: Kernel) -> Iterator[Kernel]:
