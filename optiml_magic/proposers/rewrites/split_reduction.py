@@ -199,6 +199,10 @@ def _in_rows(kernel: Kernel, few: int) -> Iterator[Site]:
     made = chunk(kernel, number, _CHUNKS[0], _CHUNKS)
     if axis is None or isinstance(made, Refused) or length is None:
         return
+    left = _left_out(kernel, outer)
+    if left is not None:
+        yield Refused("a loop beside it is as long, and left to as few threads", left.line)
+        return
     inside = loops_in(outer.body)
     row = next((rounds(kernel, row) for row in walked if row.node in inside), 1)
     share = length if None in (kernel.facts, row) else length * (row or 1) // (_THREADS * _EACH)
@@ -218,6 +222,18 @@ def _in_rows(kernel: Kernel, few: int) -> Iterator[Site]:
         partial(_chunked, kernel, number), 0.9,
         Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)), points, arithmetic,
     )  # fmt: skip
+
+
+def _left_out(kernel: Kernel, outer: Loop) -> Axis | None:
+    """A long loop beside this one, whose threads stay as few when blocks share it."""
+    axes = kernel.axes()
+    for loop in loops_in(kernel.function.body):
+        axis = axes.get(loop)
+        beside = loop is not outer and loop not in loops_in(outer.body)
+        around = outer in loops_in(loop.body)
+        if axis is not None and beside and not around and (rounds(kernel, axis) or 0) >= _FEW:
+            return axis
+    return None
 
 
 def _chunked(kernel: Kernel, number: int) -> Kernel | Refused:
