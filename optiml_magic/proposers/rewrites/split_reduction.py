@@ -182,7 +182,7 @@ def _behind(kernel: Kernel, number: int) -> list[Reduction]:
     return [r for r in kernel.reading.reductions if r.axes[-1:] and r.axes[-1] in long]
 
 
-def _in_rows(kernel: Kernel, few: int) -> Iterator[Site]:
+def _in_rows(kernel: Kernel, few: int) -> Iterator[Site | Refused]:
     """Rows of so few threads that blocks, which share each, leave the chip empty."""
     for number in range(len(loops_in(kernel.function.body))):
         kernel = where_legal(unpeeled, kernel, number)
