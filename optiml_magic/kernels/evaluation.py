@@ -277,7 +277,7 @@ class Evaluator(MemoryWalker):
                     promoted(side.type), path,
                 )  # fmt: skip
                 sides.append(self.operations.settled(form, kind, path))
-            return self.operations.compared(op, *sides)
+            return self.operations.within(op, *sides) or self.operations.compared(op, *sides)
         if left.pointer and right.pointer and left.pointer.array == right.pointer.array:
             offsets = left.pointer.offset, right.pointer.offset
             if offsets[0] is not None and offsets[1] is not None:

@@ -21,11 +21,12 @@ from optiml_magic.kernels.symbols import (
     Symbol,
     Symbols,
     Untold,
+    every,
 )
 from optiml_magic.kernels.types import CType
 
 _ONE = Polynomial.constant(1)
-_FAR = 1 << 31
+_FAR, _WORD = 1 << 31, 32
 _FORMS = {"<": (1, -1), "<=": (1, 0), ">": (-1, -1), ">=": (-1, 0)}
 _FOLDED: dict[str, Callable[[int, int], int]] = {
     ">>": lambda a, b: a >> b,
@@ -279,6 +280,24 @@ class Operations:
         first = difference.terms[-1][1]
         form = _primitive(difference if first > 0 else -difference)
         return Compare("==" if op == "==" else "!=", form, roots)
+
+    def within(self, op: str, left: Polynomial, right: Polynomial) -> Condition | None:
+        """``(unsigned)i < (unsigned)n`` of an ``int`` size: ``i`` is below it, and not below zero.
+
+        What is below zero wraps to more than any such size. None for other comparisons.
+        """
+        if op in (">", "<="):
+            return self.within("<" if op == ">" else ">=", right, left)
+        part = self.symbols.table.get(str(left))
+        if op not in ("<", ">=") or part is None or part.op != "wrap":
+            return None
+        inner, bits = part.arguments
+        size = self.symbols.table.get(str(right))
+        given = size is not None and size.kind == "scalar" and (size.low, size.width) == (None, 4)
+        if bits.value != _WORD or not (given or 0 < (right.value or 0) < _FAR):
+            return None
+        ends = (self.compared(">=", inner, Polynomial()), self.compared("<", inner, right))
+        return every(ends) if op == "<" else ~every(ends)
 
     def select(self, test: Condition, then: Polynomial, other: Polynomial) -> Polynomial:
         """``test ? then : other``; a comparison of the two is their extreme."""

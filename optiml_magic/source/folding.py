@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from optiml_magic.source.expressions import Binary, Call, Expression, Node, Number, Unary
 from optiml_magic.source.operators import apply_binary
+
+_EXTREMES: dict[str, Callable[[list[int]], int]] = {"min": min, "max": max}
 
 
 def folded(expression: Expression) -> Expression:
@@ -27,6 +31,10 @@ def _folded(node: Node) -> Node:
                     return Number(apply_binary(op, one, other))
             return Binary(op, *sides)
         case Call(function, parts) if function not in ("sizeof", "size", "shape"):
-            return Call(function, tuple(map(_folded, parts)))
+            own = tuple(map(_folded, parts))
+            numbers = [part.value for part in own if isinstance(part, Number)]
+            if function in _EXTREMES and len(numbers) == len(own):
+                return Number(_EXTREMES[function](numbers))
+            return Call(function, own)
         case _:
             return node

@@ -47,6 +47,7 @@ from optiml_magic.kernels.primitives.shares import (
     Value,
     chosen,
     computed,
+    digit_of,
     everywhere,
     joined,
     mentions,
@@ -58,7 +59,7 @@ from optiml_magic.kernels.tree import Statement, Variable
 from optiml_magic.kernels.types import CType, named
 from optiml_magic.source.values import constants
 
-_WARP = 32
+_WARP, _WORD = 32, 4
 
 
 class Lockstep:
@@ -204,7 +205,12 @@ class Lockstep:
             return self._known(expr, np.full(self.count, self.extents[at]))
         if name == "threadIdx":
             stride = int(np.prod(self.extents[:at], dtype=np.int64))
-            return self._known(expr, np.arange(self.count) // stride % self.extents[at])
+            digit = self._known(expr, np.arange(self.count) // stride % self.extents[at])
+            if digit.form is not expr or self.apart:
+                return digit
+            last = stride * self.extents[at] == self.count
+            form = digit_of(Name(None, self.thread), stride, None if last else self.extents[at])
+            return replace(digit, form=form)
         if name == "gridDim" and self.worded:
             blocks = blocks_in_words(self.kernel, at)
             if isinstance(blocks, Literal):
@@ -349,14 +355,14 @@ class Lockstep:
         if found and all(isinstance(v, Known) for v in found):
             numbers = computed(expr, [v.numbers for v in found if isinstance(v, Known)])
             if numbers is not None:
-                form = edited(expr, {p: v.form for p, v in parts.items() if v.form is not p})
+                form = edited(expr, self._swaps(expr, parts))
                 known = self._known(expr, numbers, everywhere(found, self.all))
                 return replace(known, form=form) if known.form is expr else known
         return self._formed(expr, parts)
 
     def _formed(self, expr: Expr, parts: Mapping[Expr, Value]) -> Value:
         found = [*parts.values()]
-        swaps: dict[Node, Node] = {p: v.form for p, v in parts.items() if v.form is not p}
+        swaps = self._swaps(expr, parts)
         form = edited(expr, swaps) if swaps else expr
         where = everywhere(found, self.all)
         loads = frozenset(a for v in found for a in v.loads)
@@ -370,6 +376,23 @@ class Lockstep:
             return Same(form, where, joined(found), loads)
         kind = self.kernel.reading.types.get(expr)
         return Each(form, where, joined(found), loads, kind=kind)
+
+    def _swaps(self, expr: Expr, parts: Mapping[Expr, Value]) -> dict[Node, Node]:
+        """How parts are spelled, where that is not as they stand.
+
+        A thread's place in its block has no sign, and its number in a loop has one: what is taken
+        away from it wraps as it did.
+        """
+        swaps: dict[Node, Node] = {p: v.form for p, v in parts.items() if v.form is not p}
+        kind = self.kernel.reading.types.get(expr)
+        below = isinstance(expr, Binary | Unary) and expr.op in ("-", "~")
+        unsigned = kind is not None and not kind.signed and kind.size == _WORD
+        if self.apart or not (below and unsigned):
+            return swaps
+        if any(mentions(value.form, self.thread) for value in parts.values()):
+            first, value = next(iter(parts.items()))
+            swaps[first] = Cast(None, "unsigned int", value.form)
+        return swaps
 
     def same_array(self, one: str, other: str) -> bool:
         """Whether two arrays may be one."""

@@ -26,6 +26,7 @@ from optiml_magic.kernels.primitives.lines_apart import lines_apart
 from optiml_magic.kernels.primitives.one_round import one_round
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.places import bare
+from optiml_magic.kernels.primitives.planes_apart import planes_apart
 from optiml_magic.kernels.primitives.raising import Raising
 from optiml_magic.kernels.primitives.roles import key_of
 from optiml_magic.kernels.primitives.scalars_held import scalars_held
@@ -76,7 +77,7 @@ def raised(kernel: Kernel, *, rows: bool = False) -> Kernel:
 def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
     kernel = where_legal(whole_tests, where_legal(in_place, kernel))
     kernel = where_legal(collectives, kernel)
-    kernel = where_legal(lines_apart, kernel)
+    kernel = where_legal(lines_apart, where_legal(planes_apart, kernel))
     kernel = where_legal(carved, where_legal(warps_apart, kernel), rows=rows)
     for step in (first_rounds, *((scalars_held, one_round) if rows else ())):
         kernel = where_legal(step, kernel)
@@ -124,14 +125,14 @@ def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
 
 
 def _adds_up(kernel: Kernel) -> bool:
-    """Whether blocks add to places that are the same for all of them, whatever else is stored."""
+    """Whether blocks add to places that are the same along their threads, whatever else they do."""
     accesses = kernel.reading.accesses
     added = [a for a in accesses if a.space == "global" and a.mode == "atomic"]
     inside = kernel.reading.symbols.inside
-    return bool(added) and all(
-        a.index is not None
-        and not any(name.startswith("blockIdx") for name in inside(a.index)) for a in added
-    )  # fmt: skip
+    along = {
+        f"blockIdx.{axis}" for axis, size in zip("xyz", kernel.block, strict=True) if size != 1
+    }
+    return bool(added) and all(a.index is not None and not along & inside(a.index) for a in added)
 
 
 def _within(kernel: Kernel) -> Block:

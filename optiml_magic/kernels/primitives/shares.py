@@ -238,6 +238,12 @@ def number(value: int) -> Expr:
     return Literal(None, str(value), value)
 
 
+def digit_of(whole: Expr, stride: int, extent: int | None) -> Expr:
+    """A digit of a number in the range of ``extent``; the highest one has None."""
+    found = Binary(None, "/", whole, number(stride)) if stride > 1 else whole
+    return Binary(None, "%", found, number(extent)) if extent is not None else found
+
+
 def joined(found: Sequence[Value]) -> tuple[Local, ...]:
     """The locals that any of these asks for, each once, in their order."""
     return tuple({one.name: one for value in found for one in value.locals}.values())

@@ -19,7 +19,7 @@ from optiml_magic.kernels.symbols import BLOCKS, THREADS
 from optiml_magic.kernels.tree import expressions
 from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import RequireDirective
-from optiml_magic.source.expressions import parse_expression
+from optiml_magic.source.expressions import Call, Expression, Number, parse_expression
 from optiml_magic.source.folding import folded
 
 _PLAIN = ("int", "signed", "signed int")
@@ -61,7 +61,8 @@ def multipliers(kernel: Kernel, most: int, mode: str = "load") -> dict[str, int]
 def block_sized(kernel: Kernel) -> Kernel:
     """The kernel whose launch says in numbers how many threads a block has: it did not.
 
-    Sizes that say so are numbers then, and so is ``WARPS * 32``.
+    Sizes that say so are numbers then, and so is ``WARPS * 32``. Of ``min(n, 1024)`` it is the
+    number that holds where ``n`` is no less, which the launch then asks for.
     """
     launch = kernel.launch
     block, grid = (tuple(map(folded, extents)) for extents in (launch.block, launch.grid))
@@ -71,6 +72,14 @@ def block_sized(kernel: Kernel) -> Kernel:
         return where_legal(block_sized, said)
     if None not in kernel.block or kernel.facts is None:
         raise NotLegal("the extents of its blocks are numbers already, or are not known")
+    least = {at: found for at, extent in enumerate(kernel.launch.block)
+             if (found := _number(kernel, extent)) is not None}  # fmt: skip
+    if least:
+        extents = [least[n][0] if n in least else e for n, e in enumerate(kernel.launch.block)]
+        asked = [RequireDirective(condition) for _, condition in least.values()]
+        launch = replace(kernel.launch, block=tuple(extents))
+        said = kernel.rewritten(kernel.function.body, launch=launch, directives=asked, tidy=False)
+        return where_legal(block_sized, said)
     names = {name for extent in kernel.launch.block for name in extent.names}
     values = {n: v for n in sorted(names - kernel.program.values.keys())
               if isinstance(v := kernel.facts.scalars.get(n), int)}  # fmt: skip
@@ -80,6 +89,19 @@ def block_sized(kernel: Kernel) -> Kernel:
     if not isinstance(made, Kernel):
         raise NotLegal(made.reason, made.line)
     return made
+
+
+def _number(kernel: Kernel, extent: Expression) -> tuple[Expression, Expression] | None:
+    """The number of ``min(n, number)``, and where it is that, if the measured sizes are."""
+    scalars = kernel.facts.scalars if kernel.facts is not None else {}
+    given = {n: v for n, v in scalars.items() if isinstance(v, int)}
+    match extent.tree:
+        case Call("min", (Number() as most, other)) | Call("min", (other, Number() as most)):
+            whole, number = Expression(other, str(Expression(other, ""))), str(most.value)
+            if whole.names and whole.names <= given.keys() and whole.evaluate(given) >= most.value:
+                asked = parse_expression(f"({whole}) >= {number}")
+                return parse_expression(number), asked
+    return None
 
 
 @primitive
@@ -106,6 +128,6 @@ def sized(kernel: Kernel, values: Mapping[str, int]) -> Kernel:
     launch = replace(
         kernel.launch,
         grid=tuple(extent.substituted(values) for extent in kernel.launch.grid),
-        block=tuple(extent.substituted(values) for extent in kernel.launch.block),
+        block=tuple(folded(extent.substituted(values)) for extent in kernel.launch.block),
     )
     return kernel.rewritten(edited(kernel.function.body, swaps), launch=launch, directives=asked)

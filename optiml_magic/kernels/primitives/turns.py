@@ -97,9 +97,12 @@ class Turn:
         return steps[0] if len(steps) == 1 else None
 
     def _stored(self, stores: list[Access]) -> Digit | None:
-        """The digit along which all stores lie that lie along any."""
+        """The digit along which all stores lie that lie along any.
+
+        What is added up has no side of its own: many threads add to one element.
+        """
         found: set[Digit] = set()
-        for access in stores:
+        for access in (store for store in stores if store.mode != "atomic"):
             if access.index is None:
                 return None
             try:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.added_up import added_up
@@ -31,6 +32,7 @@ from optiml_magic.kernels.primitives.scoped import scoped
 from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sized import block_sized
 from optiml_magic.kernels.primitives.stepwise import stepwise
+from optiml_magic.kernels.primitives.taken_away import taken_away
 from optiml_magic.kernels.primitives.threaded import threaded
 from optiml_magic.kernels.primitives.unchained import unchained
 from optiml_magic.kernels.primitives.uncoarsened import thread_an_item
@@ -68,9 +70,12 @@ class Site:
 
 _SHAPES = (
     in_place, block_sized, unshadowed, unchained, copied_parameters, unnamed_tests, left_early,
-    stepwise, rerolled, scoped, single, headed, rebased, lined, one_axis, grid_in_words, onward,
-    thread_an_item, threaded, added_up, aligned, rowed, boxed,
+    stepwise, rerolled, scoped, single, taken_away, headed, rebased, lined, one_axis,
+    grid_in_words, onward, thread_an_item, threaded, added_up, aligned, rowed, boxed,
 )  # fmt: skip
+
+
+_SEEN = 4096  # assignments of tuned names that are looked at: ours
 
 
 class KernelRule(ABC):
@@ -132,10 +137,10 @@ class KernelRule(ABC):
             return Refusal(self.name, made.reason, made.line)
         before, root = (parse_program(s.candidate.text) for s in (view.step, view.begun))
         try:
-            chosen = made.program.with_values(point) if point else made.program
+            chosen = _at(made.program, point) if point else made.program
             beyond = unmet(replace(made, program=chosen), before)
             for turned in _lengthwise(made, written) if beyond is not None else ():
-                other = turned.program.with_values(point)
+                other = _at(turned.program, point)
                 if unmet(replace(turned, program=other), before) is None:
                     chosen, beyond = other, None
                     break
@@ -157,6 +162,22 @@ class KernelRule(ABC):
         except Unspelled as reason:
             return Refused(f"a part of it cannot be written anew: {reason}")
         return found.apply() if found is not None else Refused("its block's numbers decide on it")
+
+
+def _at(program: Program, point: Point) -> Program:
+    """A program at a point, where tuned names that it leaves open may have to follow.
+
+    Of the values that conditions then allow these have those that are nearest to their own.
+    """
+    try:
+        return program.with_values(point)
+    except SourceError:
+        own = program.values
+        legal = (v for v in islice(program.legal_values(), _SEEN) if point.items() <= v.items())
+        near = min(legal, default=None, key=lambda v: sum(abs(v[n] - own.get(n, 0)) for n in v))
+        if near is None:
+            raise
+        return program.with_values(near)
 
 
 def _lengthwise(made: Kernel, written: Kernel) -> Iterator[Kernel]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import combinations
@@ -95,10 +95,7 @@ class ShareLoads(KernelRule):
         """The sites of a kernel as it is."""
         kernel = kernel.settled()
         free, fixed = free_axes(kernel), _short(kernel)
-        rows = [axis for axis in "zy" if axis in free]
-        sharing = (
-            shared(kernel, Several(dict.fromkeys(rows, _ITEMS), fixed)) if rows else Sharing({})
-        )
+        sharing = _sharing(kernel, fixed, [axis for axis in "zy" if axis in free])
         found = {axis: own for axis, own in sharing.saved.items() if own.share >= _SAVED}
         for count in range(1, len(found) + 1):
             for axes in combinations(found, count):
@@ -113,6 +110,20 @@ class ShareLoads(KernelRule):
             for site in _along_rows(kernel, fixed, found):  # all of a long window at once
                 yield site if isinstance(site, Refused) else _less_likely(site, crowded)
             yield from strips
+
+
+def _sharing(kernel: Kernel, fixed: Mapping[str, int], axes: Sequence[str]) -> Sharing:
+    """What items along other axes than x share; along one of them where all together are many.
+
+    Loops over a window are not written out where that is too much for items along all of them.
+    """
+    if not axes:
+        return Sharing({})
+    every = shared(kernel, Several(dict.fromkeys(axes, _ITEMS), fixed))
+    if len(axes) == 1 or any(own.share >= _SAVED for own in every.saved.values()):
+        return every
+    alone = (shared(kernel, Several({axis: _ITEMS}, fixed)) for axis in axes)
+    return max(alone, key=lambda one: max(own.share for own in one.saved.values()))
 
 
 def _in_rows(

@@ -182,7 +182,7 @@ def _behind(kernel: Kernel, number: int) -> list[Reduction]:
     return [r for r in kernel.reading.reductions if r.axes[-1:] and r.axes[-1] in long]
 
 
-def _in_rows(kernel: Kernel, few: int) -> Iterator[Site]:
+def _in_rows(kernel: Kernel, few: int) -> Iterator[Site | Refused]:
     """Rows of so few threads that blocks, which share each, leave the chip empty."""
     for number in range(len(loops_in(kernel.function.body))):
         kernel = where_legal(unpeeled, kernel, number)
@@ -198,6 +198,10 @@ def _in_rows(kernel: Kernel, few: int) -> Iterator[Site]:
     length = _FEW if kernel.facts is None or axis is None else rounds(kernel, axis)
     made = chunk(kernel, number, _CHUNKS[0], _CHUNKS)
     if axis is None or isinstance(made, Refused) or length is None:
+        return
+    left = _left_out(kernel, outer)
+    if left is not None:
+        yield Refused("a loop beside it is as long, and left to as few threads", left.line)
         return
     inside = loops_in(outer.body)
     row = next((rounds(kernel, row) for row in walked if row.node in inside), 1)
@@ -218,6 +222,18 @@ def _in_rows(kernel: Kernel, few: int) -> Iterator[Site]:
         partial(_chunked, kernel, number), 0.9,
         Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)), points, arithmetic,
     )  # fmt: skip
+
+
+def _left_out(kernel: Kernel, outer: Loop) -> Axis | None:
+    """A long loop beside this one, whose threads stay as few when blocks share it."""
+    axes = kernel.axes()
+    for loop in loops_in(kernel.function.body):
+        axis = axes.get(loop)
+        beside = loop is not outer and loop not in loops_in(outer.body)
+        around = outer in loops_in(loop.body)
+        if axis is not None and beside and not around and (rounds(kernel, axis) or 0) >= _FEW:
+            return axis
+    return None
 
 
 def _chunked(kernel: Kernel, number: int) -> Kernel | Refused:

@@ -437,3 +437,44 @@ def test_arrays_in_structs_are_followed(structs, element, places):
 def test_where_members_lie_is_not_claimed(structs):
     found = reading("p[threadIdx.x].x = 1.0f;", before=structs, head="S* p, int n")
     assert not [a for a in found.accesses if a.index is not None]
+
+
+def _held(test, *, head=HEAD, before=""):
+    """What holds where a thread stores behind a test of its place ``x``, part by part."""
+    body = f"int x = blockIdx.x * blockDim.x + threadIdx.x; if ({test}) out[x] = a[x - 1];"
+    found = reading(body, head=head, before=before)
+    (store,) = [a for a in found.accesses if a.mode == "store"]
+    return {str(part) for condition in store.guard for part in condition.conjuncts()}
+
+
+@pytest.mark.parametrize(
+    ("test", "same"),
+    [
+        ("(unsigned)(x - 1) < (unsigned)n", "x - 1 >= 0 && x - 1 < n"),
+        ("static_cast<unsigned>(x - 1) < static_cast<unsigned>(n)", "x - 1 >= 0 && x - 1 < n"),
+        ("(unsigned)n > unsigned(x - 1)", "x - 1 >= 0 && x - 1 < n"),
+        ("!((unsigned)(x - 1) >= (unsigned)n)", "x - 1 >= 0 && x - 1 < n"),
+        ("!((unsigned)n <= (unsigned)(x - 1))", "x - 1 >= 0 && x - 1 < n"),
+        ("(unsigned)(x - 1) < 32u", "x - 1 >= 0 && x - 1 < 32"),
+        ("(unsigned)(x - 1) >= (unsigned)n", "x - 1 < 0 || x - 1 >= n"),
+        ("inside(x - 1, n)", "x - 1 >= 0 && x - 1 < n"),
+    ],
+)
+def test_a_place_that_wraps_around_is_within_both_ends(test, same):
+    before = "__device__ bool inside(int a, int b) { return (unsigned)a < (unsigned)b; }"
+    assert _held(test, before=before) == _held(same)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "(unsigned)(x - 1) <= (unsigned)n",  # all of them where n is -1
+        "(unsigned)(x - 1) < (unsigned)n + 1",
+        "(unsigned)(x - 1) < u",  # a size that may be more than an int holds
+        "(unsigned)(x - 1) < 0x80000001u",
+        "(size_t)(x - 1) < (size_t)n",
+        "(unsigned)n < (unsigned)(x - 1)",
+    ],
+)
+def test_a_place_that_wraps_around_below_another_bound_is_not_looked_into(test):
+    assert any("wrap" in words for words in _held(test, head=f"{HEAD}, unsigned u"))

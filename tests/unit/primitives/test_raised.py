@@ -274,3 +274,72 @@ __global__ void k(const float* a, float* o, int h, int w) {
 }
 """
     assert "`x` becomes is too long to follow" in refused(raised(kernel_of(text)))
+
+
+PLANES = """\
+#pragma optiml launch k grid(cdiv(w, 8), cdiv(h, 4), 2) block(8, 4)
+__global__ void k(const int* a, int* o, int h, int w) {
+    __shared__ int s[2][4][8];
+    int x = threadIdx.x + blockIdx.x * blockDim.x, y = blockIdx.y * 4 + threadIdx.y, p = 0, q = 0;
+    if (x < w && y < h) { p = a[y * w + x]; q = p * p; }
+    s[0][threadIdx.y][threadIdx.x] = p;
+    s[1][threadIdx.y][threadIdx.x] = q;
+    __syncthreads();
+    if (threadIdx.x == 0 && threadIdx.y == 0) {
+        int f = 0, g = 0;
+        for (int j = 0; j < 4; ++j) for (int i = 0; i < 8; ++i) { f += s[0][j][i]; g += s[1][j][i]; }
+        STORES
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("stores", "extents", "alone"),
+    [
+        ("atomicAdd(&o[blockIdx.z], f + g);", ("2",), False),
+        ("atomicAdd(o + 2 * blockIdx.z, f); atomicAdd(o + 2 * blockIdx.z + 1, g);", ("4",), True),
+        ("atomicAdd(&o[blockIdx.x], f); atomicAdd(&o[blockIdx.x], g);", ("w",), False),
+        ("o[blockIdx.x * gridDim.y + blockIdx.y] = f - g;", ("h", "w"), False),
+    ],
+)
+def test_threads_along_two_axes_are_rounds_of_both(
+    stores: str, extents: tuple[str, ...], alone: bool
+) -> None:
+    """Those that add to one place along all of them stay threads."""
+    text = PLANES.replace("STORES", stores)
+    after = written(raised(kernel_of(text)))
+    assert "__shared__" not in after
+    assert ("thread %" in after) is not alone
+    arrays = {"a": Array("i4", ("h", "w")), "o": Array("i4", extents, "zeros")}
+    assert end_of(text, after, arrays, {"h": 9, "w": 21}, {"h": 1, "w": 3}) == "same"
+
+
+@pytest.mark.parametrize("block", ["64", "8, 8"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "(threadIdx.x - 5) / 2",
+        "(threadIdx.x - 5u < 3u)",
+        "(h - threadIdx.x) / 3",
+        "-threadIdx.x / 5",
+    ],
+)
+def test_places_of_threads_wrap_around_as_they_did(block: str, value: str) -> None:
+    place = "threadIdx.x" if block == "64" else "threadIdx.y * 8 + threadIdx.x"
+    text = f"""\
+#pragma optiml launch k grid(h) block({block})
+__global__ void k(const int* a, unsigned int* o, int h, int w) {{
+    __shared__ unsigned int s[64];
+    s[{place}] = a[blockIdx.x * 64 + {place}] * ({value});
+    __syncthreads();
+    if ({place} == 0) {{
+        unsigned int f = 0;
+        for (int i = 0; i < 64; ++i) f += s[i];
+        o[blockIdx.x] = f;
+    }}
+}}
+"""
+    after = written(raised(kernel_of(text)))
+    arrays = {"a": Array("i4", ("h", "64")), "o": Array("u4", ("h",), "zeros")}
+    assert end_of(text, after, arrays, {"h": 9, "w": 1}, {"h": 1, "w": 3}) == "same"

@@ -279,3 +279,20 @@ def test_bytes_are_not_proposed_to_lanes(kind: str, offered: bool) -> None:
             titles.append(one.title if isinstance(one, Site) else "")
     assert any("share the loop" in title for title in titles) is offered
     assert why == ("" if offered else "a shuffle does not carry unsigned char")
+
+
+def test_blocks_follow_where_lanes_must_cut_those_that_there_were(propose):
+    """A launch that counts elements, of which a thread has 32: its blocks stay whole."""
+    text = """
+#pragma optiml launch k grid(cdiv(n, 2048)) block(64)
+__global__ void k(const float* a, float* o, int n) {
+    int i = (blockIdx.x * blockDim.x + threadIdx.x) * 32;
+    if (i >= n) return;
+    float m = 0.0f;
+    for (int j = 0; j < 32; ++j) m = fmaxf(m, fabsf(a[i + j]));
+    o[i / 32] = m;
+}"""
+    found = [parse_program(p.text).values for p in propose("row_to_lanes", text)]
+    few = [values for values in found if values.get("LANES") == 2]
+    assert few
+    assert all(64 % (values["BLOCK"] // 2) == 0 for values in few)

@@ -405,3 +405,60 @@ def test_a_long_filter_of_pairs_keeps_them_in_registers(rounds: str) -> None:
     assert isinstance(made, Kernel)
     shapes = {"iq": ("i2", "n", "2"), "code": ("m", "2"), "o": ("n",)}
     same(text, made, shapes, {"n": 403, "m": 37}, rounds=True)
+
+
+def test_rows_are_shared_where_planes_that_share_nothing_are_free_as_well() -> None:
+    """Items along both axes would be too many for a window of 11 x 11 to be written out."""
+    text = """
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16), m) block(16, 16)
+__global__ void k(const float* a, float* o, int w, int h, int m) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    const float* p = a + blockIdx.z * (h + 10) * (w + 10);
+    float s = 0.0f;
+    for (int i = 0; i < 11; ++i)
+        for (int j = 0; j < 11; ++j) s += (i + j) * p[(y + i) * (w + 10) + x + j];
+    o[(blockIdx.z * h + y) * w + x] = s;
+}"""
+    (kernel,) = kernels(parse_program(text), None)
+    rule = ShareLoads()
+    found = [s for s in rule.sites(rule.shaped(kernel)) if isinstance(s, Site)]
+    site = next(s for s in found if s.key.startswith("along y"))
+    assert all("ITEMS_Z" not in point for point in site.points)
+    sizes = {"w": 21, "h": 13, "m": 2}
+    shapes = {"a": ("m", "h + 10", "w + 10"), "o": ("m", "h", "w")}
+    same(text, site.apply(), shapes, sizes, dict(site.points[0]), rounds=True)
+
+
+@pytest.mark.parametrize("axes", ["along y", "along x"])
+@pytest.mark.parametrize(
+    "test",
+    [
+        "(unsigned)r < (unsigned)h && (unsigned)c < (unsigned)w",
+        "inside(r, h) && inside(c, w)",
+    ],
+)
+def test_borders_whose_places_wrap_around_are_tested_at_both_ends(test: str, axes: str) -> None:
+    text = f"""
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
+__device__ bool inside(int i, int n) {{ return (unsigned)i < (unsigned)n; }}
+__global__ void k(const float* a, float* o, int w, int h) {{
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w || y >= h) return;
+    float s = 0.0f;
+    for (int i = 0; i < 3; ++i)
+        for (int j = 0; j < 3; ++j) {{
+            int r = y + 2 * (i - 1), c = x + 2 * (j - 1);
+            if ({test}) s += (i + j) * a[r * w + c];
+        }}
+    o[y * w + x] = s;
+}}"""
+    (kernel,) = kernels(parse_program(text), None)
+    rule = ShareLoads()
+    found = [s for s in rule.sites(rule.shaped(kernel)) if isinstance(s, Site)]
+    site = next(s for s in found if s.key.startswith(axes))
+    for sizes in ({"w": 21, "h": 13}, {"w": 2, "h": 1}):
+        same(
+            text, site.apply(), {"a": ("h", "w"), "o": ("h", "w")}, sizes, dict(site.points[0]),
+            rounds=True,
+        )  # fmt: skip

@@ -422,3 +422,26 @@ def test_of_a_few_groups_threads_of_blocks_share_the_rounds() -> None:
 @pytest.mark.parametrize(("cols", "sites"), [(6, 0), (31, 0), (32, 1)])
 def test_a_thread_takes_no_items_of_so_few(cols: int, sites: int) -> None:
     assert bool([*ReuseBroadcast().sites(at(GROUPS, 1_000_000, cols))]) == bool(sites)
+
+
+def test_one_of_two_long_rows_is_not_shared_while_the_other_is_left_to_few_threads() -> None:
+    text = ROWS_OF_FEW.replace("BEHIND", "")
+    both = ROWS_OF_FEW.replace("BEHIND", "for (int c = 0; c < cols; ++c) o[r * cols + c] /= s;")
+    (alone,) = (s for s in said(at(text, 200, 1 << 17)) if isinstance(s, Site))
+    assert alone.key.startswith("chunks")
+    assert [s.reason for s in said(at(both, 200, 1 << 17)) if isinstance(s, Refused)] == [
+        "a loop beside it is as long, and left to as few threads"
+    ]
+
+
+ROWS_OF_FEW = """\
+#pragma optiml launch k grid(cdiv(rows, 256)) block(256)
+__global__ void k(const float* a, float* o, float* out, int rows, int cols) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= rows) return;
+    float s = 0.0f;
+    for (int c = 0; c < cols; ++c) s += a[r * cols + c];
+    out[r] = s;
+    BEHIND
+}
+"""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.sized import block_sized
 from optiml_magic.model.facts import ArrayFacts, Facts, LaunchFacts
@@ -67,3 +69,31 @@ def test_a_size_that_says_how_many_threads_a_block_has_is_a_number() -> None:
     assert isinstance(block_sized(kernel_of(text)), Refused)
     sizes = {"heads": 3, "n": 10, "d": 32}
     assert end_of(text, made.program.text, ARRAYS, sizes, {"heads": 2, "n": 5, "d": 32}) == "same"
+
+
+@pytest.mark.parametrize(
+    ("d", "block", "asked"),
+    [
+        (32, "min(d, 32)", "d >= 32"),
+        (70, "min(32, 2 * d)", "2 * d >= 32"),
+        (31, "min(d, 32)", "d == 31"),
+        (31, "max(d, 31)", "d == 31"),
+    ],
+)
+def test_a_block_of_at_most_so_many_threads_has_a_number_of_them(
+    d: int, block: str, asked: str
+) -> None:
+    text = f"""
+#pragma optiml launch k grid(rows) block({block})
+__global__ void k(const int* a, int* out, int rows, int d) {{
+    for (long long i = threadIdx.x; i < d; i += blockDim.x)
+        out[blockIdx.x * d + i] = a[blockIdx.x * d + i] + 1;
+}}"""
+    launch = LaunchFacts("k", 1, (3, 1, 1), (min(d, 32), 1, 1), {}, {"rows": 3, "d": d})
+    made = block_sized(kernel_of(text, Facts((launch,), {}, 1e-5, 1e-8, "h200")))
+    assert isinstance(made, Kernel)
+    assert made.block == (min(d, 32), 1, 1)
+    assert f"#pragma optiml require {asked}" in made.program.text.replace("(", "").replace(")", "")
+    arrays = {"a": Array("i4", ("rows", "d")), "out": Array("i4", ("rows", "d"), "zeros")}
+    sizes = {"rows": 3, "d": d}
+    assert end_of(text, made.program.text, arrays, sizes, {"rows": 1, "d": d}) == "same"
