@@ -156,13 +156,13 @@ class Cells(Exchanges):
                 return Same(found.form, self.all)
         return super()._loaded(place)
 
-    def _named(self, expr: Name) -> Value:
+    def of_name(self, expr: Name) -> Value:
         variable = expr.variable
         if variable is not None and variable.storage == "shared" and not variable.array:
             found = self.single.get((variable, 0))
             if found is not None:
                 return Same(found.form, self.all)
-        return super()._named(expr)
+        return super().of_name(expr)
 
     def _added(self, place: Shared, value: Value, op: str) -> Made:
         """All threads combine into elements of shared memory."""

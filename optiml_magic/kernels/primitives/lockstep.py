@@ -34,6 +34,7 @@ from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grid_rounds import COUNTED, blocks_in_words
 from optiml_magic.kernels.primitives.places import bare
 from optiml_magic.kernels.primitives.roles import key_of, key_of_cast
+from optiml_magic.kernels.primitives.shared_places import SharedPlaces
 from optiml_magic.kernels.primitives.shares import (
     Each,
     Known,
@@ -62,7 +63,7 @@ from optiml_magic.source.values import constants
 _WARP, _WORD = 32, 4
 
 
-class Lockstep:
+class Lockstep(SharedPlaces):
     """Values of expressions, under a mask of the threads that are there."""
 
     def __init__(
@@ -147,7 +148,7 @@ class Lockstep:
             ):
                 return Same(expr, self.all, key=key)
             case Name():
-                return self._named(expr)
+                return self.of_name(expr)
             case Index() if (place := self.place(expr)) is not None:
                 return self._loaded(place)
             case Unary(op="*") if (place := self.place(expr)) is not None:
@@ -240,7 +241,7 @@ class Lockstep:
                 form = thread if not first else Binary(None, "+", thread, number(first))
         return Known(form, self.all if where is None else where, numbers=numbers)
 
-    def _named(self, expr: Name) -> Value:
+    def of_name(self, expr: Name) -> Value:
         variable = expr.variable
         if variable is None:
             if expr.name == "warpSize" or expr.name in self.constants:
@@ -263,79 +264,6 @@ class Lockstep:
     def check(self, found: Value, name: str) -> None:
         if not bool(found.where[self.mask].all()):
             raise NotLegal(f"what `{name}` holds is not certain for all threads")
-
-    def kind(self, variable: Variable) -> CType:
-        """The type that a local is declared with, or the elements of an array."""
-        found = named(variable.type.base, self.types)
-        return replace(found, depth=found.depth + variable.type.depth)
-
-    def place(self, expr: Expr) -> Shared | None:
-        """Which element of a shared array an expression is, of each thread."""
-        match expr:
-            case Index(base=base, index=index):
-                inner = self._address(base)
-            case Unary(op="*", operand=operand):
-                return self._address(operand)
-            case Name(variable=Variable(storage="shared", extents=()) as variable):
-                zero = np.zeros(self.count, np.int64)
-                return Shared(expr, self.all, array=variable, kind=self.kind(variable), offset=zero)
-            case _:
-                return None
-        if inner is None:
-            return None
-        at = self.value(index)
-        if not isinstance(at, Known):
-            raise NotLegal(f"which element of `{inner.array.name}` it takes is not followed")
-        stride = self._stride(base, inner.array)
-        return replace(inner, offset=inner.offset + at.numbers * stride)
-
-    def _stride(self, base: Expr, array: Variable) -> int:
-        """Elements from one to the next of what an index steps through."""
-        depth = 0
-        while isinstance(base, Index):
-            base, depth = base.base, depth + 1
-        if not isinstance(base, Name) or base.variable is not array or len(array.extents) < 2:
-            return 1
-        stride = 1
-        for extent in array.extents[depth + 1 :]:
-            found = self.value(extent) if extent is not None else None
-            only = found.only(self.all) if isinstance(found, Known) else None
-            if only is None:
-                raise NotLegal(f"the extents of `{array.name}` are not numbers")
-            stride *= only
-        return stride
-
-    def _address(self, expr: Expr) -> Shared | None:
-        """Where in shared memory a pointer leads; None where it leads elsewhere."""
-        match expr:
-            case Name(variable=Variable() as variable):
-                shared = variable.storage in ("shared", "dynamic") and variable.array
-                found = self._named(expr) if shared else self.env.get(variable)
-                return found if isinstance(found, Shared) else None
-            case Index():
-                return self.place(expr)
-            case Unary(op="&", operand=operand):
-                return self.place(operand)
-            case Cast(operand=operand, type=type_):
-                inner = self._address(operand)
-                if inner is None:
-                    return None
-                return replace(inner, kind=named(type_, self.types).pointee)
-            case Binary(op="+", left=left, right=right):
-                inner = self._address(left)
-                more = self.value(right) if inner is not None else None
-                if inner is not None and not isinstance(more, Known):
-                    raise NotLegal(f"where in `{inner.array.name}` it leads is not followed")
-                if inner is not None and isinstance(more, Known):
-                    return replace(inner, offset=inner.offset + more.numbers)
-        return None
-
-    def of_kind(self, place: Shared) -> CType:
-        """The type of an array's elements, which is the same wherever it is touched."""
-        kind = place.kind or self.kind(place.array)
-        if self.kinds.setdefault(place.array, kind) != kind:
-            raise NotLegal(f"`{place.array.name}` has elements of several types")
-        return kind
 
     def _loaded(self, place: Shared) -> Value:
         self.of_kind(place)
