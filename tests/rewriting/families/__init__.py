@@ -8,6 +8,7 @@ from . import (
     alike,
     apart,
     banks,
+    bases,
     blocks,
     bounds,
     brought,
@@ -29,6 +30,7 @@ from . import (
     growths,
     histories,
     inplace,
+    keyed,
     layers,
     layouts,
     left_out,
@@ -118,4 +120,6 @@ FAMILIES = {
     "envelopes": envelopes.FAMILY,
     "splats": splats.FAMILY,
     "lists": lists.FAMILY,
+    "keyed": keyed.FAMILY,
+    "bases": bases.FAMILY,
 }
