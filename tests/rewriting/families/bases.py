@@ -18,13 +18,14 @@ def _factor(rng: Random, at: str, of: str) -> str:
 def transforms(rng: Random) -> Made:
     """A block of threads for a block of the image, as JPEG has them, with or without bounds."""
     line, staged, bound = (rng.random() < chance for chance in (0.3, 0.3, 0.3))
-    u, v = ("t % 8", "t / 8") if line else ("threadIdx.x", "threadIdx.y")
+    b = rng.choice([4, 4, 8])
+    u, v = (f"t % {b}", f"t / {b}") if line else ("threadIdx.x", "threadIdx.y")
     column = _factor(rng, "x", "u")
-    row = rng.choice([_factor(rng, "y", "v"), _factor(rng, "y", "v"), "weights[v * 8 + y]"])
+    row = rng.choice([_factor(rng, "y", "v"), _factor(rng, "y", "v"), f"weights[v * {b} + y]"])
     source = "tile[y][x]" if staged else "image[(by + y) * w + bx + x]"
     head = "int t = threadIdx.x;\n    " if line else ""
     tile = (
-        "    __shared__ float tile[8][8];\n    tile[v][u] = image[(by + v) * w + bx + u];\n"
+        f"    __shared__ float tile[{b}][{b}];\n    tile[v][u] = image[(by + v) * w + bx + u];\n"
         "    __syncthreads();\n"
         if staged
         else ""
@@ -32,13 +33,13 @@ def transforms(rng: Random) -> Made:
     test = "    if (bx + u >= w || by + v >= h) return;\n" if bound and not staged else ""
     product = rng.choice([f"{source} * {column} * {row}", f"{column} * {row} * {source}"])
     text = f"""\
-#pragma optiml launch transforms grid(w / 8, h / 8) block({"64" if line else "8, 8"})
+#pragma optiml launch transforms grid(w / {b}, h / {b}) block({b * b if line else f"{b}, {b}"})
 __global__ void transforms(const float* image, const float* weights, float* out, int w, int h) {{
     {head}int u = {u}, v = {v};
-    int bx = blockIdx.x * 8, by = blockIdx.y * 8;
+    int bx = blockIdx.x * {b}, by = blockIdx.y * {b};
 {tile}{test}    float sum = 0.0f;
-    for (int y = 0; y < 8; y++)
-        for (int x = 0; x < 8; x++)
+    for (int y = 0; y < {b}; y++)
+        for (int x = 0; x < {b}; x++)
             sum += {product};
     out[(by + v) * w + bx + u] = {rng.choice(["sum", "0.25f * sum", "sum + 1.0f"])};
 }}
