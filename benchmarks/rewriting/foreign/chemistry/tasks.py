@@ -36,4 +36,16 @@ tasks = [
         verify_sizes={"molecules": 70, "library": 45},
         outputs={"predicted": "f4[molecules, 12]"},
     ),
+    Task(
+        HERE / "charge_by_residue.cu",
+        inputs=lambda rng, atoms, residues: {
+            "residue": rng.integers(0, residues, atoms, np.int16),
+            "charge": uniform(rng, atoms),
+            "atoms": atoms,
+            "residues": residues,
+        },
+        sizes={"atoms": 1 << 20, "residues": 300},
+        verify_sizes={"atoms": 300, "residues": 13},
+        outputs={"total": "f4[residues]"},
+    ),
 ]

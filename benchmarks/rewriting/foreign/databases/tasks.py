@@ -147,4 +147,29 @@ tasks = [
         verify_sizes={"rows": 150, "width": 20},
         outputs={"prefix": "i4[rows]"},
     ),
+    Task(
+        HERE / "sales_by_region.cu",
+        inputs=lambda rng, n, regions: {
+            "region": rng.integers(0, regions, n, np.int32),
+            "amount": uniform(rng, n),
+            "n": n,
+            "regions": regions,
+        },
+        sizes={"n": 1 << 20, "regions": 64},
+        verify_sizes={"n": 300, "regions": 13},
+        outputs={"total": "f4[regions]", "rows": "i4[regions]"},
+    ),
+    Task(
+        HERE / "late_orders.cu",
+        inputs=lambda rng, n, shops: {
+            "shop": rng.integers(0, shops, n, np.int32),
+            "promised": rng.integers(1, 30, n, np.int32),
+            "delivered": rng.integers(1, 40, n, np.int32),
+            "n": n,
+            "shops": shops,
+        },
+        sizes={"n": 1 << 20, "shops": 96},
+        verify_sizes={"n": 300, "shops": 13},
+        outputs={"late": "i4[shops]"},
+    ),
 ]

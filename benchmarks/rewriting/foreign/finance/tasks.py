@@ -246,4 +246,16 @@ tasks = [
         verify_sizes={"accounts": 35, "entries": 301},
         outputs={"balance": "i4[accounts, entries]"},
     ),
+    Task(
+        HERE / "exposures.cu",
+        inputs=lambda rng, n, parties: {
+            "party": rng.integers(0, parties, n, np.int32),
+            "value": uniform(rng, n),
+            "n": n,
+            "parties": parties,
+        },
+        sizes={"n": 1 << 20, "parties": 100},
+        verify_sizes={"n": 300, "parties": 13},
+        outputs={"owed": "f4[parties]", "trades": "i4[parties]"},
+    ),
 ]

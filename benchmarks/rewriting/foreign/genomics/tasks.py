@@ -199,4 +199,16 @@ tasks = [
         verify_sizes={"chromosomes": 3, "length": 701},
         outputs={"skew": "i4[chromosomes, length]"},
     ),
+    Task(
+        HERE / "reads_by_sample.cu",
+        inputs=lambda rng, n, samples: {
+            "sample": rng.integers(0, samples, n, np.uint8),
+            "quality": rng.integers(0, 60, n, np.uint8),
+            "n": n,
+            "samples": samples,
+        },
+        sizes={"n": 1 << 21, "samples": 48},
+        verify_sizes={"n": 300, "samples": 13},
+        outputs={"reads": "i4[samples]"},
+    ),
 ]

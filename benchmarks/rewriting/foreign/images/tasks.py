@@ -264,4 +264,18 @@ tasks = [
         verify_sizes={"width": 75, "height": 41},
         inout=("table",),
     ),
+    Task(
+        HERE / "luma_dct.cu",
+        inputs=lambda rng, w, h: {"luma": uniform(rng, h, w), "w": w, "h": h},
+        sizes={"w": 2048, "h": 2048},
+        verify_sizes={"w": 24, "h": 16},
+        outputs={"coefficients": "f4[h, w]"},
+    ),
+    Task(
+        HERE / "luma_back.cu",
+        inputs=lambda rng, w, h: {"coefficients": uniform(rng, h, w), "w": w, "h": h},
+        sizes={"w": 2048, "h": 2048},
+        verify_sizes={"w": 24, "h": 16},
+        outputs={"luma": "f4[h, w]"},
+    ),
 ]

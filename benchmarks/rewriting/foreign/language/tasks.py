@@ -266,4 +266,23 @@ tasks = [
         verify_sizes={"tokens": 35, "heads": 8},
         outputs={"o": "f4[tokens, heads, 64]"},
     ),
+    Task(
+        HERE / "topic_weights.cu",
+        inputs=lambda rng, tokens, topics: {
+            "topic": rng.integers(0, topics, tokens, np.int32),
+            "weight": uniform(rng, tokens),
+            "tokens": tokens,
+            "topics": topics,
+        },
+        sizes={"tokens": 1 << 20, "topics": 50},
+        verify_sizes={"tokens": 300, "topics": 13},
+        outputs={"total": "f4[topics]"},
+    ),
+    Task(
+        HERE / "letters.cu",
+        inputs=lambda rng, n: {"text": rng.integers(32, 127, n, np.uint8), "n": n},
+        sizes={"n": 1 << 22},
+        verify_sizes={"n": 700},
+        outputs={"often": "i4[256]"},
+    ),
 ]

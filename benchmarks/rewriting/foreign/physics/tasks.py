@@ -168,4 +168,23 @@ tasks = [
         verify_sizes={"walkers": 5, "count": 611},
         outputs={"way": "f4[walkers, count]"},
     ),
+    Task(
+        HERE / "mass_by_cell.cu",
+        inputs=lambda rng, particles, cells: {
+            "cell": rng.integers(0, cells, particles, np.int32),
+            "mass": uniform(rng, particles),
+            "particles": particles,
+            "cells": cells,
+        },
+        sizes={"particles": 1 << 20, "cells": 256},
+        verify_sizes={"particles": 300, "cells": 13},
+        outputs={"in_cell": "f8[cells]"},
+    ),
+    Task(
+        HERE / "angular_modes.cu",
+        inputs=lambda rng, w, h: {"patch": uniform(rng, h, w), "w": w, "h": h},
+        sizes={"w": 2048, "h": 2048},
+        verify_sizes={"w": 24, "h": 16},
+        outputs={"mode": "f4[h, w]"},
+    ),
 ]

@@ -187,4 +187,17 @@ tasks = [
         verify_sizes={"states": 70, "demos": 45},
         outputs={"action": "f4[states, 16]"},
     ),
+    Task(
+        HERE / "landmark_votes.cu",
+        inputs=lambda rng, n, landmarks: {
+            "seen": rng.integers(0, landmarks, n, np.int32),
+            "sure": uniform(rng, n, low=0),
+            "range": uniform(rng, n, low=0, high=9),
+            "n": n,
+            "landmarks": landmarks,
+        },
+        sizes={"n": 1 << 20, "landmarks": 80},
+        verify_sizes={"n": 300, "landmarks": 13},
+        outputs={"votes": "f4[landmarks]", "near": "f4[landmarks]"},
+    ),
 ]

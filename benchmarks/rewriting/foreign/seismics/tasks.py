@@ -152,4 +152,11 @@ tasks = [
         verify_sizes={"traces": 75, "samples": 461},
         outputs={"peak": "f4[samples, traces]"},
     ),
+    Task(
+        HERE / "tau_p_tiles.cu",
+        inputs=lambda rng, w, h: {"gather": uniform(rng, h, w), "w": w, "h": h},
+        sizes={"w": 2048, "h": 2048},
+        verify_sizes={"w": 24, "h": 16},
+        outputs={"stack": "f4[h, w]"},
+    ),
 ]

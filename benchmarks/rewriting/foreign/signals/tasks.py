@@ -218,4 +218,18 @@ tasks = [
         verify_sizes={"channels": 67, "samples": 45},
         inout=("rec",),
     ),
+    Task(
+        HERE / "sine_tiles.cu",
+        inputs=lambda rng, w, h: {"field": uniform(rng, h, w), "w": w, "h": h},
+        sizes={"w": 2048, "h": 2048},
+        verify_sizes={"w": 24, "h": 16},
+        outputs={"modes": "f4[h, w]"},
+    ),
+    Task(
+        HERE / "damped_tiles.cu",
+        inputs=lambda rng, w, h: {"field": uniform(rng, h, w), "w": w, "h": h},
+        sizes={"w": 2048, "h": 2048},
+        verify_sizes={"w": 24, "h": 16},
+        outputs={"modes": "f4[h, w]"},
+    ),
 ]

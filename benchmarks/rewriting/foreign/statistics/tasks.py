@@ -189,4 +189,17 @@ tasks = [
         verify_sizes={"modes": 70, "samples": 43},
         outputs={"moved": "f4[modes, 16]"},
     ),
+    Task(
+        HERE / "class_spread.cu",
+        inputs=lambda rng, n, classes: {
+            "label": rng.integers(0, classes, n, np.int32),
+            "x": uniform(rng, n),
+            "centre": uniform(rng, classes),
+            "n": n,
+            "classes": classes,
+        },
+        sizes={"n": 1 << 20, "classes": 32},
+        verify_sizes={"n": 300, "classes": 13},
+        outputs={"spread": "f4[classes]"},
+    ),
 ]
