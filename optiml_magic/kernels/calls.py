@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from optiml_magic.kernels import groups, types
-from optiml_magic.kernels.evaluation import Evaluator
 from optiml_magic.kernels.expressions import Call, Expr, Lambda, Name, Unary
 from optiml_magic.kernels.functions import (
     ASSUMING,
@@ -26,9 +25,10 @@ from optiml_magic.kernels.functions import (
     pure,
 )
 from optiml_magic.kernels.merging import State
-from optiml_magic.kernels.methods import outside
+from optiml_magic.kernels.methods import OBJECT, changes_its_object, method_of, outside
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.reading import Barrier
+from optiml_magic.kernels.standing import GroupEvaluator
 from optiml_magic.kernels.swapping import swapping
 from optiml_magic.kernels.symbols import MEMORY, UNKNOWN, every
 from optiml_magic.kernels.tree import Function, Statement, Variable
@@ -49,7 +49,7 @@ class _Frame:
 
 
 @dataclass
-class CallEvaluator(Evaluator):
+class CallEvaluator(GroupEvaluator):
     """Evaluates calls."""
 
     frames: list[_Frame] = field(default_factory=list)
@@ -61,7 +61,8 @@ class CallEvaluator(Evaluator):
             closure = self.value(expression.callee).closure
             if closure is not None and self._takes(closure.made.function, expression):
                 return self._entered(closure.made.function, expression, closure.captured)
-            return self._unknown(expression)
+            inner = self._looked_through(expression.callee, "operator()", expression)
+            return inner or self._unknown(expression)
         if name == "sizeof":
             return self._sizeof(expression)
         if expression.receiver is not None:
@@ -219,13 +220,15 @@ class CallEvaluator(Evaluator):
     def _method(self, expression: Call, name: str) -> Value:
         """A member function: of a group it may be a barrier; of anything else nothing is known."""
         assert expression.receiver is not None
+        if (inner := self._looked_through(expression.receiver, name, expression)) is not None:
+            return inner
         receiver = self.value(expression.receiver)
         values = [self.value(argument) for argument in expression.arguments]
         if name in groups.SYNCS:
             tile = groups.tile_size(receiver.type.name) is not None
             block = groups.is_block(receiver.type.name)
             self.barrier("block" if block else "warp" if tile else "other", expression)
-        standing = self._standing(receiver.type.name, name)
+        standing = self.standing(receiver.type.name, name)
         if standing is not None:
             return standing
         held = receiver.holds
@@ -238,26 +241,14 @@ class CallEvaluator(Evaluator):
             self.recorder.write((own.variable,), expression)
         return self.opaque(types.UNKNOWN, receiver.depends, held)
 
-    def _standing(self, group: str, method: str) -> Value | None:
-        """Where a thread stands in a group; None where that is not known."""
-        variable = groups.place(group, method)
-        if variable is not None:
-            fields = {axis: self.builtin(f"{variable}.{axis}") for axis in "xyz"}
-            return Value(CType("dim3", "record"), fields=fields)
-        size = groups.tile_size(group)
-        if size is not None and method in ("size", "num_threads"):
-            return self.number(Polynomial.constant(size), types.UINT)
-        ranked = method in ("thread_rank", "meta_group_rank")
-        if not ranked or (size is None and not groups.is_block(group)):
+    def _looked_through(self, place: Expr, name: str, call: Call) -> Value | None:
+        """What a method of a variable does; None where it cannot be looked through."""
+        if not isinstance(place, Name) or place.variable is None:
             return None
-        rank = self.builtin("threadIdx.z")
-        for axis in "yx":
-            row = self.combined("*", rank, self.builtin(f"blockDim.{axis}"))
-            rank = self.combined("+", row, self.builtin(f"threadIdx.{axis}"))
-        if size is None:
-            return rank
-        op = "%" if method == "thread_rank" else "/"
-        return self.combined(op, rank, self.number(Polynomial.constant(size), types.UINT))
+        kind = self.declared(place.variable)
+        method = method_of(self.unit, place, name, len(call.arguments), kind)
+        known = method is not None and self._may_enter(method)
+        return self._entered(method, call) if method is not None and known else None
 
     def _unknown(self, expression: Call) -> Value:
         """A function that is not seen: it may do anything with what it gets a pointer to."""
@@ -289,7 +280,9 @@ class CallEvaluator(Evaluator):
                 self.recorder.unclear |= self.holds(self.place(argument))
 
     def may_change(self, call: Call, at: int) -> bool:
-        """Whether a call may change the local that is its argument."""
+        """Whether a call may change the local that is its argument, or its object."""
+        if at == OBJECT:
+            return changes_its_object(self.unit, call)
         name = bare(call.function)
         functions = self.unit.called(call.function, len(call.arguments))
         if functions:

@@ -21,6 +21,7 @@ from optiml_magic.kernels.expressions import (
     Unread,
     every,
 )
+from optiml_magic.kernels.methods import OBJECT
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -130,8 +131,10 @@ class _Collector:
             for at, argument in enumerate(expression.arguments):
                 if isinstance(argument, Name | Member) and self.may_change(expression, at):
                     self.add(argument, "?", None, always=False)
-            if isinstance(expression.receiver, Name) and expression.function not in groups.ASKING:
-                self.add(expression.receiver, "?", None, always=False)
+            own = expression.receiver
+            asks = expression.function in groups.ASKING
+            if isinstance(own, Name) and not asks and self.may_change(expression, OBJECT):
+                self.add(own, "?", None, always=False)
         elif isinstance(expression, Lambda):
             self.statement(expression.function.body, always=False)
         for at, part in enumerate(expression.parts):

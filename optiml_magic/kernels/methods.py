@@ -1,13 +1,129 @@
-"""Member functions of the structures of a text, which are not looked through."""
+"""Member functions of the structures of a text: looked through where they are of one variable."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from functools import lru_cache
 
-from optiml_magic.kernels.expressions import Call, Name
-from optiml_magic.kernels.functions import bare
-from optiml_magic.kernels.tree import Function, expressions
+from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Call,
+    Cast,
+    Expr,
+    Index,
+    Lambda,
+    Member,
+    Name,
+    Step,
+    Unary,
+    Unread,
+    every,
+)
+from optiml_magic.kernels.functions import bare, pure
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Function,
+    Leave,
+    Variable,
+    Verbatim,
+    expressions,
+    walk,
+)
+from optiml_magic.kernels.types import CType, named
 from optiml_magic.kernels.unit import Unit
+
+#: The place of an object among the arguments of its method.
+OBJECT = -1
+
+
+def method_of(
+    unit: Unit, place: Name, name: str, count: int, kind: CType, *, references: bool = False
+) -> Function | None:
+    """A method with so many arguments as a function: it names the members of ``place``.
+
+    None where the text has no such method of a structure, or several, and where it returns a
+    reference, unless ``references`` are as good.
+    """
+    found = [f for f in unit.functions if f.method and bare(f.name) == name]
+    known, variable = unit.structs.of(kind.name), place.variable
+    if len(found) != 1 or known is None or variable is None or variable.type.depth:
+        return None
+    if not found[0].required <= count <= len(found[0].parameters) or found[0].template:
+        return None
+    if found[0].result.reference and not references:
+        return None
+    methods = {bare(f.name) for f in unit.functions if f.method}
+    if any(isinstance(e, Call) and bare(e.function) in methods for e in _inside(found[0])):
+        return None  # of the same object, without its name
+    return _of(found[0], variable, frozenset(field.name for field in known.fields))
+
+
+def _inside(function: Function) -> tuple[Expr, ...]:
+    return tuple(expressions(function.body))
+
+
+def changes_its_object(unit: Unit, call: Call) -> bool:
+    """Whether a method of a variable may change a member of it, and not only what one leads to."""
+    place = call.receiver
+    if not isinstance(place, Name) or place.variable is None:
+        return True
+    kind, local = named(place.variable.type.base, unit.aliases), place.variable
+    name, count = bare(call.function), len(call.arguments)
+    method = method_of(unit, place, name, count, kind, references=True)
+    known = unit.structs.of(kind.name)
+    if method is None or known is None:
+        return True
+    arrays = {field.name for field in known.fields if field.rank}
+    returned = [s.value for s in walk(method.body) if isinstance(s, Leave) and s.value is not None]
+    if method.result.reference and any(_is_in(value, local, arrays) for value in returned):
+        return True
+    for part in expressions(method.body):
+        match part:
+            case Assign(target=target) | Step(target=target):
+                if _is_in(target, local, arrays):
+                    return True
+            case Unary(op="&", operand=operand):
+                if any(isinstance(e, Name) and e.variable is local for e in every(operand)):
+                    return True
+            case Call(function=function) if not pure(bare(function)):
+                return True
+    return False
+
+
+def _is_in(target: Expr, local: Variable, arrays: Collection[str]) -> bool:
+    """Whether a place is in the object itself: a member, or an element of an array that is one."""
+    while True:
+        match target:
+            case Member(base=base, arrow=False) | Cast(operand=base):
+                target = base
+            case Index(base=Member(field=field) as base) if field in arrays:
+                target = base
+            case Name(variable=variable):
+                return variable is local
+            case _:
+                return False
+
+
+@lru_cache(maxsize=256)
+def _of(function: Function, variable: Variable, fields: frozenset[str]) -> Function | None:
+    """The same each time, so that what it does is known again."""
+    inside = [*expressions(function.body)]
+    if any(isinstance(e, Unread | Lambda) for e in inside):
+        return None
+    own = {v.name for s in walk(function.body) if isinstance(s, Declare) for v in s.variables}
+    own |= {p.name for p in function.parameters}
+    outside_ = {e for e in inside if isinstance(e, Name) and e.variable is None}
+    if own & fields or not {e.name for e in outside_} <= fields:
+        return None
+    if any(isinstance(s, Verbatim) for s in walk(function.body)):
+        return None
+    here = Name(None, variable.name, variable)
+    swaps: dict[Node, Node] = {e: Member(None, here, e.name, arrow=False) for e in outside_}
+    body = edited(function.body, swaps)
+    return replace(function, body=body, method=False) if isinstance(body, Block) else None
 
 
 def outside(unit: Unit, name: str) -> frozenset[str]:

@@ -23,6 +23,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.loops import test_of
+from optiml_magic.kernels.methods import OBJECT, changes_its_object
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.flow import ends
@@ -258,6 +259,8 @@ class Effects:
         return facts.aliased(one, other)
 
     def _may_change(self, call: Call, at: int) -> bool:
+        if at == OBJECT:
+            return changes_its_object(self.kernel.unit, call)
         for function in self.kernel.unit.called(call.function, len(call.arguments)):
             if at < len(function.parameters):
                 kind = function.parameters[at].type

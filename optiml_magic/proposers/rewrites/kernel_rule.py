@@ -23,6 +23,7 @@ from optiml_magic.kernels.primitives.in_place import in_place
 from optiml_magic.kernels.primitives.left_early import left_early
 from optiml_magic.kernels.primitives.lengthwise import lengthwise
 from optiml_magic.kernels.primitives.lined import lined
+from optiml_magic.kernels.primitives.methods_out import methods_out
 from optiml_magic.kernels.primitives.one_axis import one_axis
 from optiml_magic.kernels.primitives.onward import onward
 from optiml_magic.kernels.primitives.rebased import rebased
@@ -69,8 +70,8 @@ class Site:
 
 
 _SHAPES = (
-    in_place, block_sized, unshadowed, unchained, copied_parameters, unnamed_tests, left_early,
-    stepwise, rerolled, scoped, single, taken_away, headed, rebased, lined, one_axis,
+    in_place, methods_out, block_sized, unshadowed, unchained, copied_parameters, unnamed_tests,
+    left_early, stepwise, rerolled, scoped, single, taken_away, headed, rebased, lined, one_axis,
     grid_in_words, onward, thread_an_item, threaded, added_up, aligned, rowed, boxed,
 )  # fmt: skip
 

@@ -1,0 +1,98 @@
+"""Short methods of local structures, written out where they are called."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.methods_out import methods_out
+from tests.rewriting.writing import Array
+
+from .alike import end_of, kernel_of, refused, written
+
+TEXT = """\
+__constant__ float rate = 2;
+struct Grid {
+    float* data; int rows, cols; float own[2];
+    __device__ float get(int r, int c) const { return data[r * cols + c]; }
+    __device__ float operator()(int r, int c) const { return data[r * cols + c]; }
+    __device__ float& at(int r, int c) { return data[r * cols + c]; }
+    __device__ void set(int r, int c, float v) { data[r * cols + c] = v; }
+    __device__ void grow(int by) { cols += by; }
+    __device__ void keep(float v) { own[1] = v; }
+    __device__ float& first() { return own[0]; }
+    __device__ int size() const { return rows * cols; }
+    __device__ float twice(float v) const { return v + v; }
+    __device__ float moved(int r) const { r += 1; return data[r]; }
+    __device__ float named(int k) const { return data[k] + rate; }
+};
+#pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
+__global__ void k(float* in, float* out, int w, int h) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y * blockDim.y + threadIdx.y;
+    if (r >= h || c >= w) return;
+    Grid a{in, h, w}, b{out, h, w};
+    BODY
+}
+"""
+ARRAYS = {"in": Array("f4", ("h", "w")), "out": Array("f4", ("h", "w"), "zeros")}
+
+
+@pytest.mark.parametrize(
+    ("body", "stands"),
+    [
+        ("b.set(r, c, a.get(r, c) * 2);", "b.data[r * b.cols + c] = a.data[r * a.cols + c] * 2;"),
+        ("out[r * w + c] = a(r, c);", "= a.data[r * a.cols + c];"),
+        ("b.set(r, c, a.twice(a.get(r, c)));", "= a.data[r * a.cols + c] + a.data[r * a.cols + c]"),
+        ("b.set(r, c, c % 3);", "= (float)(c % 3);"),
+        ("b.set(r, c, a.get(r - 0, (c + 1) % w));", "a.data[(r - 0) * a.cols + (c + 1) % w]"),
+        ("for (int i = 0; i < 3; ++i) b.set(r, c, a.get(r, (c + i) % w));", "(c + i) % w]"),
+        ("b.set(r, c, a.size());", "= (float)(a.rows * a.cols);"),
+    ],
+)
+def test_a_method_stands_where_it_was_called(body: str, stands: str) -> None:
+    before = TEXT.replace("BODY", body)
+    found = methods_out(kernel_of(before))
+    assert isinstance(found, Kernel), found
+    after = written(found)
+    assert stands in after
+    assert end_of(before, after, ARRAYS, {"w": 33, "h": 17}, {"w": 5, "h": 3}) == "same"
+
+
+@pytest.mark.parametrize(
+    ("body", "stands"),
+    [
+        ("b.at(r, c) = a.at(r, c) + 1;", "b.data[r * b.cols + c] = a.data[r * a.cols + c] + 1;"),
+        ("b.at(r, c) += 2;", "b.data[r * b.cols + c] += 2;"),
+        ("b.at(r, (c + 1) % w) -= a.at(r, c);", "-= a.data[r * a.cols + c];"),
+    ],
+)
+def test_a_reference_stands_for_its_place(body: str, stands: str) -> None:
+    found = methods_out(kernel_of(TEXT.replace("BODY", body)))
+    assert isinstance(found, Kernel), found
+    after = written(found)
+    assert stands in after
+    plain = re.sub(r"([ab])\.at\((r), (c|\(c \+ 1\) % w)\)", r"\1.data[\2 * w + \3]", body)
+    before = TEXT.replace("BODY", plain)
+    assert end_of(before, after, ARRAYS, {"w": 33, "h": 17}, {"w": 5, "h": 3}) == "same"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "a.first() = 2; out[r * w + c] = a.get(r, c);",  # a reference to a member
+        "a.keep(1); out[r * w + c] = a.get(r, c);",
+        "a.grow(1); b.data[r * w + c] = 1;",  # a member changes, by a method
+        "a.cols = w - 0; out[r * w + c] = a.get(r, c);",
+        "Grid& o = a; o.cols = w; out[r * w + c] = a.get(r, c);",
+        "out[r * w + c] = a.moved(r);",  # two statements
+        "out[r * w + c] = a.named(r);",  # it asks for a variable of the file
+        "int i = 0; out[r * w + c] = a.get(r, i++);",
+        "int rows = 0; { Grid a{out, h, w}; out[r * w + c] = a.get(r, rows); }",  # two are `a`
+        "out[r * w + c] = 1;",
+    ],
+)
+def test_what_is_no_expression_of_its_object_stays(body: str) -> None:
+    found = refused(methods_out(kernel_of(TEXT.replace("BODY", body))))
+    assert found.startswith("no short method of a local is called")
