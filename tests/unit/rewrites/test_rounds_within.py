@@ -53,6 +53,14 @@ for (int i = n - 1; i >= 0; --i) {{
     for (int k = n - 1; k > i; --k) s -= L[k * n + i] * x[k * m + j] * 0.125f;
     x[i * m + j] = s;
 }}"""
+IN_MEMORY = """\
+for (int i = 0; i < n; ++i) x[i * m + j] = b[i * m + j];
+for (int i = 0; i < n; ++i)
+    for (int k = 0; k < i; ++k) x[i * m + j] -= L[i * n + k] * x[k * m + j] * 0.125f;
+for (int i = n - 1; i >= 0; --i) {
+    for (int k = i + 1; k < n; ++k) x[i * m + j] -= L[i * n + k] * x[k * m + j] * 0.125f;
+    x[i * m + j] *= L[i * n + i];
+}"""
 GREATEST = """\
 for (int i = 0; i < n; ++i) {
     float s = b[i * m + j];
@@ -67,7 +75,7 @@ PASSED_OVER = FORWARD.replace("float s", "if (b[i * m + j] == 3.0f) continue;\n 
 OLDER = FORWARD.replace("k < i;", "k < i - 2;")
 SOLVES = {
     "forward": FORWARD, "backward": BACKWARD, "in place": IN_PLACE, "right": RIGHT, "both": BOTH,
-    "greatest": GREATEST, "unsigned": UNSIGNED, "masked": MASKED, "double": DOUBLE, "left": LEFT,
+    "in memory": IN_MEMORY, "greatest": GREATEST, "unsigned": UNSIGNED, "masked": MASKED, "double": DOUBLE, "left": LEFT,
     "passed over": PASSED_OVER, "older": OLDER,
 }  # fmt: skip
 APART_ALONE = {"left", "passed over"}  # lanes of several warps would wait for some of them
