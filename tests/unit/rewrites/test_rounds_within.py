@@ -78,6 +78,25 @@ SOLVES = {
     "in memory": IN_MEMORY, "greatest": GREATEST, "unsigned": UNSIGNED, "masked": MASKED, "double": DOUBLE, "left": LEFT,
     "passed over": PASSED_OVER, "older": OLDER,
 }  # fmt: skip
+HELD_ON = """\
+float s = 0.0f;
+for (int i = 0; i < n; ++i) {
+    for (int k = 0; k < i; ++k) s += L[i * n + k] * x[k * m + j] * 0.125f;
+    x[i * m + j] = b[i * m + j] - s * 0.03125f;
+}"""
+PERHAPS_ANEW = FORWARD.replace("for (int k", "if (L[i * n] > 0.0f) s = 0.0f;\n    for (int k")
+WAVED = FORWARD.replace("x[k", "x[(i - 1 - k)")
+HIDDEN = """\
+for (int i = 0; i < n; ++i) {
+    float t = b[i * m + j];
+    for (int k = 0; k < i; ++k) { float j = L[i * n + k]; t -= j * 0.125f * x[k * m + J]; }
+    x[i * m + j] = t;
+}""".replace("float t", "int J = j;\n    float t", 1)
+ALIAS = f"float* y = x + j;\n{FORWARD}".replace("x[k * m + j]", "y[k * m]")
+SOLVES |= {
+    "held on": HELD_ON, "perhaps anew": PERHAPS_ANEW, "waved": WAVED,
+    "hidden": HIDDEN, "alias": ALIAS,
+}  # fmt: skip
 APART_ALONE = {"left", "passed over"}  # lanes of several warps would wait for some of them
 SHAPES = {"L": ("n", "n"), "b": ("n", "m"), "x": ("n", "m")}
 
@@ -130,6 +149,12 @@ def test_many_threads_and_short_rounds_are_left_alone(n: int, m: int) -> None:
 
 
 REFUSED = {
+    "a counter that wraps around": """\
+for (unsigned int i = n - 1; i < (unsigned int)n; --i) {
+    float s = b[i * m + j];
+    for (unsigned int k = i + 1; k < n; ++k) s -= L[i * n + k] * x[k * m + j] * 0.125f;
+    x[i * m + j] = s;
+}""",
     "the next needs what a round has just stored": """\
 for (int i = 1; i < n; ++i) {
     x[i * m + j] = b[i * m + j];
