@@ -22,7 +22,7 @@ Key = tuple[Any, ...]
 class Use:
     """One use of a place. An ``update`` combines a value into it; a ``carried`` goes with one.
 
-    ``value`` is what is written, or the expression that reads.
+    ``value`` is what is written, or the expression that reads; ``path`` what holds where it is.
     """
 
     key: Key
@@ -32,6 +32,10 @@ class Use:
     type: CType
     combination: Combination | None = None
     value: Expr | None = None
+    path: tuple[Condition, ...] = ()
+
+
+_Own = tuple[Expr, Key | None, Combination | None, CType, tuple[Condition, ...]]
 
 
 @dataclass
@@ -59,7 +63,7 @@ class Recorder:
     inside_verbatim: int = 0
     given: dict[Variable | str, frozenset[str]] = field(default_factory=dict)
     asked: dict[Variable | str, frozenset[str]] = field(default_factory=dict)
-    _own: list[tuple[Expr, Key | None, Combination | None, CType]] = field(default_factory=list)
+    _own: list[_Own] = field(default_factory=list)
     _selected: dict[Key, Combination] = field(default_factory=dict)
     _carried: set[Key] = field(default_factory=set)
 
@@ -133,35 +137,40 @@ class Recorder:
         )
 
     def read(self, key: Key, node: Expr | None) -> None:
-        if any(own == key for _, own, found, _ in self._own if found is not None):
+        if any(own == key for _, own, found, _, _ in self._own if found is not None):
             return
         if key in self._selected:
             return
         self.uses.append(Use(key, "read", self.loops, self.line_of(node), _NONE, None, node))
 
-    def write(self, key: Key, node: Expr | None, value: Expr | None = None) -> None:
-        self.uses.append(Use(key, "write", self.loops, self.line_of(node), _NONE, None, value))
+    def write(
+        self, key: Key, node: Expr | None, value: Expr | None = None,
+        path: tuple[Condition, ...] = (),
+    ) -> None:  # fmt: skip
+        line = self.line_of(node)
+        self.uses.append(Use(key, "write", self.loops, line, _NONE, None, value, path))
 
     def update(self, place: Place, node: Assign | Step, evaluator: Any) -> None:
         """An assignment begins; reads of its own place until ``done`` are part of it."""
         found = combination(node, evaluator.meanings())
-        self._own.append((node, key_of(place), found, evaluator.kind(place)))
+        kind, path = evaluator.kind(place), evaluator.state.path
+        self._own.append((node, key_of(place), found, kind, path))
 
     def done(self, node: Assign | Step) -> None:
-        _, key, found, kind = self._own.pop()
+        _, key, found, kind, path = self._own.pop()
         if key is None:
             return
         line = self.line_of(node)
         selected = self._selected.get(key)
         if selected is not None and isinstance(node, Assign) and node.value in selected.values:
-            self.uses.append(Use(key, "update", self.loops, line, kind, selected))
+            self.uses.append(Use(key, "update", self.loops, line, kind, selected, path=path))
         elif key in self._carried:
             self.uses.append(Use(key, "carried", self.loops, line, kind))
         elif found is not None:
-            self.uses.append(Use(key, "update", self.loops, line, kind, found))
+            self.uses.append(Use(key, "update", self.loops, line, kind, found, path=path))
         else:
             value = node.value if isinstance(node, Assign) and node.op == "=" else None
-            self.uses.append(Use(key, "write", self.loops, line, kind, None, value))
+            self.uses.append(Use(key, "write", self.loops, line, kind, None, value, path))
 
     @contextmanager
     def selecting(

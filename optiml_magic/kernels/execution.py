@@ -101,7 +101,7 @@ class Executor(LoopReader):
         self.state.env[variable] = made
         self.recorder.give(variable, made.holds)
         if variable.value is not None:
-            self.recorder.write((variable,), variable.value, variable.value)
+            self.recorder.write((variable,), variable.value, variable.value, self.state.path)
 
     def _keeps(self, kind: types.CType) -> bool:
         """Whether an object of a type that is not seen may keep a reference to what makes it."""

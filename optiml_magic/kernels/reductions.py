@@ -117,14 +117,19 @@ def _alone(axis: str, key: Key, accesses: dict[str, list[Access]], symbols: Symb
 
 
 def _start(uses: list[Use], first: Use, axes: tuple[str, ...]) -> Expr | None:
-    """What the place holds before the loops: the last write before them, outside of them."""
+    """What the place holds before the loops: the last write before them, outside of them.
+
+    A loop around them that does not write it anew begins them with what they left behind, and a
+    branch that writes it may not be taken.
+    """
     outer = axes[-1]
     before = uses[: uses.index(first)]
     writes = [use for use in before if use.kind in ("write", "update") and outer not in use.loops]
     if not writes or writes[-1].kind != "write":
         return None
-    reach = writes[-1].loops
-    return writes[-1].value if reach == first.loops[: len(reach)] else None
+    last, around = writes[-1], first.loops[: first.loops.index(outer)]
+    certain = last.path == first.path[: len(last.path)]
+    return last.value if certain and last.loops == around else None
 
 
 def _spelled(key: Key) -> str:

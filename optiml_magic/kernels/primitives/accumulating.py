@@ -19,6 +19,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.places import index
+from optiml_magic.kernels.primitives.sizes import FIRST
 from optiml_magic.kernels.ranges import holds
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
@@ -128,10 +129,12 @@ def _elsewhere(kernel: Kernel, access: Access, held_at: Polynomial | None) -> bo
     """Whether an access is before the element with this index, or behind it, in a thread's own row.
 
     As in ``for (j = i + 1; j < n; ...) x[i] -= a[j] * x[j];`` with ``x = all + n * t``: no other
-    thread reads the element meanwhile.
+    thread reads the element meanwhile. So it is in a thread's own column, ``x[j * m + t]``.
     """
     if access.index is None or held_at is None or access.mode == "atomic":
         return False
+    if _in_column(kernel, access, access.index, held_at):
+        return True
     way, symbols = access.index - held_at, kernel.reading.symbols
     if not any(holds(far - _ONE, access.guard, symbols) for far in (way, -way)):
         return False
@@ -144,6 +147,30 @@ def _elsewhere(kernel: Kernel, access: Access, held_at: Polynomial | None) -> bo
         if not all(holds(f, access.guard, symbols) for f in (at, row - at - _ONE)):
             return False
     return True
+
+
+def _in_column(kernel: Kernel, access: Access, at: Polynomial, held_at: Polynomial) -> bool:
+    """Whether both are in the column of the thread, in other rows, which are as wide as sizes say.
+
+    Where the guard keeps its index in the grid below the width no other thread has this column.
+    """
+    width, symbols = kernel.block[0] or 1, kernel.reading.symbols
+    item = Polynomial.symbol("blockIdx.x") * Polynomial.constant(width)
+    item += Polynomial.symbol("threadIdx.x")
+    for name in sorted(at.symbols | held_at.symbols):
+        size = Polynomial.symbol(name)
+        if symbols[name].kind != "scalar" or not holds(size - item - _ONE, access.guard, symbols):
+            continue
+        first, second = ((form - item).coefficient(name) for form in (at, held_at))
+        whole = all(not (form - item).without([name]).terms for form in (at, held_at))
+        if not whole or first is None or second is None:
+            continue
+        if any(FIRST.keys() & symbols.inside(row) for row in (first, second)):
+            continue
+        way = first - second
+        if any(holds(far - _ONE, access.guard, symbols) for far in (way, -way)):
+            return True
+    return False
 
 
 def _apart(found: Sequence[Held]) -> list[Held]:

@@ -12,6 +12,7 @@ from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.grids import needed
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.symbols import Compare, Symbol
+from optiml_magic.kernels.tree import walk
 from optiml_magic.source.expressions import Expression
 
 _WORD = 4  # bytes
@@ -106,9 +107,22 @@ def mean_rounds(kernel: Kernel, axis: Axis) -> int | None:
 
 
 def usual_rounds(kernel: Kernel, axis: Axis) -> int | None:
-    """The rounds of a loop in the mean, or else those of the thread in the middle."""
+    """The rounds of a loop in the mean, or else those of the thread in the middle.
+
+    Of a loop whose ends move with those around it, as `k < i`, as many as half way through these.
+    """
     known = mean_rounds(kernel, axis)
-    return rounds(kernel, axis, middle(kernel)) if known is None else known
+    at = middle(kernel)
+    known = rounds(kernel, axis, at) if known is None else known
+    outer = around(kernel, axis) if known is None else ()
+    half = {one.name: n // 2 for one in outer if (n := usual_rounds(kernel, one)) is not None}
+    return rounds(kernel, axis, {**at, **half}) if half else known
+
+
+def around(kernel: Kernel, axis: Axis) -> tuple[Axis, ...]:
+    """The loops that a loop is in, as far as they are read."""
+    axes = kernel.axes()
+    return tuple(a for loop, a in axes.items() if any(s is axis.node for s in walk(loop.body)))
 
 
 def _rounds_told(kernel: Kernel, axis: Axis) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
@@ -11,7 +12,12 @@ from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.primitives.scans import Scans, scanned
-from optiml_magic.kernels.primitives.sizes import rounds, usual_rounds, words_taken
+from optiml_magic.kernels.primitives.sizes import (
+    around,
+    rounds,
+    usual_rounds,
+    words_taken,
+)
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.work import operations_outside
 from optiml_magic.kernels.reading import Axis
@@ -75,7 +81,9 @@ def repeats(kernel: Kernel, found: Sequence[Axis], lanes: int) -> bool:
         return False
     outside = operations_outside(kernel, [axis.node for axis in found])
     words = sum(
-        words_taken(kernel, axis) * (1 if rounds(kernel, axis) else usual_rounds(kernel, axis) or 1)
+        words_taken(kernel, axis)
+        * (1 if rounds(kernel, axis) else usual_rounds(kernel, axis) or 1)
+        * prod(usual_rounds(kernel, outer) or 1 for outer in around(kernel, axis))
         for axis in found
     )
     rate = chip.fp32_per_sm * chip.sms * chip.clock

@@ -31,6 +31,7 @@ from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.rounds_within import rounds_within
 from optiml_magic.proposers.rewrites.row_to_lanes import THREADS, order, shared_by
 
 _ROWS = (1, 2, 4, 8, 16, 32)
@@ -74,7 +75,8 @@ class SplitReduction(KernelRule):
             return
         if found is None:
             if not rows(kernel):
-                yield from _in_blocks(kernel, apart)
+                sites = [*_in_blocks(kernel, apart)]
+                yield from sites or rounds_within(kernel, apart)
             return
         spare_axis(kernel)
         number, axis, length = found

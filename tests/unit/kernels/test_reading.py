@@ -121,6 +121,30 @@ def test_a_loop_is_the_same_in_every_spelling(loop):
     assert not reduction.exact
 
 
+SUM = "for (int k = 0; k < n; ++k) s += a[k];"
+
+
+@pytest.mark.parametrize(
+    ("body", "known"),
+    [
+        (f"float s = 0; {SUM} out[row] = s;", True),
+        (f"float s; if (row < m) {{ s = 0; {SUM} out[row] = s; }}", True),
+        (f"float s = 0; if (row >= m) return; {SUM} out[row] = s;", True),
+        (f"float s = 1; if (row < m) s = 0; else return; {SUM} out[row] = s;", True),
+        (f"float s = 1; if (a[row] > 0) s = 0; {SUM} out[row] = s;", False),
+        (f"float s = 1; if (a[row] > 0) {{ s = 0; }} else {{ s = 2; }} {SUM} out[row] = s;", False),
+        (f"float s = 1; if (a[row] > 0 && (s = 0) == 0) out[0] = 1; {SUM} out[row] = s;", False),
+        (f"float s = 1, t = a[row] > 0 ? (s = 0) : 2; {SUM} out[row] = s + t;", False),
+        (f"for (int j = 0; j < m; ++j) {{ float s = 0; {SUM} out[j] = s; }}", True),
+        (f"float s = 0; for (int j = 0; j < m; ++j) {{ {SUM} out[j] = s; }}", False),
+        (f"float s = 0; for (int j = 0; j < m; ++j) {{ {SUM} out[j] = s; s = 0; }}", False),
+    ],
+)
+def test_what_a_sum_begins_with_is_what_it_holds_each_time(body, known):
+    found = reading(ROW + body).reductions
+    assert [r.start is not None for r in found if r.place == "s"] == [known]
+
+
 @pytest.mark.parametrize(
     ("place", "found"),
     [

@@ -136,3 +136,52 @@ def test_elements_before_and_behind_it_are_others(loops: str, kept: bool) -> Non
     assert "out_value -=" in after
     same = end_of(text, after, arrays, {"n": 70, "m": 5}, {"n": 3, "m": 1}, rounds=True)
     assert same == "same"
+
+
+@pytest.mark.parametrize(
+    ("loops", "kept"),
+    [
+        ("for (int l = 0; l < r; l++) out[r * n + i] -= a[r * m + l] * out[l * n + i];", True),
+        ("for (int l = r + 1; l < m; l++) out[r * n + i] -= a[l] * out[l * n + i];", True),
+        ("for (int l = m - 1; l > r; l--) out[i + n * r] -= a[l] * out[n * l + i];", True),
+        ("for (int l = r; l < m; l++) out[r * n + i] -= a[l] * out[l * n + i];", False),
+        ("for (int l = 0; l < m; l++) out[r * n + i] -= a[l] * out[l * n + i];", False),
+        ("for (int l = 0; l < r; l++) out[r * n + i] -= a[l] * out[l * n + i + 1];", False),
+        ("for (int l = 0; l < r; l++) out[r * n + i] -= a[l] * out[l * n];", False),
+        ("for (int l = 0; l < r; l++) out[r * n + i] -= a[l] * out[l * m + i];", False),
+        ("for (int l = 0; l < r; l++) out[r * n + i] -= a[l] * out[(r - l) * n + i];", False),
+        ("for (int l = 0; l < r; l++) out[r * n + i] -= a[l] * out[l * n + n - 1 - i];", False),
+        ("for (int l = 0; l < r; l++) out[r * n + 2 * i] -= a[l] * out[l * n + 2 * i];", False),
+        ("for (int l = 0; l < r; l++) out[r * 64 + i] -= a[l] * out[l * 64 + i];", False),
+    ],
+)
+def test_elements_above_and_below_it_are_others(loops: str, kept: bool) -> None:
+    text = program(f"for (int r = m - 1; r >= 0; r--) {{ {loops} out[r * n + i] *= 0.5f; }}")
+    found = in_register(kernel_of(text))
+    if not kept:
+        assert "the loop touches other elements of the array" in refused(found)
+        return
+    arrays = {
+        "a": Array("f4", ("m * m",)),
+        "x": Array("f4", ("m",)),
+        "out": Array("f4", ("n * m",)),
+    }
+    after = written(found)
+    assert "out_value -=" in after
+    same = end_of(text, after, arrays, {"n": 70, "m": 5}, {"n": 3, "m": 1}, rounds=True)
+    assert same == "same"
+
+
+@pytest.mark.parametrize("guard", ["i >= n + 1", "i >= m", "false"])
+def test_a_column_that_the_guard_does_not_keep_apart_is_no_column(guard: str) -> None:
+    body = "for (int r = 0; r < m; r++) "
+    body += "for (int l = 0; l < r; l++) out[r * n + i] -= a[l] * out[l * n + i];"
+    text = program(body).replace("i >= n", guard)
+    assert "the loop touches other elements of the array" in refused(in_register(kernel_of(text)))
+
+
+def test_a_width_that_changes_is_no_width() -> None:
+    body = "n /= 2; for (int r = 0; r < m; r++) "
+    body += "for (int l = 0; l < r; l++) out[r * n + i] -= a[l] * out[l * n + i];"
+    found = refused(in_register(kernel_of(program(body))))
+    assert "the loop touches other elements of the array" in found
