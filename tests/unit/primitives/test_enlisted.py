@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from optiml_magic.kernels.primitives.dispersed import item_a_thread
 from optiml_magic.kernels.primitives.enlisted import enlisted
 from tests.rewriting.writing import Array
 
@@ -108,3 +109,37 @@ def test_results_are_elements_of_an_array(name: str) -> None:
 @pytest.mark.parametrize("name", OTHERS)
 def test_others_stay(name: str) -> None:
     assert refused(enlisted(kernel_of(_text(OTHERS[name]))))
+
+
+PRODUCT = """\
+#pragma optiml launch k grid(n / 32, m / 16) block(16, 16)
+__global__ void k(const float* a, const float* b, float* o, int m, int n, int p) {
+    int r = blockIdx.y * 16 + threadIdx.y, c = blockIdx.x * 32 + threadIdx.x;
+    float s0 = 0, s1 = 0;
+    for (int i = 0; i < p; ++i) { s0 += a[r * p + i] * b[i * n + c]; s1 += a[r * p + i] * b[i * n + c + 16]; }
+    o[r * n + c] = s0;
+    o[r * n + c + 16] = s1;
+}
+"""  # fmt: skip
+ROWS = (
+    PRODUCT.replace("n / 32, m / 16", "n / 16, m / 32")
+    .replace("y * 16", "y * 32").replace("x * 32", "x * 16")
+    .replace("s1 += a[r * p + i] * b[i * n + c + 16]", "s1 += a[(r + 16) * p + i] * b[i * n + c]")
+    .replace("o[r * n + c + 16]", "o[(r + 16) * n + c]")
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [PRODUCT, ROWS], ids=["columns", "rows"])
+def test_each_result_has_a_thread_then(text: str) -> None:
+    after = written(item_a_thread(kernel_of(text)))
+    assert "s1" not in after
+    arrays = {
+        "a": Array("f4", ("m", "p")),
+        "b": Array("f4", ("p", "n")),
+        "o": Array("f4", ("m", "n")),
+    }
+    for m, n, p in ((32, 64, 5), (47, 79, 3), (64, 32, 0)):
+        assert (
+            end_of(text, after, arrays, {"m": m, "n": n, "p": p}, {"m": 32, "n": 32, "p": 1})
+            == "same"
+        )
