@@ -30,6 +30,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
+from optiml_magic.kernels.primitives.enlisted import enlisted
 from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.guarded import guarded
 from optiml_magic.kernels.primitives.limits import limits
@@ -91,7 +92,7 @@ def dispersed(kernel: Kernel) -> Kernel:
 @primitive
 def item_a_thread(kernel: Kernel) -> Kernel:
     """The kernel whose threads have several results in a local array, with a thread for each."""
-    made = unjammed(kernel)
+    made = unjammed(where_legal(enlisted, kernel))
     if isinstance(made, Kernel):
         made = dispersed(where_legal(planar, made))
     if isinstance(made, Refused):

@@ -12,7 +12,7 @@ that is evaluated whatever else holds, and nothing else that stands there change
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
@@ -76,6 +76,7 @@ def all_expanded(program: Program) -> Program:
 @primitive
 def expanded(kernel: Kernel) -> Kernel:
     """The kernel with the bodies of such functions in the place of their calls; it has some."""
+    kernel = _declared_apart(kernel)
     for count in range(_MOST):
         site = next(_sites(kernel), None)
         if site is None:
@@ -86,6 +87,23 @@ def expanded(kernel: Kernel) -> Kernel:
             break
         kernel = _with_body(kernel, site)
     return unnamed(kernel)
+
+
+def _declared_apart(kernel: Kernel) -> Kernel:
+    """The kernel with a declaration for each of several locals, of which one calls a function.
+
+    What a function is given may ask for those before it, in front of which its body cannot stand.
+    """
+    body = kernel.function.body
+    heads = {s.before for s in walk(body) if isinstance(s, Loop | If)}
+    swaps: dict[Node, Node | tuple[Statement, ...] | None] = {
+        s: tuple(replace(s, variables=(v,), span=None, lead=None) for v in s.variables)
+        for s in walk(body)
+        if isinstance(s, Declare) and s not in heads and len(s.variables) > 1
+        and "{" not in s.words and any(meant(kernel, call) is not None for top in s.expressions
+                                       for call in every(top) if isinstance(call, Call))
+    }  # fmt: skip
+    return kernel.rewritten(edited(body, swaps)) if swaps else kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +120,7 @@ def _sites(kernel: Kernel) -> Iterator[_Site]:
         if statement in heads or not isinstance(statement, Declare | Evaluate | If | Leave):
             continue
         if isinstance(statement, Declare) and len(statement.variables) > 1:
-            continue  # what one of them is given may ask for those before it
+            continue
         own = [part for top in statement.expressions for part in every(top)]
         changing = sum(isinstance(e, Assign | Step) for e in own)
         top = statement.expression if isinstance(statement, Evaluate) else None

@@ -1,7 +1,8 @@
 """A function in which the threads of a block wait for each other stands where a kernel calls it.
 
 ``block_add(v, &sum);`` adds up what a block's threads have, and then updates memory: what the
-kernel does together is only seen with it.
+kernel does together is only seen with it. What a function shares is one array for all of its
+calls, in whose place it stands once.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from optiml_magic.kernels.primitives.unfolded import called_alone
 from optiml_magic.kernels.primitives.unshadowed import renaming
 from optiml_magic.kernels.tree import (
     Blank,
+    Declare,
     Evaluate,
     Function,
     Leave,
@@ -30,6 +32,7 @@ from optiml_magic.kernels.tree import (
 )
 from optiml_magic.kernels.types import CType, named
 
+_LASTING = ("shared", "dynamic", "static")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -38,15 +41,22 @@ def in_place(kernel: Kernel) -> Kernel:
     """The kernel with the bodies of such functions among its own statements."""
     swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
     taken: list[str] = []
+    shared: dict[Variable, str] = {}
+    calls: dict[Function, int] = {}
     for statement in kernel.function.body.body:
         match statement:
             case Evaluate(expression=Call() as call):
                 function = called_alone(kernel, call)
                 if function is not None and _waits(function):
                     _check(kernel, function)
-                    swaps[statement] = _body(kernel, function, call, taken)
+                    swaps[statement] = _body(kernel, function, call, taken, shared)
+                    calls[function] = calls.get(function, 0) + 1
     if not swaps:
         raise NotLegal("it calls no function that waits, as a statement of its own")
+    for function, count in calls.items():
+        if _lasting(function) and _calls(kernel, function) != count:
+            reason = f"`{function.name}` may keep what it shared from call to call"
+            raise NotLegal(reason, function.line)
     return kernel.rewritten(edited(kernel.function.body, swaps))
 
 
@@ -65,11 +75,16 @@ def _check(kernel: Kernel, function: Function) -> None:
             raise NotLegal(f"`{function.name}` is left before its end", statement.line)
         if isinstance(statement, Blank) and "#pragma" not in kernel.show(statement):
             raise NotLegal(f"`{function.name}` has declarations of its own", statement.line)
-    lasting = {"shared", "dynamic", "static"} & {v.storage for v in declared_in(function.body)}
-    if lasting and _calls(kernel, function) > 1:
-        raise NotLegal(f"`{function.name}` may keep what it shared from call to call", line)
+    inner = {v for s in function.body.body for part in s.statements for v in declared_in(part)}
+    if _lasting(function) & inner and _calls(kernel, function) > 1:
+        raise NotLegal(f"what `{function.name}` shares in a branch has a name there alone", line)
     if not means_the_same(kernel, function):
         raise NotLegal(f"a name in `{function.name}` is another one in the kernel", line)
+
+
+def _lasting(function: Function) -> set[Variable]:
+    """What a function finds as its last call has left it."""
+    return {v for v in declared_in(function.body) if v.storage in _LASTING}
 
 
 def _calls(kernel: Kernel, function: Function) -> int:
@@ -80,18 +95,29 @@ def _calls(kernel: Kernel, function: Function) -> int:
 
 
 def _body(
-    kernel: Kernel, function: Function, call: Call, taken: list[str]
+    kernel: Kernel, function: Function, call: Call, taken: list[str], shared: dict[Variable, str]
 ) -> tuple[Statement, ...]:
-    """Locals for what is given, and the statements of a function with names that are free."""
+    """Locals for what is given, and the statements of a function with names that are free.
+
+    What a call before has declared for all of them, in ``shared``, is not declared again.
+    """
     words = {*_WORD.findall(kernel.show(kernel.function.body)), *taken}
     words |= {p.name for p in kernel.function.parameters}
-    called: dict[Variable, str] = {}
-    for variable in sorted(declared_in(function.body), key=lambda v: v.line):
+    declared, called = declared_in(function.body), dict[Variable, str]()
+    before_now = {v: shared[v] for v in declared if v in shared}
+    for variable in sorted(declared - before_now.keys(), key=lambda v: v.line):
         new = variable.name
         if new in words:
             new = called[variable] = kernel.fresh(new, *taken)
         taken.append(new)
-    body = edited(function.body, renaming(function.body, called))
+        if variable.storage in _LASTING:
+            shared[variable] = new
+    changes: dict[Node, Node | None] = {**renaming(function.body, called | before_now)}
+    changes |= {
+        s: None for s in walk(function.body)
+        if isinstance(s, Declare) and not before_now.keys().isdisjoint(s.variables)
+    }  # fmt: skip
+    body = edited(function.body, changes)
     before: list[Statement] = []
     swaps: dict[Node, Node] = {}
     for parameter, argument in zip(function.parameters, call.arguments, strict=True):

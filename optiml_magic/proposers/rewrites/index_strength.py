@@ -12,6 +12,7 @@ from optiml_magic.kernels.primitives.coarser import coarser
 from optiml_magic.kernels.primitives.cutting import block_names, tuned
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.grids import needed_form
+from optiml_magic.kernels.primitives.partnered import partnered
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sized import divisors, sized
 from optiml_magic.kernels.primitives.sizes import value
@@ -41,7 +42,7 @@ class IndexStrength(KernelRule):
         "a neighbour on a ring, `(x + 1) % n`, lies one turn away at most, so that a comparison is "
         "enough. Of `(w * 16 + k) / 64` the rounds `k` below 16 are no part, so what is loaded "
         "from there is loaded once for all of them. Where a test lets every other item of a row "
-        "work, half as many threads take these alone."
+        "work, or one of two partners `i` and `i ^ j`, half as many threads take these alone."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
@@ -49,6 +50,7 @@ class IndexStrength(KernelRule):
         yield from _ring(kernel)
         yield from _coarse(kernel)
         yield from _colour(kernel)
+        yield from _partners(kernel)
         made = unravelled(kernel)
         if isinstance(made, Refused):
             return
@@ -100,6 +102,17 @@ def _colour(kernel: Kernel) -> Iterator[Site]:
             "colour", "no threads for the fields of the other colour",
             partial(chequered, kernel), 0.5,
             Hypothesis("smsp__inst_executed.sum", "lower", "all threads of a warp have an item",
+                       (1.1, 2.0)),
+        )  # fmt: skip
+
+
+def _partners(kernel: Kernel) -> Iterator[Site]:
+    """Threads for pairs of items, of which one does what is to be done."""
+    if not isinstance(partnered(kernel), Refused):
+        yield Site(
+            "partners", "one thread for two partners of which one does the work",
+            partial(partnered, kernel), 0.7,
+            Hypothesis("smsp__inst_executed.sum", "lower", "all threads of a warp have a pair",
                        (1.1, 2.0)),
         )  # fmt: skip
 

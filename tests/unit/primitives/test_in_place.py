@@ -49,6 +49,19 @@ CALLS = {
         ADDING.replace("    __shared__ float part[64];\n", "").replace("float* target", "float* part, float* target"),
         "__shared__ float own[64]; float x = i < n ? a[i] : 0.0f; add_up(x, own, o); __syncthreads(); add_up(x, own, o + 1);",
     ),
+    "twice": (ADDING, "float x = i < n ? a[i] : 0.0f; add_up(x, o); __syncthreads(); add_up(x * x, o + 1);"),
+    "twice, names that meet": (
+        ADDING, "float part = i < n ? a[i] : 0.0f; int t = 2; add_up(part, o); __syncthreads(); add_up(part * t, o + t);",
+    ),
+    "what the first call leaves": (
+        ADDING.replace("part[64];", "part[64], all;").replace("= v;", "= anew ? v : v * all;").replace("float v,", "bool anew, float v,")
+        .replace("    if (t == 0)", "    if (t == 0) all = part[0] > 0.0f ? 2.0f : 3.0f;\n    if (t == 0)"),
+        "float x = i < n ? a[i] : 0.0f; add_up(true, x, o); __syncthreads(); add_up(false, x, o + 1); __syncthreads(); add_up(false, x, o + 2);",
+    ),
+    "extents of its own": (
+        ADDING.replace("    __shared__ float part[64];", "    const int SIZE = 64;\n    __shared__ float part[SIZE];"),
+        "add_up(i < n ? a[i] : 0.0f, o); __syncthreads(); add_up(1.0f, o + 1);",
+    ),
 }  # fmt: skip
 
 
@@ -65,7 +78,12 @@ def test_it_stands_where_it_is_called(name: str) -> None:
 
 #: Functions whose bodies would be something else among the kernel's statements.
 OTHERS = {
-    "called twice": (ADDING, "add_up(1.0f, o); __syncthreads(); add_up(2.0f, o);"),
+    "in a branch as well": (ADDING, "add_up(1.0f, o); __syncthreads(); if (n > 2) add_up(2.0f, o);"),
+    "by another function as well": (f"{ADDING}__device__ void both(float* o) {{ add_up(1.0f, o); }}\n", "add_up(1.0f, o); __syncthreads(); both(o);"),
+    "shared in a branch": (
+        ADDING.replace("    __shared__", "    {\n    __shared__").replace("part[0]);\n}", "part[0]);\n    }\n}"),
+        "add_up(1.0f, o); __syncthreads(); add_up(2.0f, o);",
+    ),
     "in rounds": (ADDING, "for (int k = 0; k < 2; ++k) { add_up(1.0f, o); __syncthreads(); }"),
     "left early": (ADDING.replace("    if (t == 0)", "    if (t > 0) return;\n    if (t == 0)"), "add_up(1.0f, o);"),
     "a result": (ADDING.replace("void", "float").replace("part[0]);\n", "part[0]);\n    return part[0];\n"), "add_up(1.0f, o);"),
