@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from optiml_magic.source.program import Program
 
 
+_MOST = 3  # times its chance, for what its rule knows to be unlikely whatever is measured: ours
 _ALL: Mapping[Finding, frozenset[str]] = {}
 
 
@@ -37,6 +38,8 @@ def answering(
     idea: Idea, findings: Sequence[Finding], about: Mapping[Finding, frozenset[str]] = _ALL
 ) -> Idea:
     """The idea with its prior lifted half of the way to certainty where a finding names the rule.
+
+    One that is unlikely by what its rule knows of the kernel is lifted to a few times that.
 
     It answers the finding that expects what the rule expects, else the first that names the rule;
     where that says which metric should move, this is what will be tested. Findings about other
@@ -58,7 +61,7 @@ def answering(
     return replace(
         idea,
         hypothesis=_expected(action, hypothesis),
-        prior=round(idea.prior + (1.0 - idea.prior) / 2, 3),
+        prior=round(min(idea.prior + (1.0 - idea.prior) / 2, _MOST * idea.prior), 3),
         answers=finding.tool,
     )
 

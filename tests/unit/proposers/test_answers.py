@@ -33,6 +33,13 @@ def test_a_rule_that_nobody_asked_for_answers_nothing() -> None:
     assert (found.answers, found.hypothesis, found.prior) == ("", OWN, 0.5)
 
 
+@pytest.mark.parametrize(("prior", "lifted"), [(0.5, 0.75), (0.2, 0.6), (0.12, 0.36), (0.9, 0.95)])
+def test_what_is_unlikely_stays_so(prior: float, lifted: float) -> None:
+    one = replace(proposed(), prior=prior)
+    asks = finding("stores", Action("try", "transpose_tile"))
+    assert answering(one, [asks]).prior == lifted
+
+
 def test_the_metric_of_the_action_is_what_will_be_tested() -> None:
     found = proposed(
         finding("stores", Action("try", "transpose_tile", "stores", "lower", (4.0, 8.0)))
