@@ -56,6 +56,7 @@ _STRIPS = (16, 32, 8)  # elements that a thread takes at once of a row that is i
 _BESIDE = 0.2  # the chance of lanes where threads load neighbours without them: ours
 _ONE_STRIP = 0.4  # the chance of strips of rows that have not two of them: ours
 SHORT, _LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
+_BUSY = 0.125  # of the warps that a chip holds, from which on these hide what loads take: ours
 _UNEVEN = 128  # elements of a row that begins anywhere, up to which vectors are few: ours
 
 
@@ -158,7 +159,7 @@ class RowToLanes(KernelRule):
                 f"block {at}", f"a block shares the loop over {counters}",
                 partial(shared_by, kernel, at, Lanes("block", 256, 256, THREADS, THREADS),
                         vectors=vectors),
-                0.4 if late else 0.86 if length > _LONG // 4 else 0.78, hypothesis,
+                0.4 if late else 0.86 if _of_a_block(kernel, length) else 0.78, hypothesis,
                 _threads(kernel, length, THREADS[-1 - mixed]), arithmetic,
             )  # fmt: skip
 
@@ -166,6 +167,14 @@ class RowToLanes(KernelRule):
 def _length(kernel: Kernel, axes: Sequence[Axis]) -> int:
     """The rounds of the longest of the loops; 0 where they are not known."""
     return max((usual_rounds(kernel, axis) or 0 for axis in axes), default=0)
+
+
+def _of_a_block(kernel: Kernel, length: int) -> bool:
+    """Whether rows are so long, and so few, that a warp for each leaves most of a chip idle."""
+    count, chip = working(kernel), CHIPS.get(kernel.chip)
+    if length > _LONG or count is None or chip is None:
+        return length > _LONG // 4
+    return length > _LONG // 4 and count * _WARP < _BUSY * chip.sms * chip.warps_per_sm * _WARP
 
 
 def _beside(kernel: Kernel, found: Sequence[Axis]) -> bool:
