@@ -8,6 +8,7 @@ import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.coalescing import apart
+from optiml_magic.kernels.primitives.rows import stored_in_parts
 from optiml_magic.kernels.primitives.sizes import mean_rounds, usual_rounds
 from optiml_magic.kernels.primitives.work import operations, operations_outside, requests
 from optiml_magic.model.facts import ArrayFacts, Facts, LaunchFacts
@@ -114,6 +115,47 @@ def test_few_threads_have_no_neighbours_to_load_beside() -> None:
     text = WINDOW.replace("block(128)", "block(8)").replace("cdiv(n, 128)", "cdiv(n, 8)")
     found = chances(RowToLanes(), known(text, w=4096, by=1))
     assert {p for key, p in found.items() if key.startswith("warp")} == {0.85}
+
+
+SUMS = HEAD + "const float* x, float* y, int n, int m) {\n" + ITEM
+SUMS += "    float s = 0;\n    for (int k = 0; k < m; k++) s += x[i * m + k];\n    y[i] = s;\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "block"),
+    [(512, 4096, True), (1056, 4096, False), (MANY, 4096, False), (512, 1024, False)],
+)
+def test_blocks_share_rows_that_are_long_and_few(n: int, m: int, block: bool) -> None:
+    found = chances(RowToLanes(), known(SUMS, n=n, m=m))
+    shared = {kind: p for key, p in found.items() for kind in ("warp", "block") if kind in key}
+    assert (shared["block"] > shared["warp"]) == block
+
+
+KEPT = HEAD + "const float* x, float* y, float* z, int n, int m, int e) {\n" + ITEM
+KEPT += (
+    "    float s = 0;\n    for (int k = 0; k < m; k++) {\n        float v = 2.0f * x[i * m + k];\n"
+)
+KEPT += "        if (i * m + k < e) z[i * m + k] = v;\n        s += v;\n    }\n    y[i] = s;\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "parts"),
+    [
+        ("", "", True),
+        ("if (i * m + k < e)", "if (v > 0)", False),  # nobody knows which lanes go which way
+        ("if (i * m + k < e) ", "", False),
+        ("if (i * m + k < e)", "if (i < e)", False),
+        ("z[i * m + k] = v", "z[i] = v", False),
+        ("z[i * m + k] = v", "z[k * n + i] = v", False),
+    ],
+)
+def test_elements_that_each_round_tests_come_one_by_one(
+    before: str, after: str, parts: bool
+) -> None:
+    kernel = known(KEPT.replace(before, after), n=4096, m=1024)
+    rule = RowToLanes()
+    shaped = rule.shaped(kernel)
+    assert stored_in_parts(shaped, shaped.reading.axes) == parts
 
 
 #: A function of a row that the rounds of a short loop store.
