@@ -260,6 +260,23 @@ def test_blocks_that_do_little_are_large_so_that_they_start_in_time(
     assert [point["BLOCK"] for point in site.points][:2] == blocks
 
 
+WALKED = """\
+#pragma optiml launch k grid(n) block(256)
+__global__ void k(const float* x, float* y, int n, int d) {
+    for (int k = threadIdx.x; k < d; k += blockDim.x) y[blockIdx.x * d + k] = x[blockIdx.x * d + k];
+}
+"""
+
+
+@pytest.mark.parametrize(("rows", "length", "found"), [(64, 4096, True), (9999, 4096, False)])
+def test_blocks_of_other_sizes_keep_the_items_of_threads_that_are_many(
+    rows: int, length: int, found: bool
+) -> None:
+    facts = LaunchFacts("k", 1, (rows, 1, 1), (256, 1, 1), {}, {"n": rows, "d": length})
+    kernel = kernel_of(WALKED, Facts((facts,), {}, 1e-5, 1e-8, "h200"))
+    assert ("block" in chances(BlockSize(), kernel)) == found
+
+
 LISTED = """\
 #pragma optiml launch k grid(n) block(256)
 __global__ void k(const int* to, const float* x, float* y, int n, int d) {
