@@ -260,6 +260,27 @@ def test_blocks_that_do_little_are_large_so_that_they_start_in_time(
     assert [point["BLOCK"] for point in site.points][:2] == blocks
 
 
+ROWS = HEAD + "const float* x, float* y, const float* z, int n) {\n" + ITEM
+ROWS += "    float s = 0;\n    for (int k = 0; k < 16; k++) s += x[i * 16 + k];\n"
+ROWS += "    for (int k = 0; k < 16; k++) y[i * 16 + k] = s * x[i * 16 + k];\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "chance"),
+    [
+        ("", 0.945),
+        ("    for (int k = 0; k < 16; k++) s += z[k * n + i];\n", 0.84),
+        ("    for (int k = 0; k < 999; k++) s += z[k * n + i];\n", 0.6),
+    ],
+)
+def test_rows_that_a_warp_brings_by_how_much_they_are_of_all(more: str, chance: float) -> None:
+    text = ROWS.replace(
+        "    for (int k = 0; k < 16; k++) y", f"{more}    for (int k = 0; k < 16; k++) y"
+    )
+    found = chances(ScalariseArray(), known(text))
+    assert found["rows all"] == chance
+
+
 WALKED = """\
 #pragma optiml launch k grid(n) block(256)
 __global__ void k(const float* x, float* y, int n, int d) {
