@@ -87,13 +87,20 @@ def _about(line: int, program: Program) -> list[range]:
         first, last = program.lexed.line_at(start), program.lexed.line_at(end)
         if first <= line <= last:
             text = program.lexed.code[start:end]
-            launched = [
-                range(launch.line, launch.line + 1)
-                for launch in program.launches
-                if _is_of(launch.kernel, text)
-            ]
-            return [range(first, last + 1), *launched]
+            own = (launch.line for launch in program.launches if _is_of(launch.kernel, text))
+            return [range(first, last + 1), *(range(at, at + 1) for at in own)]
     return [range(line, line + 1)]
+
+
+def launches_at(line: int, program: Program) -> frozenset[int]:
+    """Which launches, in the order of the program, a line of their kernel or of theirs is about.
+
+    None where the line is of a function that kernels call, or of none of them.
+    """
+    places = _about(line, program) if line else []
+    return frozenset(
+        at for at, launch in enumerate(program.launches) if any(launch.line in p for p in places)
+    )
 
 
 def _is_of(kernel: str | None, text: str) -> bool:

@@ -24,7 +24,7 @@ from optiml_magic.model.refusal import Refusal
 from optiml_magic.proposers.bounded import Bounded
 from optiml_magic.proposers.doubted import doubted
 from optiml_magic.proposers.rewrites import REWRITES
-from optiml_magic.proposers.rewrites.base import answering
+from optiml_magic.proposers.rewrites.base import answering, subjects
 from optiml_magic.proposers.together import behind, together, weighed
 from optiml_magic.source.program import parse_program
 
@@ -89,7 +89,10 @@ class RuleProposer:
         del count
         try:
             with Allowance().spent():
+                text = view.step.candidate.text
                 program, view = _apart(view)
+                findings = view.step.evaluation.findings
+                about = subjects(findings, parse_program(text), program)
         except SourceError as unfit:
             return Ideas(refused=(Refusal(self.name, unfit.message, unfit.line or 0),))
         except TooMuch as much:
@@ -103,7 +106,7 @@ class RuleProposer:
                 elif self._exact and found.arithmetic:
                     refused[_inexact(found)] = None
                 else:
-                    ideas.append(answering(found, view.step.evaluation.findings))
+                    ideas.append(answering(found, findings, about))
         ideas = doubted(ideas, view.evaluated)
         more = [*together(ideas, view, self._again)]
         ideas = [*behind(weighed(ideas, program, view), more), *more]

@@ -29,6 +29,7 @@ _LEAST = 0.4  # chance of an edit from which on it is made without being tried a
 SPELLED = ("float_literals", "fast_functions")  # rules that leave the shape of a kernel alone
 _SHAPES = 2  # that are tried along with expressions: ours
 _BEFORE = 0.01  # of a chance, by which one idea comes before another
+_MORE = 0.2  # of a chance, by which expressions make a shape likelier at most: ours
 _ALONE = 0.8  # of the chance of a shape, beside the same with fast expressions: ours
 _RATIONALE = (
     "A program of several launches takes as long as all of them. Each gets what looks best for it "
@@ -156,7 +157,9 @@ def _with_expressions(parts: tuple[Idea, ...], view: View, again: Again) -> Idea
         move=f"{ALONG} {one.move}",
         rationale=_ALONG,
         hypothesis=parts[0].hypothesis,
-        prior=round(min(max(part.prior for part in parts) + _BEFORE, 1.0), 3),
+        prior=round(
+            min(max(part.prior for part in parts) + _BEFORE, parts[0].prior + _MORE, 1.0), 3
+        ),
         starts=parts[0].starts,
         launches=tuple(dict.fromkeys(one.launches)),
     )

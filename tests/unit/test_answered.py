@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optiml_magic.answered import answered
+from optiml_magic.answered import answered, launches_at
 from optiml_magic.model.finding import Answered, Evidence, Finding
+from optiml_magic.source.program import parse_program
 
 TEXT = """\
 #pragma optiml launch first grid(n) block(256)
@@ -79,6 +80,20 @@ def test_the_only_kernel_of_a_launch_without_a_name() -> None:
     before = f"#pragma optiml launch grid(n) block(256)\n{text}"
     after = before.replace("block(256)", "block(128)")
     assert answered("far", [finding(4)], before, after) == Answered("far", 4, "far apart in 4")
+
+
+@pytest.mark.parametrize(
+    ("line", "launches"),
+    [(0, {}), (1, {0}), (2, {1}), (3, {}), (4, {0}), (7, {0}), (13, {1}), (99, {})],
+)
+def test_which_launches_a_line_is_about(line: int, launches: set[int]) -> None:
+    assert launches_at(line, parse_program(TEXT)) == {*launches}
+
+
+def test_all_launches_of_a_kernel_or_one_of_them() -> None:
+    program = parse_program("#pragma optiml launch second grid(1) block(n)\n" + TEXT)
+    assert launches_at(14, program) == {0, 2}
+    assert launches_at(3, program) == {2}
 
 
 def test_two_names_for_a_place() -> None:

@@ -14,6 +14,7 @@ from itertools import chain
 
 from optiml_magic.kernels.expressions import (
     Assign,
+    Binary,
     Call,
     Cast,
     Expr,
@@ -81,6 +82,24 @@ def line_turned(kernel: Kernel, changed: Iterable[Expr]) -> int:
     return min(lines, default=0)
 
 
+def line_magnified(kernel: Kernel, changed: Iterable[Expr]) -> int:
+    """The first line where what these are off by may become much more; 0 where none is found.
+
+    A float that chooses which element is loaded is between two of them, and the farther from zero
+    the fewer bits say where. Of the difference of two such values that are nearly the same only
+    their last bits are left, and what is divided by it is off by as much.
+    """
+    reach = _Reach(kernel, {*changed}, frozenset())
+    lines = [a.line for a in kernel.reading.accesses if a.mode == "load" and reach.chooses(a)]
+    lines += (
+        statement.line
+        for statement in walk(kernel.function.body)
+        for e in chain(*map(every, statement.expressions))
+        if isinstance(e, Binary) and e.op == "/" and reach.cancels(e.right)
+    )
+    return min(lines, default=0)
+
+
 def doubles(kernel: Kernel) -> Iterator[Expr]:
     """What a kernel computes in double."""
     for expr, kind in kernel.reading.types.items():
@@ -135,6 +154,21 @@ class _Reach:
     def misplaces(self, access: Access) -> bool:
         """Whether a float may go to another element; counts may where they have a tolerance."""
         return access in self._placed and not access.element.lane.integral
+
+    def chooses(self, access: Access) -> bool:
+        """Whether it decides which element a load takes."""
+        return any(map(self.holds, _where(access.own)))
+
+    def cancels(self, divisor: Expr) -> bool:
+        """Whether a divisor is a difference of two values that it decides."""
+        match divisor:
+            case Binary(op="-", left=left, right=right):
+                return self.holds(left) and self.holds(right)
+            case Name(variable=Variable(value=Expr() as value)):
+                return self.cancels(value)
+            case Cast(operand=operand):
+                return self.cancels(operand)
+        return False
 
     @property
     def _size(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 
 from optiml_magic.kernels.polynomial import Polynomial
@@ -11,6 +12,7 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.outward import outward
 from optiml_magic.kernels.primitives.sizes import mean_rounds, value, working
 from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Loop
 
 _THREAD, _WARP = "threadIdx.x", 32
@@ -136,6 +138,25 @@ def _moved(kernel: Kernel, form: Polynomial) -> Fraction | None:
             return None
         found += times.value * inner / by
     return found
+
+
+def stored_in_parts(kernel: Kernel, found: Iterable[Axis]) -> bool:
+    """Whether rounds test for each element of a row whether they store it.
+
+    No vector brings such elements back: lanes that had several neighbours each would store into a
+    part of a sector at a time.
+    """
+    inside = kernel.reading.symbols.inside
+    return any(
+        access.mode == "store" and access.space == "global" and axis.name in access.loops
+        and along(kernel, axis, access)
+        and any(
+            isinstance(part, Compare) and axis.name in inside(part.form)
+            for condition in access.guard for part in condition.conjuncts()
+            if part not in {*axis.test.conjuncts()}
+        )
+        for axis in found for access in kernel.reading.accesses
+    )  # fmt: skip
 
 
 def across(kernel: Kernel, found: tuple[Axis, ...]) -> bool:

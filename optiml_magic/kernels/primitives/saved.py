@@ -52,11 +52,14 @@ def _loads(
     decided: Decided, along: Along, items: int
 ) -> Iterator[tuple[tuple[str, object], float]]:
     for at, access in decided.elements:
-        moving = {f"{ITEM}{along.item}": range(items)}
+        moving, own = {f"{ITEM}{along.item}": range(items)}, False
         for axis in decided.kernel.reading.loops(access):
             count = decided.interior.rounds(axis.name)
             if axis.variable is not None and count and not decided.keeps(axis.node):
                 moving[f"{COUNTER}{axis.variable.name}"] = range(min(count, _SEEN))
+            # Each item goes through such a loop by itself, from where it begins for that.
+            unknown = not count and not decided.interior.most_rounds(axis.name)
+            own |= unknown and not decided.keeps(axis.node)
         steps = []
         for sizes, form in sorted(at.steps.items()):
             by = [factor(form, name) for name in moving]
@@ -71,4 +74,4 @@ def _loads(
                  + sum(b * (values[0] // n if op == "/" else values[0] % n) for b, op, n in digits))
                 for sizes, rest, number, by, digits in steps
             )  # fmt: skip
-            yield (at.array, (at.base, place)), words
+            yield (at.array, (at.base, place, own and values[0])), words

@@ -5,16 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from optiml_magic.answered import launches_at
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.idea import Idea
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from optiml_magic.model.finding import Action, Finding
     from optiml_magic.model.refusal import Refusal
     from optiml_magic.model.view import View
     from optiml_magic.source.program import Program
+
+
+_MOST = 3  # times its chance, for what its rule knows to be unlikely whatever is measured: ours
+_ALL: Mapping[Finding, frozenset[str]] = {}
 
 
 class Rewrite(Protocol):
@@ -29,17 +34,24 @@ class Rewrite(Protocol):
         """Ideas for the program of ``view.step``, and why not for what it comes close to."""
 
 
-def answering(idea: Idea, findings: Sequence[Finding]) -> Idea:
+def answering(
+    idea: Idea, findings: Sequence[Finding], about: Mapping[Finding, frozenset[str]] = _ALL
+) -> Idea:
     """The idea with its prior lifted half of the way to certainty where a finding names the rule.
 
+    One that is unlikely by what its rule knows of the kernel is lifted to a few times that.
+
     It answers the finding that expects what the rule expects, else the first that names the rule;
-    where that says which metric should move, this is what will be tested.
+    where that says which metric should move, this is what will be tested. Findings about other
+    launches alone, of which ``about`` has the kernels, do not ask for it.
     """
+    edited = {*idea.launches}
     asked = [
         (finding, action)
         for finding in findings
         for action in finding.actions
         if action.rewrite == idea.proposer
+        and (not edited or not about.get(finding) or edited & about[finding])
     ]
     hypothesis = idea.hypothesis
     if not asked or hypothesis is None:
@@ -49,9 +61,25 @@ def answering(idea: Idea, findings: Sequence[Finding]) -> Idea:
     return replace(
         idea,
         hypothesis=_expected(action, hypothesis),
-        prior=round(idea.prior + (1.0 - idea.prior) / 2, 3),
+        prior=round(min(idea.prior + (1.0 - idea.prior) / 2, _MOST * idea.prior), 3),
         answers=finding.tool,
     )
+
+
+def subjects(
+    findings: Sequence[Finding], before: Program, own: Program
+) -> Mapping[Finding, frozenset[str]]:
+    """The kernels of the launches that findings are about; none where they are about all of it.
+
+    Their lines are those of ``before``; ``own`` has the same launches in the same order.
+    """
+    return {finding: frozenset(_kernels(finding, before, own)) for finding in findings}
+
+
+def _kernels(finding: Finding, before: Program, own: Program) -> Iterator[str]:
+    lines = {evidence.line for evidence in finding.evidence if evidence.line}
+    at = frozenset[int]().union(*(launches_at(line, before) for line in lines))
+    return (kernel for n in at if (kernel := own.launches[n].kernel) is not None)
 
 
 def _expected(action: Action, hypothesis: Hypothesis) -> Hypothesis:

@@ -11,6 +11,7 @@ from optiml_magic.kernels.primitives.cutting import freedom, tuned
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.points import shapes
 from optiml_magic.kernels.primitives.retiled import retiled, tile
+from optiml_magic.kernels.primitives.rowed import rowed
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import threads
 from optiml_magic.kernels.primitives.unstrided import unstrided
@@ -23,6 +24,7 @@ _MOST_SHAPES = 3
 _RESIDENT = 2048  # threads of a multiprocessor that is full
 _EMPTY = 4  # times the threads below which a chip is: ours
 _FILLED = Hypothesis(TIME, "lower", "all multiprocessors have work", (1.5, 132.0))
+_AS_MANY = 2  # times the threads, from which on a kernel is another one: ours
 _TILES = 0.4  # the chance of another tile; ours
 _LESS_RIM = Hypothesis(TIME, "lower", "less of a larger tile is its rim", (1.0, 3.0))
 _EXPECTED = Hypothesis(
@@ -40,6 +42,14 @@ class BlockSize(KernelRule):
         "reuses; which is best depends on the chip, so it is measured. Of a larger tile less is "
         "the rim that neighbouring blocks load and compute as well."
     )
+
+    def shaped(self, kernel: Kernel) -> Kernel:
+        """Where threads that walk along rows are many, with no thread for each element of these."""
+        made = super().shaped(kernel)
+        own = threads(kernel)
+        if own is None or _are_few(kernel, own) or (threads(made) or 0) < _AS_MANY * own:
+            return made
+        return kernel.shaped(tuple(step for step in self._steps if step is not rowed))
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         yield from _more_blocks(kernel)
@@ -83,9 +93,15 @@ def _tiles(kernel: Kernel) -> Iterator[Site]:
 
 def _more_blocks(kernel: Kernel) -> Iterator[Site]:
     """So few threads, each with many items, that most of the chip has nothing to do."""
-    own, chip = threads(kernel), CHIPS.get(kernel.chip)
-    if own is None or chip is None or own * _EMPTY > chip.sms * _RESIDENT:
+    own = threads(kernel)
+    if own is None or not _are_few(kernel, own):
         return
     spread = kernel.shaped((unstrided,))
     if (threads(spread) or 0) >= _EMPTY * own:
         yield Site("items", "a thread for each item", partial(unstrided, kernel), 0.86, _FILLED)
+
+
+def _are_few(kernel: Kernel, count: int) -> bool:
+    """Whether so many threads leave most of the chip idle."""
+    chip = CHIPS.get(kernel.chip)
+    return chip is not None and count * _EMPTY <= chip.sms * _RESIDENT

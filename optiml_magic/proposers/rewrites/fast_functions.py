@@ -7,7 +7,13 @@ from functools import partial
 from typing import Literal
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
-from optiml_magic.kernels.primitives.deciding import REASON, TURNED, line_decided, line_turned
+from optiml_magic.kernels.primitives.deciding import (
+    REASON,
+    TURNED,
+    line_decided,
+    line_magnified,
+    line_turned,
+)
 from optiml_magic.kernels.primitives.fast import angles, fast, kinds_in, of_kind, repeated
 from optiml_magic.kernels.primitives.fast_kinds import Kind
 from optiml_magic.kernels.primitives.own_functions import own_functions
@@ -29,6 +35,8 @@ SAID: dict[Kind, str] = {
 Form = Kind | Literal["pairs"]
 _AT_ONCE = "sines and cosines of an angle at once"
 
+_MAGNIFIED = 0.12  # the chance where what is off by a little may become much: ours
+
 
 class FastFunctions(KernelRule):
     """``expf`` becomes a power of two, ``a / b`` a product, ``powf(x, 2)`` ``x * x``."""
@@ -47,15 +55,15 @@ class FastFunctions(KernelRule):
         kinds_here = [kind for kind in kinds_in(kernel) if kind not in once]
         wrong = {kind: inexact(kernel, kind) for kind in kinds_here}
         found = tuple(kind for kind in kinds_here if not wrong[kind])
-        every: tuple[Form, ...] = (*found, "pairs") if has_pairs(kernel) else found
-        # An instruction less is worth no trial of its own.
-        alone: list[tuple[Form, ...]] = [(kind,) for kind in every if kind != "sums"]
-        choices = [every, *alone] if len(every) > 1 else alone
-        for kinds in choices if alone else ():
+        risky = {kind for kind in found if line_magnified(kernel, of_kind(kernel, kind))}
+        pairs: tuple[Form, ...] = ("pairs",) if has_pairs(kernel) else ()
+        steady: tuple[Form, ...] = (*(kind for kind in found if kind not in risky), *pairs)
+        for kinds in dict.fromkeys((*_choices(steady), *_choices((*found, *pairs)))):
             said = ", ".join(_AT_ONCE if kind == "pairs" else SAID[kind] for kind in kinds)
+            chance = 0.62 if kinds == steady else 0.4
             yield Site(
                 " ".join(kinds), f"use {said}", partial(_fast, kernel, kinds),
-                0.62 if kinds == every else 0.4,
+                _MAGNIFIED if risky & {*kinds} else chance,
                 Hypothesis(
                     "smsp__inst_executed.sum", "lower", "the short forms are a few instructions",
                     (1.05, 3.0),
@@ -68,6 +76,12 @@ class FastFunctions(KernelRule):
         line = angles(kernel)
         if line:
             yield Refused("a sine is fast near zero alone, and its argument may be anything", line)
+
+
+def _choices(every: tuple[Form, ...]) -> Iterator[tuple[Form, ...]]:
+    """All together, and each alone but an instruction less, which is worth no trial of its own."""
+    alone: list[tuple[Form, ...]] = [(kind,) for kind in every if kind != "sums"]
+    yield from [every, *alone] if alone and len(every) > 1 else alone
 
 
 def inexact(kernel: Kernel, kind: Kind) -> Refused | None:

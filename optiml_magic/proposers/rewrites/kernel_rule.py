@@ -109,7 +109,11 @@ class KernelRule(ABC):
 
     def shaped(self, kernel: Kernel) -> Kernel:
         """A kernel after the steps that come before, of which some are always the first."""
-        return kernel.shaped((*_SHAPES, *self.before) if self.before else ())
+        return kernel.shaped(self._steps)
+
+    @property
+    def _steps(self) -> tuple[Callable[[Kernel], Kernel | Refused], ...]:
+        return (*_SHAPES, *self.before) if self.before else ()
 
     def _idea(self, written: Kernel, kernel: Kernel, site: Site, view: View, place: int) -> Idea:
         points = tuple(_spelled(kernel, point) for point in site.points)

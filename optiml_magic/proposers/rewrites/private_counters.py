@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from optiml_magic.chips import CHIPS
@@ -27,6 +27,7 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _ATOMICS = "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"
 _SEVERAL = 4  # threads for each element, below which copies are not worth their end: ours
+_TAKEN = 0.25  # of an array's elements, below which most updates are of others: ours
 _PRIORS = {"dealt": 0.9, "vectors": 0.88}
 _LARGE = 8 * 1024  # bytes of the copies above which blocks should be few and large: ours
 
@@ -47,7 +48,7 @@ class PrivateCounters(KernelRule):
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         if kernel.block[1] != 1 and not any(_shared(own) for own in counters(kernel)):
             kernel = with_grid(where_legal(cut, kernel, {"y": 1}))
-        found, refused = fitting(kernel, counters(kernel), _SEVERAL)
+        found, refused = fitting(kernel, _often(kernel, counters(kernel)), _SEVERAL)
         total = sum(own.bytes for own in found)
         yield from refused
         if not found:
@@ -78,6 +79,19 @@ class PrivateCounters(KernelRule):
                 Hypothesis(_ATOMICS, "lower", "a block updates each element once", (2.0, 1024.0)),
                 _points(way, most), () if exact else ("the order of additions",),
             )  # fmt: skip
+
+
+def _often(kernel: Kernel, every: Iterable[Counters | Refused]) -> Iterator[Counters | Refused]:
+    """Those whose copies take what is updated, by how many of all elements blocks have one of."""
+    arrays = kernel.facts.arrays if kernel.facts is not None else {}
+    for own in every:
+        if isinstance(own, Counters) and not own.all and own.array in arrays:
+            count = arrays[own.array].nbytes // (own.whole.type.size or 1)
+            if own.count < _TAKEN * count:
+                reason = f"copies would be of {own.count} of the {count} elements of `{own.array}`"
+                yield Refused(reason, own.line)
+                continue
+        yield own
 
 
 def _shared(found: Counters | Refused) -> bool:

@@ -23,7 +23,7 @@ from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.reciprocals import by_reciprocals, divisions
-from optiml_magic.kernels.primitives.rows import along, rows
+from optiml_magic.kernels.primitives.rows import along, rows, stored_in_parts
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import FIRST, mean_rounds, rounds
 from optiml_magic.kernels.primitives.unnested import unnested
@@ -153,7 +153,7 @@ def _in_rows(kernel: Kernel, walked: Sequence[Axis]) -> Iterator[Site]:
     lengths = [mean_rounds(kernel, axis) for axis in walked]
     length = max((n for n in lengths if n is not None), default=0)
     width = WIDEST // max(sizes.values())
-    width = 1 if length % width else width
+    width = 1 if length % width or stored_in_parts(kernel, walked) else width
     each = width * sum(sizes[name] for name in twice)
     what = f"what {len(at)} loops touch of {', '.join(twice)}"
     for lanes, words, name in (

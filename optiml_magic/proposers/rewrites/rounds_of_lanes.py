@@ -17,13 +17,16 @@ from optiml_magic.kernels.primitives.sizes import (
     rounds,
     usual_rounds,
     words_taken,
+    working,
 )
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.work import operations_outside
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Loop
 
+LONG = 8192  # elements of a row that a warp takes at most: ours
 _SECTOR_BYTES = 32
+_BUSY = 0.125  # of the warps that a chip holds, from which on these hide what loads take: ours
 
 
 def unshared(kernel: Kernel, at: tuple[int, ...]) -> Refused | None:
@@ -70,6 +73,12 @@ def handed_exactly(kernel: Kernel, at: tuple[int, ...]) -> bool:
     return all(scans is None or scans.exact for scans in found)
 
 
+def small(kernel: Kernel, axes: Sequence[Axis]) -> str:
+    """A type of less than a word that rounds combine values of; empty where there is none."""
+    own = (r.type for r in kernel.reading.reductions if {a.name for a in axes} & {*r.axes})
+    return next((kind.name for kind in own if kind.integral and (kind.size or 4) < 4), "")
+
+
 def repeats(kernel: Kernel, found: Sequence[Axis], lanes: int) -> bool:
     """Whether what all lanes of a row would do alike takes longer than sectors of its own.
 
@@ -88,3 +97,10 @@ def repeats(kernel: Kernel, found: Sequence[Axis], lanes: int) -> bool:
     )
     rate = chip.fp32_per_sm * chip.sms * chip.clock
     return lanes * outside / rate > words * _SECTOR_BYTES / chip.dram_bandwidth
+
+
+def of_a_block(kernel: Kernel, length: int) -> bool:
+    """Whether rows are long, and longer than a warp takes, or so few that warps leave much idle."""
+    count, chip = working(kernel), CHIPS.get(kernel.chip)
+    few = count is None or chip is None or count < _BUSY * chip.sms * chip.warps_per_sm
+    return length > LONG or (length > LONG // 4 and few)

@@ -25,7 +25,15 @@ from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.own_tests import own_tests
 from optiml_magic.kernels.primitives.plain import PLAIN
-from optiml_magic.kernels.primitives.rows import across, along, finer, others_load, rows, within
+from optiml_magic.kernels.primitives.rows import (
+    across,
+    along,
+    finer,
+    others_load,
+    rows,
+    stored_in_parts,
+    within,
+)
 from optiml_magic.kernels.primitives.rows_added import rows_added
 from optiml_magic.kernels.primitives.scans import mixes
 from optiml_magic.kernels.primitives.shaped import linear, planar
@@ -42,7 +50,14 @@ from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
-from optiml_magic.proposers.rewrites.rounds_of_lanes import handed_exactly, repeats, unshared
+from optiml_magic.proposers.rewrites.rounds_of_lanes import (
+    LONG,
+    handed_exactly,
+    of_a_block,
+    repeats,
+    small,
+    unshared,
+)
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 COUNTS = (2, 4, 8, 16, 32)
@@ -55,7 +70,7 @@ _A_VECTOR = 4  # elements of a row that a thread by itself loads at once: ours
 _STRIPS = (16, 32, 8)  # elements that a thread takes at once of a row that is its own: ours
 _BESIDE = 0.2  # the chance of lanes where threads load neighbours without them: ours
 _ONE_STRIP = 0.4  # the chance of strips of rows that have not two of them: ours
-SHORT, _LONG = 256, 8192  # a block takes no shorter row, a warp no longer one: ours
+SHORT = 256  # a block takes no shorter row: ours
 _UNEVEN = 128  # elements of a row that begins anywhere, up to which vectors are few: ours
 
 
@@ -113,8 +128,8 @@ class RowToLanes(KernelRule):
         if alone is not None:
             yield from alone
             return
-        if (small := _small(kernel, found)) and unshared(kernel, at) is not None:
-            raise NotLegal(f"a shuffle does not carry {small}")
+        if (kind := small(kernel, found)) and unshared(kernel, at) is not None:
+            raise NotLegal(f"a shuffle does not carry {kind}")
         arithmetic = order(kernel, found)
         lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
         points = _lanes(kernel, at, length)
@@ -139,16 +154,17 @@ class RowToLanes(KernelRule):
                 _BESIDE if neighbours else 0.87, hypothesis,
                 _several(length) if several else _few(length), arithmetic,
             )  # fmt: skip
-        vectors, mixed = not _adds_along(kernel, found), mixes(kernel, (a.node for a in found))
+        vectors = not _adds_along(kernel, found) and not stored_in_parts(kernel, found)
+        mixed = mixes(kernel, (axis.node for axis in found))
         if mixed:  # whose states may grow, or cancel, too much to be found in another order
             yield from _by_itself(kernel, {axis.node for axis in found})
-        if not length or length <= _LONG or mixed:
+        if not length or length <= LONG or mixed:
             yield Site(
                 f"warp {at}", title, partial(shared_by, kernel, at, lanes, vectors=vectors),
                 _BESIDE if neighbours else 0.4 if late else 0.85, hypothesis, points, arithmetic,
             )  # fmt: skip
         inner = _inner_vectors(kernel, at)
-        if inner is not None and (not length or length <= _LONG):
+        if inner is not None and (not length or length <= LONG):
             yield Site(
                 f"warp {at} inner", f"{title}, and take what its rounds walk along by vectors",
                 partial(share, inner, at, lanes), 0.86, hypothesis, points, arithmetic,
@@ -158,7 +174,7 @@ class RowToLanes(KernelRule):
                 f"block {at}", f"a block shares the loop over {counters}",
                 partial(shared_by, kernel, at, Lanes("block", 256, 256, THREADS, THREADS),
                         vectors=vectors),
-                0.4 if late else 0.86 if length > _LONG // 4 else 0.78, hypothesis,
+                0.4 if late else 0.86 if of_a_block(kernel, length) else 0.78, hypothesis,
                 _threads(kernel, length, THREADS[-1 - mixed]), arithmetic,
             )  # fmt: skip
 
@@ -174,12 +190,6 @@ def _beside(kernel: Kernel, found: Sequence[Axis]) -> bool:
     walked = [a for axis in found for a in effects.accesses(axis.node) if along(kernel, axis, a)]
     warp = min(prod(n or 1 for n in kernel.block), working(kernel) or _WARP) >= _WARP
     return warp and bool(walked) and all(side_by_side(kernel, access) for access in walked)
-
-
-def _small(kernel: Kernel, axes: Sequence[Axis]) -> str:
-    """A type of less than a word that rounds combine values of; empty where there is none."""
-    own = (r.type for r in kernel.reading.reductions if {a.name for a in axes} & {*r.axes})
-    return next((kind.name for kind in own if kind.integral and (kind.size or 4) < 4), "")
 
 
 def _inner_vectors(kernel: Kernel, at: tuple[int, ...]) -> Kernel | None:

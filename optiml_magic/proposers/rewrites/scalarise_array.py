@@ -46,6 +46,8 @@ _LOCAL = Hypothesis(
 )  # fmt: skip
 _BLOCKS = (128, 64, 256)
 _ROWS = 0.86  # the chance of rows in registers
+_ALL, _PART = 0.945, 0.6  # of rows that a warp brings, of most requests and of a few: ours
+_MOSTLY = 0.9  # of all requests, from which on these are most: ours
 _WORTH = 0.25  # of a thread's requests that these save, from which it is that: ours
 MANY = 16  # words of a thread from which on registers are what bounds it: ours
 
@@ -317,7 +319,7 @@ def _together(
         f"hold a thread's elements of {arrays} in registers, "
         f"which the lanes of a warp bring and store together{where}",
         partial(in_turn, kernel, (step, partial(hold, at=number, together=True))),
-        _rows_chance(number, found),
+        _rows_chance(kernel, number, found),
         Hypothesis(
             "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "lower",
             "neighbouring lanes load neighbouring vectors", (1.5, 16.0),
@@ -326,12 +328,19 @@ def _together(
     )  # fmt: skip
 
 
-def _rows_chance(number: int | None, found: Sequence[Owned]) -> float:
+def _rows_chance(kernel: Kernel, number: int | None, found: Sequence[Owned]) -> float:
     """How likely rows that a warp brings pay: most where they are of all that a thread does.
 
-    Parts of sectors that are stored cost more than those that are loaded, and then found in the L1.
+    Then nothing that a thread asks for lies apart from what its neighbours do, if they are of all
+    arrays as well. Parts of sectors that are stored cost more than those that are loaded, and then
+    found in the L1.
     """
-    return 0.84 if number is None else 0.82 if any(one.stored for one in found) else 0.81
+    if number is not None:
+        return 0.82 if any(one.stored for one in found) else 0.81
+    made = requests(kernel)
+    own = sum(made.get(array, 0.0) for array in {one.array for one in found})
+    share = own / max(1.0, sum(made.values()))
+    return _ALL if share >= _MOSTLY else 0.84 if share >= 1 - _MOSTLY else _PART
 
 
 def _blocks(

@@ -21,7 +21,7 @@ from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.neighbours import Neighbours
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sized import multipliers, sized
-from optiml_magic.kernels.primitives.sizes import rounds, threads
+from optiml_magic.kernels.primitives.sizes import threads, usual_rounds
 from optiml_magic.kernels.primitives.spaced import spaced
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
@@ -39,6 +39,7 @@ _BLOCK = 256
 _ALONE = 8  # loads of an item that no vector brings, from which on it is less of a map: ours
 _RARELY = 0.3  # of its chance, which is left of it at least: ours
 _FILLED = 0.8  # the same where a thread stored a part of several sectors by itself: ours
+_UNKNOWN = 8  # rounds of a loop of which nothing is known: ours
 _FIELDS = 4  # of an item, such as the channels of a pixel, that are taken as a number: ours
 _THREAD = "threadIdx.x"
 
@@ -134,8 +135,9 @@ def _brought(kernel: Kernel, groups: Neighbours) -> float:
 
 
 def _times(kernel: Kernel, access: Access) -> int:
-    """How often an item loads, where that is known."""
-    return prod(rounds(kernel, axis) or 1 for axis in kernel.reading.loops(access))
+    """How often an item loads."""
+    found = (usual_rounds(kernel, axis) for axis in kernel.reading.loops(access))
+    return prod(_UNKNOWN if made is None else max(1, made) for made in found)
 
 
 def _points(kernel: Kernel, loaded: int) -> tuple[Point, ...]:

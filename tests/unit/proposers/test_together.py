@@ -11,7 +11,7 @@ from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.view import View
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rules import RuleProposer
-from optiml_magic.proposers.together import ALONG, NAME, together
+from optiml_magic.proposers.together import ALONG, NAME, SPELLED, together
 from optiml_magic.source.program import Program, parse_program
 from tests.ideas import view_of
 from tests.rewriting.offers import Offer
@@ -214,6 +214,17 @@ def test_expressions_change_along_with_the_shape_of_their_launch() -> None:
     plain = PRICES.replace("0.5", "0.5f").replace("/ b[i]", "* b[i]").replace("expf", "fabsf")
     assert ALONG not in [idea.proposer for idea in ideas(plain, known=False)]
     assert ALONG not in [idea.proposer for idea in ideas(PRICES, known=False, exact=True)]
+
+
+def test_expressions_make_no_unlikely_shape_the_likeliest() -> None:
+    view = view_of(PRICES)
+    found = [i for i in ideas(PRICES, known=False) if i.proposer in ("vectorise_map", *SPELLED)]
+    for chance, both in ((0.4, 0.6), (0.55, 0.75), (0.7, 0.82), (0.9, 0.91)):
+        likely = [
+            replace(one, prior=chance if one.proposer == "vectorise_map" else 0.81) for one in found
+        ]
+        made = together(likely, view, lambda *_: ())
+        assert next(one for one in made if one.proposer == ALONG).prior == both
 
 
 BLURRED = """\

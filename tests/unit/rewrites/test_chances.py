@@ -8,18 +8,23 @@ import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.coalescing import apart
+from optiml_magic.kernels.primitives.rows import stored_in_parts
 from optiml_magic.kernels.primitives.sizes import mean_rounds, usual_rounds
 from optiml_magic.kernels.primitives.work import operations, operations_outside, requests
 from optiml_magic.model.facts import ArrayFacts, Facts, LaunchFacts
 from optiml_magic.proposers.rewrites.add_at_once import AddAtOnce
+from optiml_magic.proposers.rewrites.block_size import BlockSize
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.load_ahead import LoadAhead
 from optiml_magic.proposers.rewrites.look_ahead import LookAhead
 from optiml_magic.proposers.rewrites.merge_runs import MergeRuns
+from optiml_magic.proposers.rewrites.private_counters import PrivateCounters
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
+from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.proposers.rewrites.share_sections import ShareSections
+from optiml_magic.proposers.rewrites.vectorise_map import VectoriseMap
 from tests.unit.primitives.alike import kernel_of
 
 HEAD = "#pragma optiml launch k grid(cdiv(n, 128)) block(128)\n__global__ void k("
@@ -112,6 +117,47 @@ def test_few_threads_have_no_neighbours_to_load_beside() -> None:
     assert {p for key, p in found.items() if key.startswith("warp")} == {0.85}
 
 
+SUMS = HEAD + "const float* x, float* y, int n, int m) {\n" + ITEM
+SUMS += "    float s = 0;\n    for (int k = 0; k < m; k++) s += x[i * m + k];\n    y[i] = s;\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "block"),
+    [(512, 4096, True), (1056, 4096, False), (MANY, 4096, False), (512, 1024, False)],
+)
+def test_blocks_share_rows_that_are_long_and_few(n: int, m: int, block: bool) -> None:
+    found = chances(RowToLanes(), known(SUMS, n=n, m=m))
+    shared = {kind: p for key, p in found.items() for kind in ("warp", "block") if kind in key}
+    assert (shared["block"] > shared["warp"]) == block
+
+
+KEPT = HEAD + "const float* x, float* y, float* z, int n, int m, int e) {\n" + ITEM
+KEPT += (
+    "    float s = 0;\n    for (int k = 0; k < m; k++) {\n        float v = 2.0f * x[i * m + k];\n"
+)
+KEPT += "        if (i * m + k < e) z[i * m + k] = v;\n        s += v;\n    }\n    y[i] = s;\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "parts"),
+    [
+        ("", "", True),
+        ("if (i * m + k < e)", "if (v > 0)", False),  # nobody knows which lanes go which way
+        ("if (i * m + k < e) ", "", False),
+        ("if (i * m + k < e)", "if (i < e)", False),
+        ("z[i * m + k] = v", "z[i] = v", False),
+        ("z[i * m + k] = v", "z[k * n + i] = v", False),
+    ],
+)
+def test_elements_that_each_round_tests_come_one_by_one(
+    before: str, after: str, parts: bool
+) -> None:
+    kernel = known(KEPT.replace(before, after), n=4096, m=1024)
+    rule = RowToLanes()
+    shaped = rule.shaped(kernel)
+    assert stored_in_parts(shaped, shaped.reading.axes) == parts
+
+
 #: A function of a row that the rounds of a short loop store.
 HASHED = HEAD + "const unsigned* x, unsigned* y, int n) {\n" + ITEM
 HASHED += (
@@ -199,6 +245,93 @@ NEAREST = HEAD + "const float* x, float* y, int n, int m) {\n" + ITEM
 NEAREST += "    float best = 1e30f;\n    int at = 0;\n    int end = min(i + 3, m);\n"
 NEAREST += "    for (int k = max(i, 0); k < end; k++) if (x[k] < best) { best = x[k]; at = k; }\n"
 NEAREST += "    y[i] = at;\n}\n"
+
+
+MAP = HEAD + "const float* x, float* y, int n, int m) {\n" + ITEM
+MAP += "    float s = x[i];\n    for (int k = 0; k < m; k++) s += x[k * n + i];\n    y[i] = s;\n}\n"
+
+
+@pytest.mark.parametrize(("m", "blocks"), [(0, [512, 1024]), (3, [256, 512]), (4096, [64, 256])])
+def test_blocks_that_do_little_are_large_so_that_they_start_in_time(
+    m: int, blocks: list[int]
+) -> None:
+    rule, kernel = BlockSize(), known(MAP, m=m, n=1 << 25)
+    (site,) = (s for s in rule.sites(rule.shaped(kernel)) if isinstance(s, Site))
+    assert [point["BLOCK"] for point in site.points][:2] == blocks
+
+
+ROWS = HEAD + "const float* x, float* y, const float* z, int n) {\n" + ITEM
+ROWS += "    float s = 0;\n    for (int k = 0; k < 16; k++) s += x[i * 16 + k];\n"
+ROWS += "    for (int k = 0; k < 16; k++) y[i * 16 + k] = s * x[i * 16 + k];\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "chance"),
+    [
+        ("", 0.945),
+        ("    for (int k = 0; k < 16; k++) s += z[k * n + i];\n", 0.84),
+        ("    for (int k = 0; k < 999; k++) s += z[k * n + i];\n", 0.6),
+    ],
+)
+def test_rows_that_a_warp_brings_by_how_much_they_are_of_all(more: str, chance: float) -> None:
+    text = ROWS.replace(
+        "    for (int k = 0; k < 16; k++) y", f"{more}    for (int k = 0; k < 16; k++) y"
+    )
+    found = chances(ScalariseArray(), known(text))
+    assert found["rows all"] == chance
+
+
+WALKED = """\
+#pragma optiml launch k grid(n) block(256)
+__global__ void k(const float* x, float* y, int n, int d) {
+    for (int k = threadIdx.x; k < d; k += blockDim.x) y[blockIdx.x * d + k] = x[blockIdx.x * d + k];
+}
+"""
+
+
+@pytest.mark.parametrize(("rows", "length", "found"), [(64, 4096, True), (9999, 4096, False)])
+def test_blocks_of_other_sizes_keep_the_items_of_threads_that_are_many(
+    rows: int, length: int, found: bool
+) -> None:
+    facts = LaunchFacts("k", 1, (rows, 1, 1), (256, 1, 1), {}, {"n": rows, "d": length})
+    kernel = kernel_of(WALKED, Facts((facts,), {}, 1e-5, 1e-8, "h200"))
+    assert ("block" in chances(BlockSize(), kernel)) == found
+
+
+LISTED = """\
+#pragma optiml launch k grid(n) block(256)
+__global__ void k(const int* to, const float* x, float* y, int n, int d) {
+    for (int k = threadIdx.x; k < d; k += blockDim.x)
+        atomicAdd(&y[to[blockIdx.x] * d + k], x[blockIdx.x * d + k]);
+}
+"""
+
+
+@pytest.mark.parametrize(("rows", "kept"), [(1, True), (32000, False)])
+def test_copies_of_few_elements_of_many_keep_few_updates(rows: int, kept: bool) -> None:
+    facts = LaunchFacts(
+        "k", 1, (4096, 1, 1), (256, 1, 1),
+        {name: array(name, count) for name, count in
+         (("to", 4096), ("x", 4096 * 1024), ("y", rows * 1024))},
+        {"n": 4096, "d": 1024},
+    )  # fmt: skip
+    kernel = kernel_of(LISTED, Facts((facts,), {}, 1e-5, 1e-8, "h200"))
+    assert bool(chances(PrivateCounters(), kernel)) == kept
+
+
+AREA = HEAD + "const float* x, float* y, int n, int w, float s) {\n" + ITEM
+AREA += "    int j = blockIdx.y;\n    float a = 0;\n"
+AREA += "    for (int k = (int)(i * s); k < (int)((i + 1) * s); k++) a += x[j * w + k];\n"
+AREA += "    y[j * n + i] = a;\n}\n"
+
+
+def test_items_share_no_loads_of_loops_that_each_begins_elsewhere() -> None:
+    assert chances(ShareLoads(), known(AREA, w=1 << 22)) == {}
+    same = AREA.replace("(int)(i * s)", "0").replace("(int)((i + 1) * s)", "9")
+    assert max(chances(ShareLoads(), known(same, w=1 << 22)).values()) > 0.5
+    alone = chances(VectoriseMap(), known(AREA, w=1 << 22))
+    assert alone
+    assert max(alone.values()) < 0.3
 
 
 def test_nobody_looks_ahead_in_a_window() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from optiml_magic.proposers.rewrites.fast_functions import FastFunctions
 from tests.ideas import asked
 
@@ -45,3 +47,50 @@ def test_an_angle_is_not_made_of_fast_functions():
     assert refused[0].line == 7
     beside, _ = asked(FastFunctions(), text.replace("cosf(v)", "cosf(x[i])"))
     assert [idea.title for idea in beside] == ["use fast exponentials and logarithms"]
+
+
+MAGNIFIED = (
+    "float u = expf(x[i]), d = expf(-x[i]); o[i] = (1.0f - d) / (u - d);",
+    "float u = expf(x[i]), d = expf(-x[i]), w = u - d; o[i] = x[i] / w;",
+    "float d = expf(-x[i]); o[i] = x[i] / (float)(expf(x[i]) - 2.0f * d);",
+    "float p = n * expf(x[i]); int at = (int)floorf(p); o[i] = x[min(max(at, 0), n - 1)];",
+    "float p = n * expf(x[i]); int at = p < 0 ? 0 : 1; o[i] = x[i] + x[at];",
+    "int at = 0; if (expf(x[i]) > 0.5f) at = i; o[i] = x[at];",
+    "int at = 0; while (at < n - 1 && at < expf(x[i])) at++; o[i] = x[at];",
+)
+STEADY = (
+    "float u = expf(x[i]), d = expf(-x[i]); o[i] = (u - d) / (u + d);",
+    "float u = expf(x[i]); o[i] = u / (1.0f - u);",
+    "float u = expf(x[i]), d = x[i]; o[i] = u / (d - 3.0f);",
+    "float u = expf(x[i]), d = expf(-x[i]); o[i] = (u - d) * x[0] / 3.0f;",
+    "int at = (int)floorf(n * x[i]); o[i] = expf(x[min(max(at, 0), n - 1)]);",
+    "float u = expf(x[i]); if (u > 0.5f) o[i] = u - expf(-x[i]);",
+)
+
+
+@pytest.mark.parametrize("body", MAGNIFIED)
+def test_little_may_become_much(body: str) -> None:
+    text = TEXT.replace(TEXT[TEXT.index("float v") : TEXT.index("    }\n}")], f"{body}\n")
+    ideas, _ = asked(FastFunctions(), text)
+    found = [idea for idea in ideas if "fast exponentials and logarithms" in idea.arithmetic]
+    assert found
+    assert {idea.prior for idea in found} == {0.12}
+
+
+@pytest.mark.parametrize("body", STEADY)
+def test_little_stays_little(body: str) -> None:
+    text = TEXT.replace(TEXT[TEXT.index("float v") : TEXT.index("    }\n}")], f"{body}\n")
+    ideas, _ = asked(FastFunctions(), text)
+    found = [idea for idea in ideas if "fast exponentials and logarithms" in idea.arithmetic]
+    assert max(idea.prior for idea in found) >= 0.4
+
+
+def test_what_stays_little_is_still_changed_together():
+    """The divisor is a difference of exponentials; the logarithm of a division is nobody's."""
+    text = TEXT.replace("o[i] = v / (1.0f + v);", "o[i] = x[i] / (v - expf(-v)) + 1.0f / x[i];")
+    ideas, _ = asked(FastFunctions(), text)
+    assert [(idea.arithmetic, idea.prior) for idea in ideas] == [
+        (("divisions by approximate reciprocals",), 0.62),
+        (("fast exponentials and logarithms", "divisions by approximate reciprocals"), 0.12),
+        (("fast exponentials and logarithms",), 0.12),
+    ]

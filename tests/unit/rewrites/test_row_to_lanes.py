@@ -16,6 +16,7 @@ from optiml_magic.source.program import parse_program
 from tests.rewriting.offers import Offer
 from tests.rewriting.trying import Stand
 from tests.rewriting.writing import Array, Made
+from tests.unit.primitives.alike import end_of
 
 TEXT = """\
 #pragma optiml launch spmv grid(cdiv(rows, 64)) block(64)
@@ -296,3 +297,40 @@ __global__ void k(const float* a, float* o, int n) {
     few = [values for values in found if values.get("LANES") == 2]
     assert few
     assert all(64 % (values["BLOCK"] // 2) == 0 for values in few)
+
+
+#: A block adds up its products, which it stores as well, where there are any.
+KEPT = """\
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const float* x, const float* y, float* out, float* z, int n) {
+    __shared__ float part[256];
+    int t = threadIdx.x, i = blockIdx.x * blockDim.x + threadIdx.x;
+    float v = 0;
+    if (i < n) { v = x[i] * y[i]; z[i] = v; }
+    part[t] = v;
+    __syncthreads();
+    for (int s = blockDim.x / 2; s > 0; s >>= 1) {
+        if (t < s) part[t] += part[t + s];
+        __syncthreads();
+    }
+    if (t == 0) out[blockIdx.x] = part[0];
+}
+"""
+
+
+@pytest.mark.parametrize("n", [1, 255, 256, 3001])
+def test_lanes_store_side_by_side_what_rounds_test(n: int) -> None:
+    arrays = {name: Array("f4", ("n",)) for name in "xy"}
+    arrays |= {"out": Array("f4", ("cdiv(n, 256)",), "zeros"), "z": Array("f4", ("n",), "zeros")}
+    sizes, others, rule = {"n": n}, {"n": 513}, RowToLanes()
+    facts = Stand(Made("one", KEPT, arrays, sizes, sizes)).facts(KEPT)
+    (kernel,) = kernels(parse_program(KEPT), facts)
+    found = [site for site in rule.sites(rule.shaped(kernel)) if isinstance(site, Site)]
+    shared = [site for site in found if site.key.split()[0] in ("warp", "block")]
+    assert shared
+    for site in shared:
+        made = site.apply()
+        assert isinstance(made, Kernel)
+        text = made.program.text
+        assert "float4" not in text or "float4*>(&z[" in text
+        assert end_of(KEPT, text, arrays, sizes, others, rounds=True) in ("same", "narrowed")
