@@ -10,6 +10,7 @@ from optiml_magic.kernels.combining import same
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
+    Braces,
     Call,
     Choice,
     Expr,
@@ -132,6 +133,8 @@ class _Collector:
                     self.add(argument, "?", None, always=False)
             if isinstance(expression.receiver, Name) and expression.function not in groups.ASKING:
                 self.add(expression.receiver, "?", None, always=False)
+            if isinstance(called := expression.callee, Name) and _has_state(called.variable):
+                self.add(called, "?", None, always=False)
         elif isinstance(expression, Lambda):
             self.statement(expression.function.body, always=False)
         for at, part in enumerate(expression.parts):
@@ -155,6 +158,13 @@ def _relative(target: Expr, value: Expr) -> tuple[str, Expr]:
         if same(value.right, target) and value.op in "+*":
             return value.op, value.left
     return "?", value
+
+
+def _has_state(called: Variable | None) -> bool:
+    """Whether what is called is an object of the function's own, which a call may change."""
+    if called is None or called.storage != "local" or called.type.const:
+        return False
+    return called.type.base != "auto" or isinstance(called.value, Call | Braces)
 
 
 def changes(
