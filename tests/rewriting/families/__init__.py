@@ -62,6 +62,7 @@ from . import (
     tables,
     tiles,
     triangles,
+    unrolled,
     waits,
     walks,
     weighed,
@@ -118,4 +119,5 @@ FAMILIES = {
     "envelopes": envelopes.FAMILY,
     "splats": splats.FAMILY,
     "lists": lists.FAMILY,
+    "unrolled": unrolled.FAMILY,
 }
