@@ -10,6 +10,7 @@ from optiml_magic.kernels.combining import same
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
+    Braces,
     Call,
     Choice,
     Expr,
@@ -131,10 +132,13 @@ class _Collector:
             for at, argument in enumerate(expression.arguments):
                 if isinstance(argument, Name | Member) and self.may_change(expression, at):
                     self.add(argument, "?", None, always=False)
-            own = expression.receiver
+            own, called = expression.receiver, expression.callee
             asks = expression.function in groups.ASKING
             if isinstance(own, Name) and not asks and self.may_change(expression, OBJECT):
                 self.add(own, "?", None, always=False)
+            held = isinstance(called, Name) and _has_state(called.variable)
+            if isinstance(called, Name) and held and self.may_change(expression, OBJECT):
+                self.add(called, "?", None, always=False)
         elif isinstance(expression, Lambda):
             self.statement(expression.function.body, always=False)
         for at, part in enumerate(expression.parts):
@@ -158,6 +162,13 @@ def _relative(target: Expr, value: Expr) -> tuple[str, Expr]:
         if same(value.right, target) and value.op in "+*":
             return value.op, value.left
     return "?", value
+
+
+def _has_state(called: Variable | None) -> bool:
+    """Whether what is called is an object of the function's own, which a call may change."""
+    if called is None or called.storage != "local" or called.type.const:
+        return False
+    return called.type.base != "auto" or isinstance(called.value, Call | Braces)
 
 
 def changes(

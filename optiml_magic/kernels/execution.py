@@ -10,11 +10,21 @@ from optiml_magic.kernels import types
 from optiml_magic.kernels.changes import changes
 from optiml_magic.kernels.combining import selection
 from optiml_magic.kernels.events import Key, key_of
-from optiml_magic.kernels.expressions import Assign, Expr, Index, Literal, Name, Unread
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Braces,
+    Call,
+    Expr,
+    Index,
+    Literal,
+    Name,
+    Unread,
+)
 from optiml_magic.kernels.expressions import every as parts_of
 from optiml_magic.kernels.functions import ASSEMBLY_READS, ASSEMBLY_WRITES
 from optiml_magic.kernels.loops import LoopReader
 from optiml_magic.kernels.merging import State
+from optiml_magic.kernels.objects import refers
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.reading import Array, Guard, Mode
 from optiml_magic.kernels.symbols import (
@@ -80,10 +90,11 @@ class Executor(LoopReader):
         if variable.array or variable.storage in ("shared", "dynamic", "static"):
             self._declare_memory(variable, kind)
             return
-        if variable.opening != "=" and self._keeps(kind):
-            for given in (variable.value, *variable.initial):
-                if given is not None:
-                    self.recorder.unclear |= self.holds(self.place(given))
+        if self._keeps(kind, constructed=variable.opening != "="):
+            given = [e for e in (variable.value, *variable.initial) if e is not None]
+            given += [part for e in given if isinstance(e, Call | Braces) for part in e.parts]
+            for part in given:
+                self.recorder.unclear |= self.holds(self.place(part))
         if variable.value is not None:
             with self.naming(variable, variable.value):
                 value = self.value(variable.value)
@@ -103,13 +114,20 @@ class Executor(LoopReader):
         if variable.value is not None:
             self.recorder.write((variable,), variable.value, variable.value, self.state.path)
 
-    def _keeps(self, kind: types.CType) -> bool:
-        """Whether an object of a type that is not seen may keep a reference to what makes it."""
+    def _keeps(self, kind: types.CType, *, constructed: bool) -> bool:
+        """Whether an object may keep a reference to what makes it.
+
+        Of a type that is not seen, that is taken to be so where it is ``constructed``.
+        """
         parameters = {
             parameter.name for frame in self.frames for parameter in frame.function.template
         }
         known = kind.name in parameters | {p.name for p in self.template}
-        return kind.kind == "record" and not known and self.unit.structs.of(kind.name) is None
+        return (
+            kind.kind == "record"
+            and not known
+            and refers(self.unit, kind.name, otherwise=constructed)
+        )
 
     def _declare_memory(self, variable: Variable, kind: types.CType) -> None:
         """An array of this function, or a variable that its block shares."""

@@ -61,17 +61,24 @@ def method_of(
     return _of(found[0], variable, frozenset(field.name for field in known.fields))
 
 
+def called_of(call: Call) -> tuple[Expr | None, str]:
+    """The object of a call and the name of its method."""
+    if call.callee is not None:
+        return call.callee, "operator()"
+    return call.receiver, bare(call.function)
+
+
 def _inside(function: Function) -> tuple[Expr, ...]:
     return tuple(expressions(function.body))
 
 
 def changes_its_object(unit: Unit, call: Call) -> bool:
     """Whether a method of a variable may change a member of it, and not only what one leads to."""
-    place = call.receiver
+    place, name = called_of(call)
     if not isinstance(place, Name) or place.variable is None:
         return True
     kind, local = named(place.variable.type.base, unit.aliases), place.variable
-    name, count = bare(call.function), len(call.arguments)
+    count = len(call.arguments)
     method = method_of(unit, place, name, count, kind, references=True)
     known = unit.structs.of(kind.name)
     if method is None or known is None:

@@ -93,6 +93,11 @@ def alike(kernel: Kernel) -> tuple[list[Alike], tuple[RequireDirective, ...]]:
     return finder.all(), tuple(finder.requires)
 
 
+def meant(kernel: Kernel, expr: Expr) -> tuple[str, frozenset[Variable]]:
+    """What tells an expression from others: its words, and what its names mean where it stands."""
+    return kernel.spelled(expr), names([expr])
+
+
 class _Finder:
     def __init__(self, kernel: Kernel) -> None:
         if None in kernel.block:
@@ -181,14 +186,14 @@ class _Finder:
     # -- expressions that take long
 
     def _expressions(self, around: Loop) -> Iterator[Alike]:
-        seen = set[str]()
+        seen = set[tuple[str, frozenset[Variable]]]()
         for statement in walk(around.body):
             for top in statement.expressions:
                 for node in self._largest(top):
                     one = self._expression(around, statement, node)
-                    words = self.kernel.spelled(node)
-                    if one is not None and words not in seen:
-                        seen.add(words)
+                    said = meant(self.kernel, node)
+                    if one is not None and said not in seen:
+                        seen.add(said)
                         yield one
 
     def _largest(self, expr: Expr) -> Iterator[Expr]:
@@ -234,6 +239,9 @@ class _Finder:
                     return None
                 made_of.insert(0, declared)
                 wanted |= names(declared.expressions)
+        told = [self.counters[loop].name, *(v.name for s in made_of for v in s.variables)]
+        if len({*told}) < len(told):
+            return None  # they stand among the same statements
         hint = named_after(statement, node)
         return Alike(
             around, loop, self.rounds[self.counters[loop]][1], self._axes(asked),

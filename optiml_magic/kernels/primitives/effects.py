@@ -24,6 +24,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.loops import test_of
 from optiml_magic.kernels.methods import OBJECT, changes_its_object
+from optiml_magic.kernels.objects import made_of, without_name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.flow import ends
@@ -84,6 +85,8 @@ class Effects:
                 raise NotLegal(f"its lanes exchange values by `{name}`")
         for leaf in reading.verbatim:
             raise NotLegal(f"{leaf.reason} is not read", leaf.line)
+        if without_name(self.kernel.unit, self.kernel.function):
+            raise NotLegal("an object without a name may change what it is made of")
         if reading.unclear:
             name = min(reading.unclear)
             raise NotLegal(f"what it does with `{name}` is not followed")
@@ -121,7 +124,7 @@ class Effects:
         for reference in (v for v in reversed(declared) if v.type.reference and v.value):
             if reference in changed and reference.value is not None:
                 changed |= names([reference.value])
-        return changed
+        return changed | self._kept_by_objects
 
     @cached_property
     def lasting(self) -> frozenset[Variable]:
@@ -135,7 +138,12 @@ class Effects:
     @cached_property
     def lent(self) -> frozenset[Variable]:
         """The locals that an address, a reference, a lambda or a part not read leads to as well."""
-        return lent_in(self.kernel.function.body)
+        return lent_in(self.kernel.function.body) | self._kept_by_objects
+
+    @cached_property
+    def _kept_by_objects(self) -> frozenset[Variable]:
+        """The locals that objects which are made of them may refer to, and change by that."""
+        return names(made_of(self.kernel.unit, self.kernel.function))
 
     @cached_property
     def addressed(self) -> frozenset[Variable]:
@@ -150,7 +158,7 @@ class Effects:
                 while isinstance(place, Index | Member):
                     place = place.base
                 found |= names([place])
-        return frozenset(found)
+        return frozenset(found) | self._kept_by_objects
 
     def inside(self, statement: Statement) -> frozenset[Expr]:
         """All expressions of a statement and of those in it."""

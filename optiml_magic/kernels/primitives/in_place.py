@@ -14,7 +14,7 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Assign, Call, Expr, Name, Step, Unary, every
 from optiml_magic.kernels.functions import BLOCK_BARRIERS, bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import declared_in
+from optiml_magic.kernels.primitives.effects import Effects, declared_in
 from optiml_magic.kernels.primitives.moving_names import means_the_same
 from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.primitives.unfolded import called_alone
@@ -148,6 +148,8 @@ def _name(
         return None if given.array else argument.name
     others = (e for one in call.arguments if one is not argument for e in every(one))
     led = any(isinstance(e, Name) and e.variable is given for e in others)
+    led = led or given in Effects(kernel).addressed
+    led = led or (given.storage == "shared" and not given.array)  # others write to it meanwhile
     return None if led or parameter in _changed(kernel, function) else argument.name
 
 

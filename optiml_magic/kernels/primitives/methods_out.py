@@ -23,8 +23,7 @@ from optiml_magic.kernels.expressions import (
     Unary,
     every,
 )
-from optiml_magic.kernels.functions import bare
-from optiml_magic.kernels.methods import method_of
+from optiml_magic.kernels.methods import called_of, method_of
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, declared_in
 from optiml_magic.kernels.primitives.places import tops
@@ -55,9 +54,7 @@ def methods_out(kernel: Kernel) -> Kernel:
 
 def _written(kernel: Kernel, effects: Effects, call: Call, *, alone: bool) -> Expr | None:
     """What a call does as an expression; None where it is none of these."""
-    place, name = (call.receiver, bare(call.function)) if call.callee is None else (
-        call.callee, "operator()"
-    )  # fmt: skip
+    place, name = called_of(call)
     if not isinstance(place, Name) or place.variable is None or place.variable in effects.changing:
         return None
     kind = named(place.variable.type.base, kernel.unit.aliases)

@@ -14,7 +14,7 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
     every,
 )
-from optiml_magic.kernels.primitives.alike_in_block import Alike, alike
+from optiml_magic.kernels.primitives.alike_in_block import Alike, alike, meant
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import (
     parted,
@@ -56,14 +56,14 @@ class _Sharing:
         self.swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
         for one in found:
             if one.node is not None:
-                words = kernel.spelled(one.node)
+                said = meant(kernel, one.node)
                 (name,) = self.arrays[one]
                 for statement in walk(one.around.body):
                     for expr in statement.expressions:
                         self.swaps |= {
                             e: text(f"{name}{self._place(one)}")
                             for e in every(expr)
-                            if type(e) is type(one.node) and kernel.spelled(e) == words
+                            if type(e) is type(one.node) and meant(kernel, e) == said
                         }
 
     def _fresh(self, name: str) -> str:

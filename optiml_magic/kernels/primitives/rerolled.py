@@ -8,7 +8,7 @@ terms at once adds them one by one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -34,8 +34,9 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.places import chain
-from optiml_magic.kernels.primitives.side_by_side import added_behind
+from optiml_magic.kernels.primitives.side_by_side import added_behind, are_of_one_type, one_by_one
 from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.symbols import UNKNOWN
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -53,6 +54,7 @@ from optiml_magic.source.expressions import parse_expression
 
 _MOST = 32  # elements of a round; ours
 _REORDERED = "the order of additions"
+Sums = Mapping[Variable, Sequence[Variable]]
 
 
 @primitive
@@ -105,7 +107,7 @@ class _Loop:
             return None
         if any(len({*more}) != step - 1 for more in alike.sums.values()):
             return None
-        end = self._end(step, first, guarded[0] if guarded else None)
+        end = self._end(step, first, guarded[0] if guarded else None, alike.sums)
         if end is None:
             return None
         bound, asked, left = end
@@ -139,8 +141,9 @@ class _Loop:
         whole = only.expression if isinstance(only, Evaluate) else None
         if isinstance(whole, Assign) and whole.op == "+=" and isinstance(whole.target, Name):
             terms = [*chain(whole.value, "+")]
-            kind = self.kernel.reading.types.get(whole.target)
-            if len(terms) == step and kind is not None and not kind.depth:
+            types = self.kernel.reading.types
+            kind = types.get(whole.target)
+            if len(terms) == step and kind and one_by_one(kind, types.get(whole.value)):
                 sums = [Assign(None, "+=", whole.target, term) for term in terms]
                 line = self.loop.line
                 return [[Evaluate(None, line, each)] for each in sums], not kind.integral
@@ -173,7 +176,7 @@ class _Loop:
         return False
 
     def _end(
-        self, step: int, first: Sequence[Statement], guarded: Expr | None
+        self, step: int, first: Sequence[Statement], guarded: Expr | None, sums: Sums
     ) -> tuple[Expr, str, Loop | None] | None:
         """Where single elements end, what is asked of the sizes, and the loop that goes with it."""
         match self.loop.test:
@@ -188,7 +191,7 @@ class _Loop:
             case _:
                 return None
         if cut or not self._is_counter(left):
-            rest = self._left_over(first, bound) if cut and guarded is None else None
+            rest = self._left_over(first, bound, sums) if cut and guarded is None else None
             return (bound, "", rest) if rest is not None else None
         if guarded is not None:
             own = isinstance(self.loop.before, Declare)
@@ -218,7 +221,7 @@ class _Loop:
         asked = f"({apart} - {begin}) % {step} == 0" if begin else f"{apart} % {step} == 0"
         return bound, asked, None
 
-    def _left_over(self, first: Sequence[Statement], bound: Expr) -> Loop | None:
+    def _left_over(self, first: Sequence[Statement], bound: Expr, sums: Sums) -> Loop | None:
         """The loop behind this one that does the rest one by one, from where this one left it."""
         loop = self.behind
         if not isinstance(loop, Loop) or loop.kind != "for" or loop.before is not None:
@@ -226,8 +229,10 @@ class _Loop:
         match loop.test, loop.update:
             case Binary(op="<", left=left, right=right), Step(op="++", target=target):
                 ours = self._is_counter(left) and self._is_counter(target) and same(bound, right)
-                alike = _Alike(self.kernel, None, 1).are(first, _inside(loop.body), 0)
-                return loop if ours and alike else None
+                alike = _Alike(self.kernel, None, 1)
+                same_done = alike.are(first, _inside(loop.body), 0)
+                known = all({*more} <= {*sums.get(v, ())} for v, more in alike.sums.items())
+                return loop if ours and same_done and known else None
         return None
 
 
@@ -259,9 +264,12 @@ class _Alike:
     def _statements(self, one: Statement, other: Statement, at: int) -> bool:
         match one, other:
             case (
-                Evaluate(expression=Assign(op="+=", target=Name(variable=own), value=a)),
-                Evaluate(expression=Assign(op="+=", target=Name(variable=beside), value=b)),
+                Evaluate(expression=Assign(op="+=", target=Name(variable=own) as s, value=a)),
+                Evaluate(expression=Assign(op="+=", target=Name(variable=beside) as t, value=b)),
             ) if own and beside and own is not beside and own not in self.names:
+                types = self.kernel.reading.types
+                if not are_of_one_type(types.get(s), types.get(t), types.get(a), types.get(b)):
+                    return False
                 self.sums.setdefault(own, []).append(beside)
                 return self._expressions(a, b, at)
             case Evaluate(), Evaluate():
@@ -345,5 +353,11 @@ class _Alike:
             (n for n in one.loops if self.kernel.reading.axis(n).variable is self.counter), ""
         )
         by = one.index.coefficient(name) if name else None
+        if by is None or self._moves(one.index - by * Polynomial.symbol(name), name):
+            return False
         apart = (other.index - one.index) * Polynomial.constant(self.step)
-        return by is not None and apart == by * Polynomial.constant(at)
+        return apart == by * Polynomial.constant(at)
+
+    def _moves(self, rest: Polynomial, counter: str) -> bool:
+        """Whether what else an index is made of may be another one in the next round."""
+        return bool({counter, UNKNOWN} & self.kernel.reading.symbols.depends(rest))

@@ -10,12 +10,14 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
-from optiml_magic.kernels.expressions import Binary, Expr, Literal, Name
+from optiml_magic.kernels.expressions import Assign, Binary, Expr, Literal, Name
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.places import chain, tops
-from optiml_magic.kernels.tree import Declare, Statement, Variable, expressions, walk
+from optiml_magic.kernels.tree import Block, Declare, Statement, Variable, expressions, walk
+from optiml_magic.kernels.types import CType
 
+_WORD = 4  # bytes of an int
 Swaps = dict[Node, Node | None]
 
 
@@ -32,7 +34,14 @@ def added_behind(
         every = {own, *others}
         named = {e for e in expressions(body) if isinstance(e, Name) and e.variable in every}
         ends = [e for top in tops(body) for e in _chains(top) if _has_all(e, every)]
-        if len(ends) != 1 or not all(map(_from_nothing, others)):
+        if len(ends) != 1 or not all(map(_from_nothing, others)) or not _begin_at_once(body, every):
+            return None
+        types = kernel.reading.types
+        kind, whole = (types.get(e) for e in (next(iter(named)), ends[0]))
+        if kind is None or whole is None or not one_by_one(whole, kind):
+            return None
+        added = {e.target for e in inside if isinstance(e, Assign) and e.op == "+="}
+        if not named & inside <= added:
             return None
         terms = [*chain(ends[0], "+")]
         if named - inside - {*terms} or len(named & {*terms}) != len(every):
@@ -51,6 +60,45 @@ def added_behind(
             kept = tuple(v for v in statement.variables if v not in gone)
             swaps[statement] = replace(statement, variables=kept, span=None) if kept else None
     return swaps
+
+
+def are_of_one_type(
+    own: CType | None, beside: CType | None, one: CType | None, other: CType | None
+) -> bool:
+    """Whether two sums of such types are one, to which values of these types are added.
+
+    What a shorter one of whole numbers loses is not lost in the sum of both, which is an int. And
+    what a fraction leaves of a whole number depends on what it is added to.
+    """
+    if own is None or own != beside or own.depth or own.lanes != 1 or own.kind == "bool":
+        return False
+    if own.floating:
+        return True
+    known = one is not None and one.integral and other is not None and other.integral
+    return own.integral and known and (own.size or 0) >= _WORD
+
+
+def one_by_one(kind: CType, value: CType | None) -> bool:
+    """Whether terms, whose sum is of the type of ``value``, may be added one after the other.
+
+    A sum without a sign wraps before it is added to something longer, and one of 2 bytes ends where
+    floats go on.
+    """
+    if value is None or value.depth or kind.depth or kind.lanes != 1 or kind.kind == "bool":
+        return False
+    if value.floating:
+        return kind.floating and (value == kind or (value.size or 0) >= _WORD)
+    longer = kind.floating or (kind.size or 0) > (value.size or 0)
+    return value.integral and not (longer and not value.signed)
+
+
+def _begin_at_once(body: Statement, sums: Collection[Variable]) -> bool:
+    """Whether all are declared among the same statements, so that each begins as often."""
+    return any(
+        {v for s in scope.body if isinstance(s, Declare) for v in s.variables} >= {*sums}
+        for scope in walk(body)
+        if isinstance(scope, Block)
+    )
 
 
 def _chains(expr: Expr) -> Iterator[Expr]:

@@ -45,9 +45,10 @@ from optiml_magic.kernels.tree import (
     expressions,
     walk,
 )
-from optiml_magic.kernels.types import CType
+from optiml_magic.kernels.types import CType, named
 
 _ONE = Polynomial.constant(1)
+_WORD = 4  # bytes of a number that holds every index of a launch
 
 
 class Way:
@@ -101,7 +102,10 @@ class Way:
         if isinstance(one, Loop):
             assert isinstance(one.before, Declare)
             (variable,) = one.before.variables
-            self.opening.append(f"{one.before.words} {variable.name} = {index};")
+            size = named(variable.type.base, self.old.unit.aliases).size or 0
+            # A smaller one holds all rounds, but not all threads of the last block.
+            kind = one.before.words if size >= _WORD else "int"
+            self.opening.append(f"{kind} {variable.name} = {index};")
             self.called.append(variable.name)
             self.own.append(variable.name)
             return

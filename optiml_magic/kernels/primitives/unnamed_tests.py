@@ -21,7 +21,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.tree import Declare, If, Variable, Verbatim, expressions, walk
+from optiml_magic.kernels.tree import Block, Declare, If, Variable, Verbatim, expressions, walk
 
 _COMPARES = frozenset({"<", "<=", ">", ">=", "==", "!="})
 _JOINS = frozenset({"&&", "||"})
@@ -38,9 +38,12 @@ def unnamed_tests(kernel: Kernel) -> Kernel:
     if kernel.reading.barriers:
         raise NotLegal("its threads wait for each other")
     declared = [v for s in walk(body) if isinstance(s, Declare) for v in s.variables]
-    once = {name for name, n in Counter(v.name for v in declared).items() if n == 1}
-    stay = effects.lasting | {p for p in kernel.function.parameters if p not in effects.changing}
-    found = {v: v.value for v in declared if v.name in once and _is_test(v, effects)}
+    given = kernel.function.parameters
+    once = {name for name, n in Counter(v.name for v in (*declared, *given)).items() if n == 1}
+    stay = effects.lasting | {p for p in given if p not in effects.changing}
+    lines = {s for scope in walk(body) if isinstance(scope, Block) for s in scope.body}
+    own = [v for s in lines if isinstance(s, Declare) for v in s.variables]
+    found = {v: v.value for v in own if v.name in once and _is_test(v, effects)}
     told = {v: e for v, e in found.items() if e is not None and _stays(e, stay, once)}
     asked = [
         e for s in walk(body) if isinstance(s, If) and not s.constant for e in _asked(s.test)
@@ -85,8 +88,7 @@ def _stays(expr: Expr, stay: frozenset[Variable] | set[Variable], once: set[str]
         return True
     match expr:
         case Name(variable=Variable() as variable):
-            parameter = variable.storage == "parameter"
-            return variable in stay and (parameter or variable.name in once)
+            return variable in stay and variable.name in once
         case Literal() | Name(variable=None):
             return True
         case Binary(op=op):

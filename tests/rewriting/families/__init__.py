@@ -64,6 +64,7 @@ from . import (
     tables,
     tiles,
     triangles,
+    unrolled,
     waits,
     walks,
     weighed,
@@ -122,4 +123,5 @@ FAMILIES = {
     "lists": lists.FAMILY,
     "keyed": keyed.FAMILY,
     "bases": bases.FAMILY,
+    "unrolled": unrolled.FAMILY,
 }

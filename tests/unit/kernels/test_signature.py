@@ -244,6 +244,10 @@ def test_a_parameter_pack_takes_what_is_left():
         "cuda::atomic_ref<int, cuda::thread_scope_device> a(*p); a.fetch_add(1);",
         "cuda::std::atomic_ref a{p[3]}; a = 1;",
         "Keeps k(p[1]); k.x = 2;",
+        "Keeps k{p[1]}; k.x = 2;",
+        "Keeps k = {p[1]}; k.x = 2;",
+        "Keeps k = Keeps(p[1]); k.x = 2;",
+        "Keeps k = Keeps{*p}; k.x = 2;",
     ],
 )
 def test_an_object_may_keep_a_reference(body):

@@ -170,7 +170,7 @@ SUM = "for (int i = 0; i <= k; i++) s += row[i]; "
         ("for (int k = 0; k < m; k++) { float s = 0; for (int i = 0; i < k * 0.5f; i++) s += 1; " + OUT, "a loop does not count in its head alone"),
         ("for (int k = 0; k < m; k++) { float s = 0; for (int i = 0; i < sqrtf(k); i++) s += 1; " + OUT, "a loop does not count in its head alone"),
         ("for (int k = 0; k < m; k++) { float s = 0; for (int i = 0, j = 2; i <= k; i++) s += row[i] * j; " + OUT, "a loop does not count in its head alone"),
-        ("unsigned e = 3; for (int k = 0; k < m; k++) { float s = 0; for (int i = -k; i < e; i++) s += 1; " + OUT, "a loop does not count in its head alone"),
+        ("unsigned e = 3; for (int k = 0; k < m; k++) { float s = 0; for (int i = -k; i < e; i++) s += 1; " + OUT, "a loop does not make all rounds of a range"),
         ("for (int k = 0; k < m; k++) { if (k > t) break; float s = row[t]; for (int i = 0; i <= k; i++) s += row[i]; " + OUT, "`s` does not begin with the same in each round"),
         ("for (int k = 0; k < m; k++) { float s = 0, d = s + 1; for (int i = 0; i <= k; i++) s += row[i]; s += d; " + OUT, "`s` is not begun anew right before the loops"),
         ("int b = 1; for (int k = b; k < m; k++) { float s = 0; for (int i = -k; i <= k; i++) { int b = i; s += b; } " + OUT, "what the counter begins with shares its name with another local"),

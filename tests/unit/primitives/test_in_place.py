@@ -45,6 +45,10 @@ CALLS = {
         ADDING.replace("float v,", "float& v,").replace("    if (t == 0)", "    v = 0.0f;\n    if (t == 0)"),
         "float x = i < n ? a[i] : 0.0f; add_up(x, o); if (x != 0.0f) o[2] = 1.0f;",
     ),
+    "a local that a pointer leads to": (
+        ADDING.replace("float v,", "float* x, float v,").replace("part[t] = v;", "*x += 1.0f; part[t] = *x * v;"),
+        "float x = i < n ? a[i] : 0.0f; float* p = &x; add_up(p, x, o);",
+    ),
     "shared memory that is given": (
         ADDING.replace("    __shared__ float part[64];\n", "").replace("float* target", "float* part, float* target"),
         "__shared__ float own[64]; float x = i < n ? a[i] : 0.0f; add_up(x, own, o); __syncthreads(); add_up(x, own, o + 1);",

@@ -73,6 +73,28 @@ def test_a_block_finds_them_before_the_loop(old: str, new: str, arrays: int) -> 
             same(text, found, SHAPES, {"w": w, "h": h}, rounds=True)
 
 
+TABLE = "s += b[x] * cosf(x * u * 0.1f);"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{ { float f = x * 0.1f; s += b[x] * cosf(f * u); } { float f = x * 0.2f; s += cosf(f * u); } }",
+        f"{{ {TABLE} {{ int u = v; {TABLE} }} }}",
+        f"{{ {{ int u = v; {TABLE} }} {TABLE} }}",
+        f"{TABLE} for (int x = 0; x < 11; x++) {TABLE}",
+        f"{TABLE} for (int x = 3; x < 11; x += 2) {TABLE}",
+        f"{TABLE} {{ int x = 10 + y; {TABLE} }}",
+    ],
+)
+def test_the_same_words_that_mean_something_else_have_tables_of_their_own(body: str) -> None:
+    text = TRANSFORM.replace("y++)", "y++) {").replace(f"    {SUM}", f"    {body} }}")
+    found = made(text)
+    assert applied(found)
+    for w, h in (2, 1), (3, 2):
+        same(text, found, SHAPES, {"w": w, "h": h}, rounds=True)
+
+
 @pytest.mark.parametrize(
     ("head", "sums"),
     [

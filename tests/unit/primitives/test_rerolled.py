@@ -120,6 +120,14 @@ def test_a_round_for_each_element_does_the_same(
         "const float* p = a + ROW; for (int k = 0; k < n; k += 2) { s += *p++; s += p[0]; }",
         "for (int k = 0; k < n; k += 2) { float s = a[ROW + k]; t += s; t += a[ROW + k + 1]; }",
         "for (int k = 0; k < n; k += 2) { s += a[ROW + k] + 2 * a[ROW + k + 1]; }",
+        "int c = 0; for (int k = 0; k < n; k += 2) c += a[ROW + k] + a[ROW + k + 1]; s = c;",
+        "bool c = 0; for (int k = 0; k < n; k += 2) c += (at[k] - 1) + (at[k + 1] + 1); s = c;",
+        "for (int k = 0; k < n; k += 2) s += (unsigned)at[k] + (unsigned)at[k + 1];",  # wraps
+        "for (int k = 0; k < n; k += 2) { int x = at[k]; s += a[x]; int y = at[k + 1]; s += a[x]; }",
+        (
+            "int p = 0; for (int k = 0; k < n; k += 2) { int q = p; s += a[p + k]; p = at[k]; "
+            "int w = p; s += a[q + k + 1]; p = at[k + 1]; }"
+        ),
     ],
 )
 def test_what_differs_from_element_to_element_stays(body: str) -> None:

@@ -66,6 +66,7 @@ def made(text: str) -> Kernel | Refused:
         (TEST, "if (key[i] / 2 == j) { s += x[i]; } if (key[i] / 2 == j) c++;"),
         (TEST, "if ((int)x[i] == j) { s += w[i]; c++; }"),
         ("float s = 0.0f;", "float s = 3.0f;"),
+        ("int i = 0; i < n;", "char i = 0; i < n % 100;"),
         (INDEX, "unsigned j = threadIdx.x + blockIdx.x * blockDim.x;"),
         ("int c = 0;", "unsigned int c = 7;"),
         ("int c = 0;", "double c = 0.25;"),

@@ -82,3 +82,33 @@ def test_they_are_one(body: str, end: str) -> None:
 )
 def test_sums_that_are_told_apart_stay(body: str) -> None:
     assert refused(rerolled(kernel_of(of(body)))).startswith("no round of a loop does the same")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "int s = 0; float t = 0; " + PAIR + "out[r] = s + t;",
+        "int s = 0, t = 0; " + PAIR + "out[r] = s + t;",  # of fractions
+        "unsigned char s = 0, t = 0; " + PAIR.replace("a[ROW + k", "50 * (int)(a[ROW + k")
+        .replace("]; ", "]); ") + "out[r] = s + t;",
+        "float s = 0, t = 0; " + PAIR.replace("];", "] * s;") + "out[r] = s + t;",
+        "float s = 0, t = 0; " + PAIR.replace("];", "] * t;") + "out[r] = s + t;",
+        "float t = 0; for (int q = 0; q < 3; ++q) { float s = 0; " + PAIR + "out[r] += s + t; }",
+        "float s = 0; for (int q = 0; q < 3; ++q) { float t = 0; " + PAIR + "out[r] += s + t; }",
+        ("unsigned s = 0, t = 0; for (int k = 0; k < n; k += 2) { s += k << 30; t += k + 1 << 30; } "
+        "float z = 1; out[r] = z + s + t;"),
+        ("float s = 0, t = 0, u = 0; int k = 0; for (; k + 1 < n; k += 2) { s += a[ROW + k]; "
+        "t += a[ROW + k + 1]; } for (; k < n; ++k) u += a[ROW + k]; out[r] = s + t - u;"),
+    ],
+)  # fmt: skip
+def test_what_each_of_them_is_asked_for_stays(body: str) -> None:
+    found = refused(rerolled(kernel_of(of(body))))
+    assert found.startswith("no round of a loop does the same for several elements")
+
+
+def test_what_is_left_may_go_to_another_of_them() -> None:
+    rest = THREE.replace("++k) s +=", "++k) u +=")
+    before = of("float s = 0, t = 0, u = 0; " + rest + "out[r] = s + t + u;")
+    after = written(rerolled(kernel_of(before)))
+    assert "out[r] = s;" in after
+    assert end_of(before, after, ARRAYS, {"m": 33, "n": 37}, {"m": 3, "n": 5}) == "same"

@@ -69,6 +69,18 @@ def test_what_stays_as_it_is(body: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"if (const bool in = i < m && j < n) {STORE}",
+        "const bool in = i < m && j < n; { int m = i * n + j; if (in) out[m] = 2; }",
+    ],
+)
+def test_what_has_no_place_of_its_own_stays(body: str) -> None:
+    found = refused(unnamed_tests(kernel_of(TEXT.replace("BODY", body))))
+    assert found.startswith("no local is a test")
+
+
 def test_names_that_are_hidden_stay() -> None:
     body = f"bool in = i < m && j < n; {{ int j = 0, m = 0; if (in && j == m) i += j; }} if (i < m && j < n) {STORE}"
     assert refused(unnamed_tests(kernel_of(TEXT.replace("BODY", body)))).startswith("no local")
