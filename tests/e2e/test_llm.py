@@ -215,7 +215,7 @@ def test_a_run_goes_on_with_another_model_or_none(later: str) -> None:
     journal = before.summary.journal
     assert journal is not None
     with serving(saying(), saying()) as second:
-        flags |= {"llm": later, "llm_url": second.url, "budget": 5}
+        flags |= {"llm": later, "llm_url": second.url, "budget": 8}
         result = optimize(task, resolve(flags), resume=journal)
         assert bool(second.bodies) == (later == "other")
     steps = result.trajectory.steps
