@@ -274,11 +274,9 @@ class CallEvaluator(GroupEvaluator):
     def refer(self, made: str, arguments: tuple[Expr, ...]) -> None:
         """An object may keep references to what it is made from, as ``atomic_ref`` does."""
         name = bare(made.partition("<")[0].strip())
-        makers = [f for f in self.unit.functions if f.method and bare(f.name) == name]
-        taken = [f.parameters for f in (*self.unit.called(name, len(arguments)), *makers)]
+        functions = self.unit.called(name, len(arguments))
         for at, argument in enumerate(arguments):
-            kept = any(at < len(given) and given[at].type.reference for given in taken)
-            if name.endswith("_ref") or kept:
+            if name.endswith("_ref") or any(f.parameters[at].type.reference for f in functions):
                 self.recorder.unclear |= self.holds(self.place(argument))
 
     def may_change(self, call: Call, at: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from optiml_magic.kernels.expressions import (
@@ -27,6 +27,7 @@ _COMPOUND = {"+=": "+", "-=": "+", "*=": "*", "&=": "&", "|=": "|", "^=": "^"}
 _CHAINED = frozenset({"+", "*", "&", "|", "^", "&&", "||"})
 _ORDERS = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}  # and what they are from the other side
 Meanings = Mapping[Variable, Expr]
+Also = Callable[[Expr, Expr], bool | None]
 _NO_NAMES: Meanings = {}
 
 
@@ -197,35 +198,43 @@ def _mentioned(target: Expr, expression: Expr, meant: Meanings = _NO_NAMES) -> b
     )
 
 
-def same(one: Expr, other: Expr, meant: Meanings = _NO_NAMES) -> bool:
-    """Whether two expressions are written alike, or stand for what is."""
+def same(one: Expr, other: Expr, meant: Meanings = _NO_NAMES, also: Also | None = None) -> bool:
+    """Whether two expressions are written alike, or stand for what is.
+
+    Where ``also`` says of two parts whether they are alike, their words do not count.
+    """
+    known = also(one, other) if also is not None else None
+    if known is not None:
+        return known
     match one, other:
         case Name(), Name() if one.variable is other.variable:
             return one.variable is not None or one.name == other.name
         case Name(variable=Variable() as variable), _ if variable in meant:
-            return same(meant[variable], other, meant)
+            return same(meant[variable], other, meant, also)
         case _, Name(variable=Variable() as variable) if variable in meant:
-            return same(one, meant[variable], meant)
+            return same(one, meant[variable], meant, also)
         case Literal(), Literal():
             return one.text == other.text
         case Member(), Member():
             alike = one.field == other.field and one.arrow == other.arrow
-            return alike and same(one.base, other.base, meant)
         case Cast(), Cast():
-            return one.type == other.type and same(one.operand, other.operand, meant)
+            alike = one.type == other.type
         case (Binary(), Binary()) | (Unary(), Unary()):
             alike = one.op == other.op  # type: ignore[attr-defined]
-            return alike and _all_same(one, other, meant)
         case Call(), Call():
             alike = one.function == other.function and one.template == other.template
-            return alike and _all_same(one, other, meant)
         case Index(), Index():
-            return _all_same(one, other, meant)
-    return False
+            alike = True
+        case _:
+            return False
+    return alike and all_same(one.parts, other.parts, meant, also)
 
 
-def _all_same(one: Expr, other: Expr, meant: Meanings) -> bool:
-    ours, theirs = one.parts, other.parts
+def all_same(
+    ours: Sequence[Expr], theirs: Sequence[Expr], meant: Meanings = _NO_NAMES,
+    also: Also | None = None,
+) -> bool:  # fmt: skip
+    """Whether as many expressions are the same, one by one."""
     return len(ours) == len(theirs) and all(
-        same(a, b, meant) for a, b in zip(ours, theirs, strict=True)
+        same(a, b, meant, also) for a, b in zip(ours, theirs, strict=True)
     )

@@ -47,18 +47,33 @@ def method_of(
     None where the text has no such method of a structure, or several, and where it returns a
     reference, unless ``references`` are as good.
     """
+    found, variable = only_method(unit, name, count, kind), place.variable
+    if found is None or variable is None or variable.type.depth:
+        return None
+    if found.result.reference and not references:
+        return None
+    return _of(found, variable, fields_of(unit, kind))
+
+
+def only_method(unit: Unit, name: str, count: int, kind: CType) -> Function | None:
+    """The one method of this name in the text, if so many arguments fit and it stands for itself.
+
+    It calls no other method of its object, which would have no name outside.
+    """
     found = [f for f in unit.functions if f.method and bare(f.name) == name]
-    known, variable = unit.structs.of(kind.name), place.variable
-    if len(found) != 1 or known is None or variable is None or variable.type.depth:
+    if len(found) != 1 or found[0].template or unit.structs.of(kind.name) is None:
         return None
-    if not found[0].required <= count <= len(found[0].parameters) or found[0].template:
-        return None
-    if found[0].result.reference and not references:
+    if not found[0].required <= count <= len(found[0].parameters):
         return None
     methods = {bare(f.name) for f in unit.functions if f.method}
-    if any(isinstance(e, Call) and bare(e.function) in methods for e in _inside(found[0])):
-        return None  # of the same object, without its name
-    return _of(found[0], variable, frozenset(field.name for field in known.fields))
+    called = {bare(e.function) for e in expressions(found[0].body) if isinstance(e, Call)}
+    return None if called & methods else found[0]
+
+
+def fields_of(unit: Unit, kind: CType) -> frozenset[str]:
+    """The names of the members of a structure."""
+    known = unit.structs.of(kind.name)
+    return frozenset(field.name for field in known.fields) if known is not None else frozenset()
 
 
 def called_of(call: Call) -> tuple[Expr | None, str]:
@@ -66,10 +81,6 @@ def called_of(call: Call) -> tuple[Expr | None, str]:
     if call.callee is not None:
         return call.callee, "operator()"
     return call.receiver, bare(call.function)
-
-
-def _inside(function: Function) -> tuple[Expr, ...]:
-    return tuple(expressions(function.body))
 
 
 def changes_its_object(unit: Unit, call: Call) -> bool:

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Assign, Call, Lambda, Member, Name, Step, Unary
+from optiml_magic.kernels.methods import fields_of, method_of, only_method
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects, declared_in
 from optiml_magic.kernels.primitives.moving_names import means_the_same
 from optiml_magic.kernels.primitives.unfolded import called_alone
 from optiml_magic.kernels.tree import (
-    Block,
     Declare,
     Function,
     Leave,
@@ -25,6 +25,7 @@ from optiml_magic.kernels.tree import (
     expressions,
     walk,
 )
+from optiml_magic.kernels.types import named
 
 
 def meant(kernel: Kernel, call: Call) -> Function | None:
@@ -84,32 +85,21 @@ def _stays(kernel: Kernel, variable: Variable) -> bool:
 
 def _of_object(kernel: Kernel, place: Name, name: str, call: Call) -> Function | None:
     """A method as a function: it names the members of a local of its structure, which stays."""
-    local = place.variable
-    found = [f for f in kernel.unit.functions if f.method and f.name.rpartition("::")[2] == name]
-    if local is None or local.type.depth or len(found) != 1 or found[0].template:
+    local, unit, count = place.variable, kernel.unit, len(call.arguments)
+    if local is None:
         return None
-    (function,), structure = found, kernel.unit.structs.of(local.type.base)
-    if structure is None or len(function.parameters) != len(call.arguments):
-        return None
-    fields = {field.name for field in structure.fields}
-    own = {v.name for v in (*declared_in(function.body), *function.parameters)}
-    outside = [e for e in expressions(function.body) if isinstance(e, Name) and e.variable is None]
-    if not {e.name for e in outside} <= fields or own & fields or local.name in own:
+    kind = named(local.type.base, unit.aliases)
+    written = only_method(unit, name, count, kind)
+    function = method_of(unit, place, name, count, kind, references=True)
+    if written is None or function is None or len(function.parameters) != count:
         return None
     inside = [*expressions(function.body)]
-    methods = {f.name.rpartition("::")[2] for f in kernel.unit.functions if f.method}
-    others = {e.function.rpartition("::")[2] for e in inside if isinstance(e, Call)}
-    if others & methods or any(isinstance(e, Assign | Step) for e in inside):
+    own = {v.name for v in (*declared_in(function.body), *function.parameters)}
+    if local.name in own or any(isinstance(e, Assign | Step) for e in inside):
         return None
-    if not _read(kernel, local) or not means_the_same(kernel, function, fields):
+    if not _read(kernel, local) or not means_the_same(kernel, written, fields_of(unit, kind)):
         return None
-    swaps: dict[Node, Node] = {
-        e: Member(None, Name(None, local.name, local), e.name, arrow=False) for e in outside
-    }
-    body = edited(function.body, swaps)
-    assert isinstance(body, Block)
-    return replace(function, name=name if name != "operator()" else local.name, body=body,
-                   method=False)  # fmt: skip
+    return replace(function, name=name if name != "operator()" else local.name)
 
 
 def _read(kernel: Kernel, local: Variable) -> bool:

@@ -23,9 +23,10 @@ from optiml_magic.kernels.expressions import (
     Unary,
     every,
 )
-from optiml_magic.kernels.methods import called_of, method_of
+from optiml_magic.kernels.methods import called_of, fields_of, method_of, only_method
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, declared_in
+from optiml_magic.kernels.primitives.moving_names import means_the_same
 from optiml_magic.kernels.primitives.places import tops
 from optiml_magic.kernels.tree import Evaluate, Function, Leave, Statement, Variable, Verbatim, walk
 from optiml_magic.kernels.types import named
@@ -47,9 +48,9 @@ def methods_out(kernel: Kernel) -> Kernel:
                 swaps[call] = made
     if not swaps:
         raise NotLegal("no short method of a local is called")
-    made_ = kernel.rewritten(edited(body, swaps))
-    again = methods_out(made_)  # of one in the arguments of another
-    return again if isinstance(again, Kernel) else made_
+    found = kernel.rewritten(edited(body, swaps))
+    again = methods_out(found)  # of one in the arguments of another
+    return again if isinstance(again, Kernel) else found
 
 
 def _written(kernel: Kernel, effects: Effects, call: Call, *, alone: bool) -> Expr | None:
@@ -57,38 +58,50 @@ def _written(kernel: Kernel, effects: Effects, call: Call, *, alone: bool) -> Ex
     place, name = called_of(call)
     if not isinstance(place, Name) or place.variable is None or place.variable in effects.changing:
         return None
-    kind = named(place.variable.type.base, kernel.unit.aliases)
-    count = len(call.arguments)
+    kind, count = named(place.variable.type.base, kernel.unit.aliases), len(call.arguments)
+    written = only_method(kernel.unit, name, count, kind)
     method = method_of(kernel.unit, place, name, count, kind, references=True)
     inner = _only(method, alone=alone) if method is not None else None
-    if method is None or inner is None or len(call.arguments) != len(method.parameters):
+    if written is None or method is None or inner is None or not _alone(kernel, place):
         return None
-    hidden = {v.name for v in declared_in(kernel.function.body)}
-    counts = [v.name for v in (*declared_in(kernel.function.body), *kernel.function.parameters)]
-    if counts.count(place.name) != 1 or any(p.type.reference for p in method.parameters):
+    if not means_the_same(kernel, written, fields_of(kernel.unit, kind)):
         return None
-    given: dict[Variable, Expr] = {}
-    for formal, argument in zip(method.parameters, call.arguments, strict=True):
-        if not all(isinstance(e, _PLAIN) for e in every(argument)):
-            return None
-        known = kernel.reading.types.get(argument)
-        wanted = named(formal.type.base, kernel.unit.aliases)
-        wanted = replace(wanted, depth=wanted.depth + formal.type.depth)
-        if known is None or wanted.kind in ("record", "unknown"):
-            return None
-        given[formal] = argument if known == wanted else Cast(None, wanted.name, argument)
+    given = _given(kernel, method, call)
     changed = {
         e.target.variable for e in every(inner)
         if isinstance(e, Assign | Step) and isinstance(e.target, Name)
     }  # fmt: skip
-    if changed & given.keys() or (hidden & {e.name for e in every(inner) if isinstance(e, Name)
-                                            and e.variable is None}):  # fmt: skip
+    if given is None or changed & given.keys():
         return None
     swaps: dict[Node, Node] = {
         e: given[e.variable] for e in every(inner) if isinstance(e, Name) and e.variable in given
     }
     made = edited(inner, swaps)
     return made if isinstance(made, Expr) else None
+
+
+def _alone(kernel: Kernel, place: Name) -> bool:
+    """Whether no other local or parameter has the name of the object."""
+    every_one = (*declared_in(kernel.function.body), *kernel.function.parameters)
+    return [v.name for v in every_one].count(place.name) == 1
+
+
+def _given(kernel: Kernel, method: Function, call: Call) -> dict[Variable, Expr] | None:
+    """The arguments by parameter, converted as they would be; None where one does more."""
+    if len(call.arguments) != len(method.parameters):
+        return None
+    found: dict[Variable, Expr] = {}
+    for formal, argument in zip(method.parameters, call.arguments, strict=True):
+        known = kernel.reading.types.get(argument)
+        wanted = named(formal.type.base, kernel.unit.aliases)
+        wanted = replace(wanted, depth=wanted.depth + formal.type.depth)
+        plain = all(isinstance(e, _PLAIN) for e in every(argument))
+        if not plain or known is None or formal.type.reference:
+            return None
+        if wanted.kind in ("record", "unknown"):
+            return None
+        found[formal] = argument if known == wanted else Cast(None, wanted.name, argument)
+    return found
 
 
 def _only(method: Function, *, alone: bool) -> Expr | None:

@@ -10,23 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
-from optiml_magic.kernels.combining import same
+from optiml_magic.kernels.combining import all_same, same
 from optiml_magic.kernels.editing import edited
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
-    Call,
-    Cast,
     Choice,
     Expr,
-    Index,
     Literal,
-    Member,
     Name,
     Step,
-    Unary,
     every,
 )
 from optiml_magic.kernels.polynomial import Polynomial
@@ -302,36 +297,22 @@ class _Alike:
         return self._expressions(one.value, other.value, at)
 
     def _expressions(self, one: Expr, other: Expr, at: int) -> bool:
+        return same(one, other, also=partial(self._known, at=at))
+
+    def _known(self, one: Expr, other: Expr, *, at: int) -> bool | None:
+        """What the places and the names of two parts say; None where their words decide."""
         if self.counter is not None and self._elements(one, other, at):
             return True
-        if isinstance(one, Name) and one.variable is not None and one.variable is self.counter:
-            return self._is_further(other, at)
         match one, other:
-            case Name(), Name():
-                if one.variable is not None and one.variable in self.names:
-                    return self.names[one.variable] is other.variable
-                return one.variable is other.variable and one.name == other.name
-            case Literal(), Literal():
-                return one.text == other.text
-            case Member(), Member():
-                alike = one.field == other.field and one.arrow == other.arrow
-            case Cast(), Cast():
-                alike = one.type == other.type
-            case (Binary(), Binary()) | (Unary(), Unary()) | (Assign(), Assign()):
-                alike = one.op == other.op  # type: ignore[attr-defined]
-            case Call(), Call():
-                alike = one.function == other.function and one.template == other.template
-            case (Index(), Index()) | (Choice(), Choice()):
-                alike = True
-            case _:
-                return False
-        return (
-            alike
-            and len(one.parts) == len(other.parts)
-            and all(
-                self._expressions(a, b, at) for a, b in zip(one.parts, other.parts, strict=True)
-            )
-        )
+            case Name(variable=Variable() as own), _ if own is self.counter:
+                return self._is_further(other, at)
+            case Name(variable=Variable() as own), Name() if own in self.names:
+                return self.names[own] is other.variable
+            case (Assign(), Assign()) | (Choice(), Choice()):
+                alike = isinstance(one, Choice) or one.op == other.op  # type: ignore[attr-defined]
+                also = partial(self._known, at=at)
+                return alike and all_same(one.parts, other.parts, also=also)
+        return None
 
     def _is_further(self, expr: Expr, at: int) -> bool:
         match expr:

@@ -14,6 +14,7 @@ from .alike import end_of, kernel_of, refused, written
 
 TEXT = """\
 __constant__ float rate = 2;
+__device__ float half(float v) { return v * 0.5f; }
 struct Grid {
     float* data; int rows, cols; float own[2];
     __device__ float get(int r, int c) const { return data[r * cols + c]; }
@@ -26,6 +27,7 @@ struct Grid {
     __device__ int size() const { return rows * cols; }
     __device__ float twice(float v) const { return v + v; }
     __device__ float moved(int r) const { r += 1; return data[r]; }
+    __device__ float scaled(int r) const { return half(data[r]); }
     __device__ float named(int k) const { return data[k] + rate; }
 };
 #pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
@@ -90,6 +92,7 @@ def test_a_reference_stands_for_its_place(body: str, stands: str) -> None:
         "out[r * w + c] = a.named(r);",  # it asks for a variable of the file
         "int i = 0; out[r * w + c] = a.get(r, i++);",
         "int rows = 0; { Grid a{out, h, w}; out[r * w + c] = a.get(r, rows); }",  # two are `a`
+        "auto half = [](float v) { return v * 2; }; out[r * w + c] = a.scaled(r) + half(1);",
         "out[r * w + c] = 1;",
     ],
 )
