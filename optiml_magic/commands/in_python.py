@@ -46,8 +46,8 @@ def _strings(tree: ast.AST) -> Iterator[ast.Constant]:
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr) and _KERNEL in ast.unparse(node):
             raise UsageError(
-                "the kernel is an f-string, whose text is known when it runs",
-                fix="print it, and paste the text alone below %%optiml",
+                "the kernel is an f-string: its text is known only when Python runs it",
+                fix="print it, and paste only that text below %%optiml",
                 line=node.lineno,
             )
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and _KERNEL in node.value:

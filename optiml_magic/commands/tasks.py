@@ -27,7 +27,7 @@ from optiml_magic.model.task import Task
 from optiml_magic.source.program import parse_program
 
 _KERNELS = (".cu", ".cuh")
-_QUOTED = "the kernel is a string of this Python, of which nothing else is run"
+_QUOTED = "the kernel is taken from a string of this Python code; nothing else of it is run"
 _LAUNCH = "#pragma optiml launch "
 
 
@@ -277,8 +277,8 @@ def _reference(name: str | None, namespace: Mapping[str, Any], cell: str = "") -
     if not callable(function):
         if name not in namespace and re.search(rf"\b{re.escape(name)}\s*\([^;{{}}]*\)\s*{{", cell):
             raise UsageError(
-                f"the reference `{name}` is in this cell, and C++ of the host is not run",
-                fix=f"write it in Python: def {name}(...), of the inputs by name, that returns the "
+                f"the reference `{name}` is C++ host code of this cell, which is not run",
+                fix=f"write it in Python: def {name}(...) takes the inputs by name and returns the "
                 "outputs; without --ref the kernel is compared with itself",
             )
         raise misspelt.reference(name, namespace)

@@ -152,7 +152,7 @@ def _calls(syntax: Syntax, unit: Unit, notes: list[Note], host: _Host) -> Iterat
         listed = call.child_by_field_name("arguments")
         function, looped = _enclosing(call)
         if len(matching) != 1 or function is None or listed is None:
-            told = f"the launch of `{name}` on line {line_of(call)} names no kernel here"
+            told = f"the launch of `{name}` on line {line_of(call)} names a kernel that is not here"
             notes.append(Note("unread_launch", told, name))
             continue
         given = [child for child in listed.named_children if child.type != "comment"]

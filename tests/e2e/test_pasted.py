@@ -329,5 +329,5 @@ def test_structs_of_the_host_are_launched_by_their_members(shell: InteractiveShe
 
 def test_a_reference_in_c_is_told_from_one_that_is_missing(shell: InteractiveShell) -> None:
     body = TWO + "void sum_cpu(const float* in, float* out, int n) {\n    *out = in[0];\n}\n"
-    with pytest.raises(OptimlError, match="C\\+\\+ of the host is not run"):
+    with pytest.raises(OptimlError, match="C\\+\\+ host code of this cell, which is not run"):
         checked(shell, body, line="check --ref sum_cpu")

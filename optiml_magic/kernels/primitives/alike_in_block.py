@@ -157,10 +157,10 @@ class _Finder:
                 continue
             alone = isinstance(statement, If) and only_leaves(statement.then, "return")
             if not isinstance(statement, If) or not alone or statement.other is not None:
-                raise NotLegal("threads of a block part before the loop", statement.line)
+                raise NotLegal("threads of a block diverge before the loop", statement.line)
             guards = [g for g in self.kernel.reading.guards if g.test is statement.test]
             if len(guards) != 1 or not guards[0].exits:
-                raise NotLegal("threads of a block part before the loop", statement.line)
+                raise NotLegal("threads of a block diverge before the loop", statement.line)
             for part in guards[0].condition.conjuncts():
                 if part.depends & VARYING:
                     asked.append(self._whole(part, statement.line))
@@ -181,7 +181,7 @@ class _Finder:
             if part.op == ">=" and part.form == room(axis, width, bound):
                 words = str(count) if str(count).isidentifier() else f"({count})"
                 return RequireDirective(parse_expression(f"{words} % {width} == 0"))
-        raise NotLegal("threads of a block part before the loop", line)
+        raise NotLegal("threads of a block diverge before the loop", line)
 
     # -- expressions that take long
 
@@ -294,7 +294,7 @@ class _Finder:
             or any(isinstance(one, Loop) and one is not loop for one in found)
             or not self._missing(found)
         ):
-            raise NotLegal("each thread finds its own", loop.line)
+            raise NotLegal("each thread computes a value of its own", loop.line)
         typed = [self._typed(v) for v in sorted(results, key=lambda v: (v.line, v.name))]
         return Alike(
             loop, loop, self.rounds[self.counters[loop]][1], self._axes(found),

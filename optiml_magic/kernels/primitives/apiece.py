@@ -61,7 +61,7 @@ class Apiece(Cells):
         value = self.plain(given)
         found = [*parts.values(), value, *self.conditions]
         if any(isinstance(v, Share | Shared) for v in found):
-            raise NotLegal("it stores a part of what its threads combine", statement.line)
+            raise NotLegal("it stores part of what its threads combine", statement.line)
         self.stores = True
         place = edited(target, {p: v.form for p, v in parts.items() if v.form is not p})
         alike = all(isinstance(v, Same) or (isinstance(v, Known) and v.only(self.mask) is not None)
@@ -83,7 +83,7 @@ class Apiece(Cells):
         parts = {part: self.plain(part) for part in target.parts}
         value = self.plain(given)
         if any(isinstance(v, Share | Shared) for v in (*parts.values(), value)):
-            raise NotLegal("it stores a part of what its threads combine", statement.line)
+            raise NotLegal("it stores part of what its threads combine", statement.line)
         for array in stored:
             self.stored(array)
         place = edited(target, {p: v.form for p, v in parts.items() if v.form is not p})
@@ -92,7 +92,7 @@ class Apiece(Cells):
     def _by_itself(self, own: Container[Expr], line: int) -> list[str]:
         """The arrays that these expressions store to; NotLegal where barriers order it."""
         if self.left is not None or not bool(self.mask.all()):
-            raise NotLegal("some threads alone store an element", line)
+            raise NotLegal("only some threads store an element", line)
         accesses = [a for a in self.kernel.reading.accesses if a.space == "global"]
         stored = [a.array for a in accesses if a.mode == "store" and a.own in own]
         for array in stored:

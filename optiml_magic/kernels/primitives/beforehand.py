@@ -184,7 +184,7 @@ class _Moving:
         old, launch = self.old, self.old.launch
         sizes = [parse_expression(self.speller.form(size)) for size in self.extents]
         if not said_alike(old, frozenset[str]().union(*(size.names for size in sizes))):
-            raise NotLegal("its launch calls the sizes otherwise")
+            raise NotLegal("its launch has other names for the sizes")
         spelled = launch.kernel or old.function.name
         plain, opening, given = spelled.partition("<")
         scope, colons, _ = plain.rpartition("::")

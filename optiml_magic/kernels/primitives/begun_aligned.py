@@ -104,7 +104,9 @@ def _start(kernel: Kernel, effects: Effects) -> _Start:
             sizes = [_size(kernel, effects, term) for term in others]
             given = [size for size in sizes if isinstance(size, Variable)]
             if None in sizes:
-                raise NotLegal("where its items begin is no sum of sizes", statement.line)
+                raise NotLegal(
+                    "where its items begin is not a sum of numbers and sizes", statement.line
+                )
             if not others:
                 break
             return _Start(

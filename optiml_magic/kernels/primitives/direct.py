@@ -93,7 +93,7 @@ def in_full(kernel: Kernel) -> Kernel:
     for top in tops(body):
         _spell(kernel, top, held, swaps)
     if not swaps:
-        raise NotLegal("no index in the grid stands in parts")
+        raise NotLegal("no index in the grid is split into parts")
     declared = [s for s in _lines(body) if all(_differs(kernel, v, held) for v in s.variables)]
     told = {v for top in tops(edited(body, swaps)) for v in _mentioned(top)}
     while idle := [s for s in declared if s not in swaps and told.isdisjoint(s.variables)]:

@@ -74,7 +74,7 @@ def enlisted(kernel: Kernel) -> Kernel:
             own = [run for run in runs if run.results == results]
             if _is_all(kernel, own) and len({_shown(kernel, begun[v]) for v in results}) == 1:
                 return _made(kernel, block, own)
-    raise NotLegal("no thread has several results, in a local each")
+    raise NotLegal("no thread keeps several results, each in its own local")
 
 
 def _is_result(kernel: Kernel, variable: Variable) -> bool:

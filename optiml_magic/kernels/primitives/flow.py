@@ -72,7 +72,7 @@ class Flow:
             else:
                 matters = own in loops and (before or statement.kind == "break")
             if matters and not self._alike(around, own if own in loops else None):
-                raise NotLegal("threads of a block part before the loop", statement.line)
+                raise NotLegal("threads of a block diverge before the loop", statement.line)
 
     def _alike(self, around: tuple[Statement, ...], own: Loop | None) -> bool:
         start = around.index(own) if own is not None else 0

@@ -77,9 +77,9 @@ def _check(kernel: Kernel, function: Function) -> None:
             raise NotLegal(f"`{function.name}` has declarations of its own", statement.line)
     inner = {v for s in function.body.body for part in s.statements for v in declared_in(part)}
     if _lasting(function) & inner and _calls(kernel, function) > 1:
-        raise NotLegal(f"what `{function.name}` shares in a branch has a name there alone", line)
+        raise NotLegal(f"`{function.name}` declares shared memory inside a branch", line)
     if not means_the_same(kernel, function):
-        raise NotLegal(f"a name in `{function.name}` is another one in the kernel", line)
+        raise NotLegal(f"a name in `{function.name}` means something else in the kernel", line)
 
 
 def _lasting(function: Function) -> set[Variable]:

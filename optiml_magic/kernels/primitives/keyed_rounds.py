@@ -127,11 +127,11 @@ class _Reading:
             raise NotLegal("its rounds do nothing", loop.line)
         words = {kernel.spelled(share.key) for share in found.shares}
         if len(words) > 1 or len({share.axis for share in found.shares}) > 1:
-            raise NotLegal("a round may be that of several threads", loop.line)
+            raise NotLegal("a round may belong to several threads", loop.line)
         if len(found.shares) > 1 and any(share.first for share in found.shares):
             raise NotLegal("a test stands before that of the key", loop.line)
         if not is_even(self.finder, axis):
-            raise NotLegal("threads may make other numbers of rounds", loop.line)
+            raise NotLegal("threads may make different numbers of rounds", loop.line)
         self._check_unasked()
         return found
 
@@ -167,7 +167,7 @@ class _Reading:
                             self.found.shares.append(share)
                             return
         line = statements[0].line if statements else self.loop.line
-        raise NotLegal("no test says whose a round is", line)
+        raise NotLegal("no test compares a key with the index of the thread", line)
 
     def _axis(self, index: Expr) -> str:
         """The axis along which an expression is a thread's index; empty where it is none."""
@@ -205,7 +205,7 @@ class _Reading:
                 case Evaluate(expression=expression):
                     self._add(expression, statement.line)
                 case _:
-                    raise NotLegal("a round does more than to add up", statement.line)
+                    raise NotLegal("a round does more than add up", statement.line)
         for declared in self.found.locals:
             self.finder.check_pure(declared)
             self.finder.depends(declared.variables[0])
@@ -220,11 +220,11 @@ class _Reading:
     def _add(self, expression: Expr, line: int) -> None:
         added = added_to(expression)
         if added is None:
-            raise NotLegal("a round does more than to add up", line)
+            raise NotLegal("a round does more than add up", line)
         variable, value, _ = added
         kind = type_of(self.kernel, variable)
         if variable.storage != "local" or variable.array or kind.name not in _ADDED or kind.depth:
-            raise NotLegal(f"`{variable.name}` is nothing that `atomicAdd` adds to", line)
+            raise NotLegal(f"`{variable.name}` has a type that `atomicAdd` does not take", line)
         if value is not None:
             self._check_value(value)
             own = self.kernel.reading.types.get(value)
@@ -240,7 +240,7 @@ class _Reading:
         sums = self.found.sums
         inner = {v for s in walk(self.loop) if isinstance(s, Declare) for v in s.variables}
         if inner & sums.keys():
-            raise NotLegal("a sum begins anew in each round", self.loop.line)
+            raise NotLegal("a sum starts again in each round", self.loop.line)
         if {*self.effects.changed(self.loop.body)} - {*sums}:
             raise NotLegal("a round changes more than sums", self.loop.line)
 

@@ -38,7 +38,7 @@ def once_a_block(kernel: Kernel) -> Kernel:
     kernel = kernel.settled()
     found, asked = alike(kernel)
     if not found:
-        raise NotLegal("no threads of a block compute alike what takes long")
+        raise NotLegal("nothing that takes long is the same for several threads of a block")
     return _Sharing(kernel, found).kernel(asked)
 
 

@@ -71,7 +71,7 @@ def _partner(kernel: Kernel, width: int) -> tuple[str, bool]:
             found = _asked(kernel, condition, item)
             if found is not None:
                 return found
-    raise NotLegal("no test asks for one of two partners")
+    raise NotLegal("no test picks one of two partners")
 
 
 def _asked(kernel: Kernel, condition: Condition, item: Polynomial) -> tuple[str, bool] | None:

@@ -37,7 +37,7 @@ def planes_apart(kernel: Kernel) -> Kernel:
         if own != [*statement.variables]:
             swaps[statement] = replace(statement, span=None, variables=tuple(own))
     if not swaps:
-        raise NotLegal("no shared array is named by planes")
+        raise NotLegal("no shared array is always indexed by the number of a plane")
     return kernel.rewritten(edited(kernel.function.body, swaps), tidy=False)
 
 

@@ -274,7 +274,7 @@ class _Scattering:
         count = parse_expression(self.speller.form(_product([*self.extents.values()])))
         items = parse_expression(self.speller.form(self._items))
         if not said_alike(old, count.names | items.names):
-            raise NotLegal("its launch calls the sizes otherwise")
+            raise NotLegal("its launch has other names for the sizes")
         asked = []
         if len(self._sizes) > 1:
             asked.append(RequireDirective(parse_expression(f"{items} <= {_MOST}")))

@@ -30,7 +30,7 @@ def taken_away(kernel: Kernel) -> Kernel:
             else:
                 stack += expr.parts
     if not swaps:
-        raise NotLegal("no difference is the rest of a division")
+        raise NotLegal("no difference is a remainder")
     return kernel.rewritten(edited(kernel.function.body, swaps), tidy=False)
 
 

@@ -182,7 +182,7 @@ class TwoLaunches(ABC):
         sizes = {False: parse_expression(self.items),
                  True: parse_expression(f"({self.items}) * ({self.columns})")}  # fmt: skip
         if not said_alike(old, sizes[True].names):
-            raise NotLegal("its launch calls the sizes otherwise")
+            raise NotLegal("its launch has other names for the sizes")
         spelled = launch.kernel or old.function.name
         plain, opening, given = spelled.partition("<")
         scope, colons, _ = plain.rpartition("::")

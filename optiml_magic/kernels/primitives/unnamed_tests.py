@@ -52,7 +52,7 @@ def unnamed_tests(kernel: Kernel) -> Kernel:
     all_named = Counter(e.variable for e in expressions(body) if isinstance(e, Name))
     alone = {v for v, n in Counter(e.variable for e in asked).items() if all_named[v] == n}
     if not alone:
-        raise NotLegal("no local is a test that branches alone ask for")
+        raise NotLegal("no local holds a test that only branches use")
     values = {v: e for v, e in told.items() if v in alone}
     swaps: dict[Node, Node | None] = {e: values[e.variable] for e in asked if e.variable in values}
     for statement in walk(body):

@@ -7,7 +7,7 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.added_together import added_together, together
 from optiml_magic.kernels.primitives.base import Kernel, Refused
-from optiml_magic.kernels.primitives.work import requests
+from optiml_magic.kernels.primitives.operation_counts import requests
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 

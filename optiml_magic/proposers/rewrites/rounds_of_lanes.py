@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, wher
 from optiml_magic.kernels.primitives.broken import broken
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.operation_counts import operations_outside
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.primitives.scans import Scans, scanned
 from optiml_magic.kernels.primitives.sizes import (
@@ -20,7 +21,6 @@ from optiml_magic.kernels.primitives.sizes import (
     working,
 )
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
-from optiml_magic.kernels.primitives.work import operations_outside
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Loop
 

@@ -8,8 +8,8 @@ from functools import partial
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes
+from optiml_magic.kernels.primitives.operation_counts import operations, operations_outside
 from optiml_magic.kernels.primitives.sizes import around, usual_rounds
-from optiml_magic.kernels.primitives.work import operations, operations_outside
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import Site

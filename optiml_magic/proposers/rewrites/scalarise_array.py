@@ -14,6 +14,7 @@ from optiml_magic.kernels.primitives.flag_words import flagged, flags_in_words
 from optiml_magic.kernels.primitives.held import Holding, holding
 from optiml_magic.kernels.primitives.let_on import let_on
 from optiml_magic.kernels.primitives.localised import localised, own_scratch
+from optiml_magic.kernels.primitives.operation_counts import requests
 from optiml_magic.kernels.primitives.ordered import ordered, sortings
 from optiml_magic.kernels.primitives.owned import hold, owned, region_of, unroll
 from optiml_magic.kernels.primitives.paired import alone
@@ -30,7 +31,6 @@ from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.unshadowed import unshadowed
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.walked import walked, walks
-from optiml_magic.kernels.primitives.work import requests
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Blank, Block, Loop, walk
 from optiml_magic.model.hypothesis import Hypothesis

@@ -10,11 +10,11 @@ from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.operation_counts import operations
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rows import along
 from optiml_magic.kernels.primitives.sections import Kind, sectioned, shared_sections
 from optiml_magic.kernels.primitives.vectors import vectorised
-from optiml_magic.kernels.primitives.work import operations
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 

@@ -161,7 +161,7 @@ def test_a_definition_that_may_mean_something_else_is_not_used(definition):
         ("dim3 g(1, 1); g.x = m; add<float><<<g, 32>>>(a, b, m);", "is not expressible"),
         ("add<float><<<ceil((float)m), 32>>>(a, b, m);", "is not expressible"),
         ("add<float><<<ceil(m / 2.5), 32>>>(a, b, m);", "is not expressible"),
-        ("sub<<<1, 32>>>(a, b, m);", "names no kernel here"),
+        ("sub<<<1, 32>>>(a, b, m);", "names a kernel that is not here"),
     ],
 )
 def test_what_is_not_expressible_is_a_note(main, note):

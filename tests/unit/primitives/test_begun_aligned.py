@@ -96,4 +96,4 @@ def test_where_a_product_begins_is_not_followed() -> None:
     found = begun_aligned(
         kernel_of(text_of(f"int j = {INDEX} + m * 2; {LEFT}{STORE}", "n - m * 2"))
     )
-    assert refused(found) == "where its items begin is no sum of sizes, line 4"
+    assert refused(found) == "where its items begin is not a sum of numbers and sizes, line 4"

@@ -109,7 +109,7 @@ def test_an_index_is_spelled_out(lets: str, index: str, spelled: str) -> None:
 )
 def test_what_is_no_part_of_an_index_stays(lets: str) -> None:
     found = in_full(kernel(placed(lets, "blockIdx.x * blockDim.x + t")))
-    assert refused(found)[0] == "no index in the grid stands in parts"
+    assert refused(found)[0] == "no index in the grid is split into parts"
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,9 @@ def test_what_is_no_part_of_an_index_stays(lets: str) -> None:
     ],
 )
 def test_sums_that_are_no_index_stay(index: str) -> None:
-    assert refused(in_full(kernel(placed("", index))))[0] == "no index in the grid stands in parts"
+    assert (
+        refused(in_full(kernel(placed("", index))))[0] == "no index in the grid is split into parts"
+    )
 
 
 def test_a_local_that_is_asked_for_otherwise_stays() -> None:

@@ -91,7 +91,7 @@ def test_a_parameter_that_moves_is_not_called_by_its_name() -> None:
 
 def test_a_loop_that_not_all_threads_come_to_is_refused_without_a_flag() -> None:
     text = LINE % BODIES["return"]
-    assert refused(stage(kernel(text), 0, 32))[0] == "threads of a block part before the loop"
+    assert refused(stage(kernel(text), 0, 32))[0] == "threads of a block diverge before the loop"
     text = LINE % BODIES["guard"]
     assert refused(stage(kernel(text), 0, 32))[0] == "not all threads of a block come to the loop"
 

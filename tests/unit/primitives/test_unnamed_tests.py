@@ -65,7 +65,7 @@ def test_a_test_stands_where_a_branch_asks(body: str, test: str) -> None:
 )
 def test_what_stays_as_it_is(body: str) -> None:
     assert refused(unnamed_tests(kernel_of(TEXT.replace("BODY", body)))).startswith(
-        ("no local is a test", "its threads wait")
+        ("no local holds a test", "its threads wait")
     )
 
 
@@ -78,7 +78,7 @@ def test_what_stays_as_it_is(body: str) -> None:
 )
 def test_what_has_no_place_of_its_own_stays(body: str) -> None:
     found = refused(unnamed_tests(kernel_of(TEXT.replace("BODY", body))))
-    assert found.startswith("no local is a test")
+    assert found.startswith("no local holds a test")
 
 
 def test_names_that_are_hidden_stay() -> None:

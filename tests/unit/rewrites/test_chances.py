@@ -8,9 +8,13 @@ import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.coalescing import apart
+from optiml_magic.kernels.primitives.operation_counts import (
+    operations,
+    operations_outside,
+    requests,
+)
 from optiml_magic.kernels.primitives.rows import stored_in_parts
 from optiml_magic.kernels.primitives.sizes import mean_rounds, usual_rounds
-from optiml_magic.kernels.primitives.work import operations, operations_outside, requests
 from optiml_magic.model.facts import ArrayFacts, Facts, LaunchFacts
 from optiml_magic.proposers.rewrites.add_at_once import AddAtOnce
 from optiml_magic.proposers.rewrites.block_size import BlockSize
