@@ -224,7 +224,9 @@ def test_what_is_refused() -> None:
     assert "rounded on the way" in _refusal(text, "float part[64]", "double part[64]")
     assert "where in its block" in _refusal(text, "a[row * w + i]", "a[row * w + i + t]")
     assert "goes from round to round" in _refusal(text, "sum += a[row", "sum = 0.5f * sum + a[row")
-    assert "stores part" in _refusal(text, "if (t == 0) o[row] = part[0]", "o[row * 64 + t] = part[t]")
+    assert "stores part" in _refusal(
+        text, "if (t == 0) o[row] = part[0]", "o[row * 64 + t] = part[t]"
+    )
     assert "stores part" in _refusal(text, "o[row] = part[0]", "o[row] = part[1]")
     assert refused(raised(kernel_of(text.replace("t; i < w; i += 64", "t; i < w; i += 32"))))
     assert refused(raised(kernel_of(text.replace("t; i < w", "2 * t; i < w"))))
