@@ -7,10 +7,12 @@ is left has no negative coefficient over symbols that are not. What is not prove
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from optiml_magic.kernels.polynomial import Monomial, Polynomial
 from optiml_magic.kernels.symbols import Compare, Condition, Symbol, Symbols
 
+_Taken = tuple[Polynomial, frozenset[str], bool]  # a fact, what it takes away, a number too
 _DEEPEST = 4
 _MOST_FACTS = 40
 _MOST_STEPS = 200
@@ -33,6 +35,7 @@ class Ranges:
         self._symbols = symbols
         self._sizes = sizes
         self._seen, self._low = 0, set[str]()  # of so many facts, what they say alone
+        self._taken: list[_Taken] = []
         compares = [
             c for condition in given for c in condition.conjuncts() if isinstance(c, Compare)
         ]
@@ -66,8 +69,12 @@ class Ranges:
         asked = (*self.facts, form), self._sizes
         known = self._symbols.proved.get(asked)
         if known is None:
-            known = self._symbols.proved[asked] = self._deeply(form) or self._each(form)
+            known = self._symbols.proved[asked] = _certain(*asked, self._symbols.under(asked[0]))
         return known
+
+    def certain(self, form: Polynomial) -> bool:
+        """The same with nothing remembered."""
+        return self._deeply(form) or self._each(form)
 
     def _deeply(self, form: Polynomial) -> bool:
         for depth in (2, _DEEPEST):  # seldom the first facts are the ones
@@ -131,16 +138,19 @@ class Ranges:
             return False
         negative = {name for monomial, factor in form.terms if factor < 0 for name in monomial}
         constant = any(factor < 0 and not monomial for monomial, factor in form.terms)
-        for fact in [*self.facts[:_MOST_FACTS], *self._own(form)]:
-            wanted = negative & {n for m, f in fact.terms if f < 0 for n in m}
-            lone = constant and any(f < 0 and not m for m, f in fact.terms)
-            if not wanted and not lone:
+        for fact, names, lone in [*self._facts_taken(), *map(_taken, self._own(form))]:
+            if negative.isdisjoint(names) and not (constant and lone):
                 continue
             for factor in self._factors(form, fact):
                 rest = form - fact * factor
                 if len(rest.terms) <= len(form.terms) + 1 and self._prove(rest, depth - 1):
                     return True
         return False
+
+    def _facts_taken(self) -> list[_Taken]:
+        if len(self._taken) != min(len(self.facts), _MOST_FACTS):
+            self._taken = [*map(_taken, self.facts[:_MOST_FACTS])]
+        return self._taken
 
     def _factors(self, form: Polynomial, fact: Polynomial) -> list[Polynomial]:
         """What to multiply a fact with, so that it takes a negative term away."""
@@ -250,6 +260,23 @@ class Ranges:
     def _positive(self, arguments: tuple[Polynomial, ...]) -> bool:
         """Whether a quotient of these rounds down: neither is negative."""
         return self._plainly(arguments[0]) and self._plainly(arguments[1])
+
+
+@lru_cache(maxsize=1 << 14)
+def _certain(
+    forms: tuple[Polynomial, ...], sizes: bool, symbols: frozenset[Symbol]
+) -> bool:  # fmt: skip
+    """Whether the last form is certain by those before: a kernel's many shapes all ask for it."""
+    table = Symbols()
+    table.table |= {symbol.name: symbol for symbol in symbols}
+    ranges = Ranges((), table, sizes=sizes)
+    ranges.facts += forms[:-1]
+    return ranges.certain(forms[-1])
+
+
+def _taken(fact: Polynomial) -> _Taken:
+    negative = [monomial for monomial, factor in fact.terms if factor < 0]
+    return fact, frozenset(name for monomial in negative for name in monomial), () in negative
 
 
 def _divisor(symbol: Symbol) -> int:

@@ -7,7 +7,7 @@ from; ``UNKNOWN`` in it means: from something that this reading does not follow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -224,6 +224,11 @@ class Symbols:
                 todo += [inner for argument in symbol.arguments for inner in argument.symbols]
                 todo += _named_in(symbol.condition) if symbol.condition is not None else []
         return frozenset(found)
+
+    def under(self, forms: Iterable[Polynomial]) -> frozenset[Symbol]:
+        """The symbols of forms, and all that these consist of."""
+        names = frozenset[str]().union(*(self.inside(form) for form in forms))
+        return frozenset(self.table[name] for name in names)
 
     def made_of(self, form: Polynomial) -> frozenset[str]:
         """The names that a form comes down to, what its operations consist of in their place."""

@@ -30,6 +30,7 @@ from optiml_magic.kernels.primitives.sizes import rounds, threads, working
 from optiml_magic.kernels.primitives.staged import stage
 from optiml_magic.kernels.primitives.tallied import tallied
 from optiml_magic.kernels.primitives.unbroken import unbroken
+from optiml_magic.kernels.reading import Axis
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.fast_functions import SAID, inexact
@@ -173,20 +174,32 @@ def _share(
 
     What an item loads from one place in all rounds a compiler may have loaded before them, but
     none that takes several items, and waits in between, is certain to: with ``still`` it counts.
+    So does a local array at an index that is no number: memory, of which each item has its own.
     """
     symbols, lengths = kernel.reading.symbols, _lengths(kernel)
     own = {f"threadIdx.{axis}", f"blockIdx.{axis}"}
+    written = {axis.name for axis in kernel.reading.axes if _numbered(axis)}
     alike = others = 0
     for access in kernel.reading.accesses:
-        if access.space != "global" or access.mode != "load" or not {*loops} & {*access.loops}:
+        if access.space not in ("global", "local") or access.mode != "load":
+            continue
+        if not {*loops} & {*access.loops}:
             continue
         form, often = access.offset, math.prod(lengths[name] for name in access.loops)
-        if form is None or own & symbols.depends(form):
+        if access.space == "local":
+            others += often * (form is None or bool(symbols.inside(form) - written))
+        elif form is None or own & symbols.depends(form):
             moves = form is None or bool({*access.loops} & symbols.inside(form))
             others += often * (still or moves)
         else:
             alike += often * bool({*access.loops} & symbols.inside(form))
     return alike / (alike + others) if alike else 0.0
+
+
+def _numbered(axis: Axis) -> bool:
+    """Whether the text alone says which rounds a loop makes, so that they can be written out."""
+    ends = (axis.start, axis.step, axis.stop)
+    return axis.exact and all(end is not None and end.value is not None for end in ends)
 
 
 def _lengths(kernel: Kernel) -> dict[str, int]:
