@@ -25,7 +25,7 @@ from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Speller, Unspelled
 from optiml_magic.kernels.symbols import Compare, Symbols
 from optiml_magic.kernels.tree import Statement
-from optiml_magic.source.expressions import parse_expression
+from optiml_magic.source.expressions import Expression, parse_expression
 
 _ONE = Polynomial.constant(1)
 _End = tuple[int, Polynomial]  # by what the second is divided, and rounded down
@@ -107,6 +107,8 @@ class _Reach:
         """A form over the threads' places in the grid."""
         found: Polynomial | None = form
         for way, width in zip("xyz", self.kernel.block, strict=False):
+            if found is not None and width == 1 and f"threadIdx.{way}" not in found.symbols:
+                found = _by_blocks(found, way)
             found = index(found, way, width) if found is not None and width else None
         if found is None:
             raise self._unknown()
@@ -114,7 +116,7 @@ class _Reach:
 
     def _ends(self, form: Polynomial) -> dict[str, _End]:
         """The last rounds of the loops around, the innermost first, and the last threads."""
-        kernel, symbols = self.kernel, self.kernel.reading.symbols
+        kernel = self.kernel
         ends = dict[str, _End]()
         around = {axis.name: axis for axis in kernel.axes().values()}
         for name in reversed(self.access.loops):
@@ -126,12 +128,21 @@ class _Reach:
         named = form.symbols.union(*(end.symbols for _, end in ends.values()))
         for way in "xyz":
             if {f"@{way}", f"threadIdx.{way}", f"blockIdx.{way}"} & named:
-                threads = needed(kernel, way, loads=True)
-                count = form_of(threads.tree, symbols) if threads is not None else None
+                count = self._count(way)
                 if count is None:
                     raise NotLegal("how many threads work is not known", self.access.line)
                 ends[f"@{way}"] = 1, count - _ONE
         return ends
+
+    def _count(self, way: str) -> Polynomial | None:
+        """How many threads work along an axis, of blocks of one thread all that there are."""
+        kernel, at = self.kernel, "xyz".index(way)
+        threads: Expression | None = needed(kernel, way, loads=True)
+        if threads is None and kernel.block[at] == 1 and at < len(kernel.launch.grid):
+            threads = kernel.launch.grid[at]
+            if not said_alike(kernel, threads.names):
+                return None
+        return form_of(threads.tree, kernel.reading.symbols) if threads is not None else None
 
     def _extreme(self, form: Polynomial, ends: Mapping[str, _End], *, up: bool) -> Polynomial:
         """The most that a form is between the first and the last of each, or the least."""
@@ -156,6 +167,15 @@ class _Reach:
         if scalars != form.symbols or scalars & moved:
             raise self._unknown()
         return form
+
+
+def _by_blocks(form: Polynomial, way: str) -> Polynomial | None:
+    """A form over threads' places in the grid, of blocks of one thread each."""
+    block = f"blockIdx.{way}"
+    by = form.coefficient(block)
+    if by is None:
+        return None
+    return form.without([block]) + by * Polynomial.symbol(f"@{way}")
 
 
 def _last(axis: Axis) -> _End:
