@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from optiml_magic.errors import SourceError
-from optiml_magic.kernels.expressions import Call, Expr
+from optiml_magic.kernels.expressions import Call, Expr, Index, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
@@ -42,13 +42,18 @@ def asked(
         if any(loops_in(function.body) for function in called):
             raise NotLegal(f"`{call.function}` has a loop", axis.line)
     written = {a.array for a in kernel.reading.accesses if a.mode != "load"}
-    for access in (a for a in kernel.reading.accesses if a.own in inside):
+    for access in (a for a in kernel.reading.accesses if a.own in inside and not _whole(a)):
         if access.space != "global" or access.mode != "load" or not is_plain(kernel, access):
             raise NotLegal("what it asks for is not in global memory", access.line)
         if any(effects.same(access.array, other) for other in written):
             raise NotLegal(f"`{access.array}` is written as well", access.line)
         if not _the_same(access, axis, kernel.reading.symbols):
             yield from _Reach(kernel, effects, access).conditions()
+
+
+def _whole(access: Access) -> bool:
+    """Whether it is a member of a local that is no array, which is there in any round."""
+    return access.space == "local" and not any(isinstance(e, Index) for e in every(access.node))
 
 
 def _the_same(access: Access, axis: Axis, symbols: Symbols) -> bool:

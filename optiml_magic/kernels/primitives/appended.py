@@ -230,11 +230,14 @@ class _Lists:
         """How rounds append in this branch. Raises NotLegal where they do not."""
         kernel, effects, loop, count = self.kernel, self.effects, self.loop, self.count
         then, limits, step = flat(branch.then), [*self.limits], None
+        if then and (left := _leaves(then[0])) is not None:
+            then.pop(0)
+            limits.append(self._full(left))
         if then and (left := _leaves(then[-1])) is not None:
             then.pop()
             step = _stepped(left, count)
             limits.append(self._full(left, late=True))
-        tests = list[Expr]()
+        leaves, tests = bool(limits), list[Expr]()
         for part in split_test(branch.test, "&&"):
             if _mentions(part, count):
                 limits.append(self._full(part, going=True))
@@ -253,7 +256,7 @@ class _Lists:
         sizes = dict.fromkeys(size for limit in limits for size in limit.asked)
         sizes |= dict.fromkeys(places_apart(kernel, effects, self.axis, count, then))
         if limits:
-            asks = [*_asks(self.body, branch)]
+            asks = [*_asks(self.body, branch)] if leaves else [_asking(branch)]
             _check_beyond(kernel, effects, asks)
             sizes |= dict.fromkeys(asked(kernel, effects, self.axis, asks))
         return Appended(
@@ -358,9 +361,13 @@ def _asks(body: Sequence[Statement], branch: If) -> Iterator[Statement]:
         if not leads or not isinstance(statement, If):
             yield statement
             continue
-        yield Evaluate(None, statement.line, statement.test)
+        yield _asking(statement)
         if statement is not branch:
             yield from _asks(flat(statement.then), branch)
+
+
+def _asking(branch: If) -> Statement:
+    return Evaluate(None, branch.line, branch.test)
 
 
 def _named(expr: Expr) -> Iterator[Variable]:

@@ -158,9 +158,9 @@ def moves(kernel: Kernel, axis: Axis, access: Access, loop: Loop) -> bool:
     by = form.coefficient(axis.name) if form is not None else None
     if form is None or by is None or not size:
         return False
-    rest = form.without([axis.name])
-    if not reading.symbols.known(rest) and _handed_on(kernel, access, loop):
+    if not reading.symbols.known(form) and _handed_on(kernel, access, loop):
         return False
+    rest = form.without([axis.name])
     if not (inner | {axis.name}) & reading.symbols.inside(rest):
         return by.value is None or abs(by.value) >= size
     subscript = reading.subscript(access)

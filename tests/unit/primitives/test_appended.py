@@ -96,6 +96,16 @@ BODIES = {
     "unsigned": f"unsigned q = 0; {LOOP} if ({HIT}) {{ o[i * 3 * w + q] = j; ++q; }} m = q;",
     "only counted until": f"for (int j = 0; j < w && m < K; ++j) if ({HIT}) ++m;",
     "neither": f"{LOOP} if (!(a[i * w + j] <= 0.3f)) {{ {PUT} ++m; }}",
+    "full before it appends": f"{LOOP} if ({HIT}) {{ if (m >= K) break; {PUT} ++m; }}",
+    "full between": f"{LOOP} {{ if (!({HIT})) continue; if (m == d) break; {PUT} ++m; }}",
+    "under a test": f"if (a[i * w] < 1) {{ {LOOP} if ({HIT}) {{ {PUT} ++m; }} }}",
+    "behind a way out": f"if (a[i * w] > 0) return; {LOOP} if ({HIT}) {{ {PUT} ++m; }}",
+    "an unsigned counter": f"for (unsigned j = 0; j < w && m < K; ++j) if ({HIT}) {{ {PUT} ++m; }}",
+    "either test": f"{LOOP} if (({HIT}) || c[i * w + j] == d) {{ {PUT} ++m; }}",
+    "members": f"{LOOP} {{ float2 u = make_float2(a[i * w + j], b[j]); if (u.x > u.y && m < K) {{ {PUT} ++m; }} }}",
+    "an end of another type": f"for (int j = 0; j < w && m < (long long)d; ++j) if ({HIT}) {{ {PUT} ++m; }}",
+    "a wide count": f"long long q = 0; {LOOP} if ({HIT}) {{ o[i * 3 * w + q] = j; ++q; }} m = (int)q;",
+    "the end of a row": f"for (int j = i; j < w && m < K; ++j) if ({HIT}) {{ {PUT} ++m; }}",
     "a local of its own": f"{LOOP} if ({HIT}) {{ int q = j * 2; q += c[i * w + j]; o[i * 3 * w + m] = q; ++m; }}",
 }
 
@@ -154,6 +164,14 @@ STAY = {
     "another name of it": f"int& q = m; {LOOP} if ({HIT}) {{ {PUT} ++q; }}",
     "a pointer to it": f"int* q = &m; {LOOP} if ({HIT}) {{ {PUT} ++m; *q += 0; }}",
     "a name that hides it": f"{LOOP} if ({HIT}) {{ {PUT} int m = 3; ++m; }}",
+    "an end that counts itself": f"for (int j = 0; j < w && m <= 3; ++j) if ({HIT}) {{ {PUT} ++m; }}",
+    "an end as a number of floats": f"for (int j = 0; j < w && m < 2.5f; ++j) if ({HIT}) {{ {PUT} ++m; }}",
+    "two ends": f"{LOOP} {{ if (m >= 3) break; if ({HIT}) {{ {PUT} if (++m >= K) break; }} }}",
+    "it leaves the kernel": f"{LOOP} if ({HIT}) {{ {PUT} ++m; if (m >= K) return; }}",
+    "a place by a pointer that moves": f"int* p = o + i * 3 * w; {LOOP} if ({HIT}) {{ *p++ = j; ++m; }}",
+    "a place by a product": f"{LOOP} if ({HIT}) {{ o[i * 3 * w + m * j] = j; ++m; }}",
+    "a place by two counts": f"{LOOP} if ({HIT}) {{ o[i * 3 * w + m + m] = j; ++m; }}",
+    "marks that meet": f"{LOOP} if ({HIT}) {{ {PUT} v[i * w + j / 2] = m; ++m; }}",
     "the counter moves": f"{LOOP} if ({HIT}) {{ {PUT} ++m; ++j; }}",
 }  # fmt: skip
 
@@ -162,3 +180,11 @@ STAY = {
 def test_lists_that_lanes_may_not_append_to(name: str) -> None:
     _, found = made(STAY[name])
     assert refused(found)
+
+
+def test_an_array_that_is_its_own_list_stays() -> None:
+    rows = ROWS.replace("block(64)", "block(64) args(a, b, o, o, v, n, h, w, d)")
+    _, found = made(f"{LOOP} if (c[i * 3 * w + j] < 5) {{ {PUT} ++m; }}", rows)
+    assert refused(found)
+    _, found = made(f"{LOOP} if ({HIT}) {{ {PUT} ++m; }}", rows)
+    assert written(found)
