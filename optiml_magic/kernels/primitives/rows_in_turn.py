@@ -35,7 +35,7 @@ from optiml_magic.kernels.tree import Blank, Declare, Evaluate, Loop, Statement,
 from optiml_magic.source.directives import TuneDirective
 
 ROWS = (2, 4, 8, 16)
-_WORD = 4  # bytes of a float
+_VECTORS = {"float": ("float4", 4), "double": ("double2", 2)}
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ def _in_turn(load: Access, store: Access, outer: Axis, inner: Axis) -> bool:
     )
 
 
-def _walked(kernel: Kernel, effects: Effects, one: Rows) -> Iterator[Expr]:
+def _walked(kernel: Kernel, effects: Effects, one: Rows) -> Iterator[Access]:
     """The elements that rounds take one behind the other, of floats that nobody stores."""
     loop, inside = one.inner.node, effects.inside(one.inner.node.body)
     plain = all(isinstance(s, Declare | Evaluate | Blank) for s in flat(loop.body))
@@ -190,15 +190,16 @@ def _walked(kernel: Kernel, effects: Effects, one: Rows) -> Iterator[Expr]:
     for access in effects.accesses(loop):
         by = access.offset.coefficient(one.inner.name) if access.offset is not None else None
         alone = not any(effects.same(access.array, a) for a in kernel.reading.written)
-        float_ = access.element.name == "float" and isinstance(access.node, Index)
+        vector = access.element.name in _VECTORS and by == Polynomial.constant(
+            access.element.size or 0
+        )
         steady = isinstance(access.node, Index) and not names([access.node]) & declared_in(
             loop.body
         )
-        if by is not None and by.value == _WORD and alone and float_ and steady:
-            assert access.offset is not None
+        if vector and alone and steady and access.offset is not None:
             rest = access.offset.without([one.inner.name])
             if access.call is None and one.inner.name not in kernel.reading.symbols.inside(rest):
-                yield access.node
+                yield access
 
 
 class _Blocks:
@@ -254,10 +255,13 @@ class _Blocks:
         yield f"for ({self.kind} {row} = {first}; {row} < {end}; ++{row}) {left}"
 
     def _by_vectors(self, again: Sequence[str]) -> list[str]:
-        """The rounds that take four elements of a row at once, where rows begin with whole ones."""
-        found = [*_walked(self.kernel, self.effects, self.one)]
-        if not found:
+        """The rounds that take elements of a row by 16 bytes, where rows begin with whole ones."""
+        walked = [*_walked(self.kernel, self.effects, self.one)]
+        if not walked:
             return []
+        element = walked[0].element.name
+        vector, count = _VECTORS[element]
+        found = [access.node for access in walked if access.element.name == element]
         kernel, past, inner = self.kernel, self.past, self._inner.name
         kind, loads = declared_type(kernel, self._inner), dict[str, str]()
         swaps = dict(self._swaps())
@@ -268,23 +272,24 @@ class _Blocks:
         }
         for node in found:
             place = kernel.spelled(node, at_past)
-            name = loads.setdefault(place, kernel.fresh("four", *loads.values()))
+            name = loads.setdefault(place, kernel.fresh("several", *loads.values()))
             swaps[node] = text(f"{name}[{self.below}]")
         work = [kernel.show(s, swaps) for s in flat(self.one.inner.node.body)]
         aligned = [f"{self.wide} = {self.wide} && (size_t)&{place} % 16 == 0;" for place in loads]
+        members = ", ".join(f"{{0}}_vector.{x}" for x in "xyzw"[:count])
         fetched = list[str]()
         for place, name in loads.items():
             fetched += [
-                f"const float4 {name}_vector = *(const float4*)&{place};",
-                f"const float {name}[4] = {{{', '.join(f'{name}_vector.{x}' for x in 'xyzw')}}};",
+                f"const {vector} {name}_vector = *(const {vector}*)&{place};",
+                f"const {element} {name}[] = {{{members.format(name)}}};",
             ]
         return [
             f"bool {self.wide} = true;",
             *self._each([*again, *aligned]),
-            f"for (; {self.wide} && {self.first} - {past} >= 4; {past} += 4) {{",
+            f"for (; {self.wide} && {self.first} - {past} >= {count}; {past} += {count}) {{",
             *self._each([
                 *again, *fetched, "#pragma unroll",
-                f"for (int {self.below} = 0; {self.below} < 4; ++{self.below}) {{",
+                f"for (int {self.below} = 0; {self.below} < {count}; ++{self.below}) {{",
                 f"const {kind} {inner} = {past} + {self.below};", *work, "}",
             ]),
             "}",

@@ -77,6 +77,20 @@ def test_what_is_no_number_is_compared_as_before(name: str) -> None:
     assert end_of(before, written(found), ODD, SIZES, OTHERS) == "same"
 
 
+def test_doubles_are_taken_by_two() -> None:
+    before = ROWS.replace("float", "double").replace(
+        "BODY", BODIES["a system"].replace("float", "double")
+    )
+    arrays = {
+        name: Array(a.dtype.replace("f4", "f8"), a.shape, a.content) for name, a in ARRAYS.items()
+    }
+    stand = Stand(Made("one", before, dict(arrays), dict(SIZES), dict(OTHERS)))
+    after = written(rows_in_turn(kernel_of(before, stand.facts(before)), 4))
+    assert "const double2 several_vector" in after
+    assert end_of(before, after, arrays, SIZES, OTHERS) == "same"
+    assert end_of(before, after, arrays, {"n": 37, "m": 65}, OTHERS) == "same"
+
+
 STAY = {
     "it asks for its own row": f"{EACH} {{ float s = 0; for (int j = 0; j <= i; ++j) s += X[j * m + c]; {PUT} }}",
     "it asks for all rows": f"{EACH} {{ float s = 0; for (int j = 0; j < n; ++j) s += X[j * m + c]; {PUT} }}",
