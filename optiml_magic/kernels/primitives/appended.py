@@ -16,6 +16,7 @@ from optiml_magic.kernels.editing import Node, text
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
+    Call,
     Expr,
     Lambda,
     Literal,
@@ -25,6 +26,7 @@ from optiml_magic.kernels.expressions import (
     Unread,
     every,
 )
+from optiml_magic.kernels.functions import pure
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.ahead import Ahead, ahead, branches, check_found, check_names
 from optiml_magic.kernels.primitives.all_rounds import asked
@@ -104,7 +106,7 @@ class Appended(Ahead):
         mask, wait = _MASK.format(count), combine.waiting("warp", count)
         own: dict[Node, Node] = {**swaps, **self._named(self.count, place), self.step: text(place)}
         end = self._shown(self.full.end, swaps) if self.full is not None else ""
-        end = end if end.isalnum() or not end else f"({end})"
+        end = end if self.full is None or isinstance(self.full.end, Name) else f"({end})"
         tests = [f"({self._shown(test, swaps)})" for test in self.found]
         at_base = f"({at_base}) && {length} < {end}" if end else at_base
         before = f"{found} & ((1u << threadIdx.x % 32) - 1)"
@@ -255,6 +257,7 @@ class _Lists:
             raise NotLegal("the list is full at several lengths", loop.line)
         sizes = dict.fromkeys(size for limit in limits for size in limit.asked)
         sizes |= dict.fromkeys(places_apart(kernel, effects, self.axis, count, then))
+        check_calls(kernel, effects, loop)
         if limits:
             asks = [*_asks(self.body, branch)] if leaves else [_asking(branch)]
             _check_beyond(kernel, effects, asks)
@@ -342,6 +345,17 @@ def _check_work(effects: Effects, loop: Loop, work: Sequence[Statement], count: 
             raise NotLegal("an atomic operation comes with an element", access.line)
         if access.mode == "load" and any(effects.same(access.array, a) for a in stored):
             raise NotLegal("a round may meet what another has stored", access.line)
+
+
+def check_calls(kernel: Kernel, effects: Effects, loop: Loop) -> None:
+    """Raise NotLegal for functions that may do more than to compute, whose order would be seen."""
+    loads = {access.own for access in kernel.reading.accesses}
+    for e in effects.inside(loop):
+        known = not isinstance(e, Call) or e in loads or pure(e.function)
+        if isinstance(e, Call) and not known and not kernel.unit.called(
+            e.function, len(e.arguments)
+        ):  # fmt: skip
+            raise NotLegal(f"`{e.function}` may do something", loop.line)
 
 
 def _check_beyond(kernel: Kernel, effects: Effects, asks: Sequence[Statement]) -> None:

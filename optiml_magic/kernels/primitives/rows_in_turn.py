@@ -24,6 +24,7 @@ from optiml_magic.kernels.expressions import (
     every,
 )
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.appended import check_calls
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, declared_in, is_simple, loops_in, names
 from optiml_magic.kernels.primitives.flow import ends
@@ -113,6 +114,7 @@ def _rows(kernel: Kernel, effects: Effects, outer: Axis, inner: Axis) -> Rows:
     line = outer.line
     if any(isinstance(e, Lambda | Unread) for e in effects.inside(outer.node)):
         raise NotLegal("what a row does is not followed", line)
+    check_calls(kernel, effects, outer.node)
     if any(True for _ in ends(outer.node.body)):
         raise NotLegal("a row is left early", line)
     if any(not isinstance(s, Declare) for s in before):

@@ -172,6 +172,8 @@ STAY = {
     "a place by a product": f"{LOOP} if ({HIT}) {{ o[i * 3 * w + m * j] = j; ++m; }}",
     "a place by two counts": f"{LOOP} if ({HIT}) {{ o[i * 3 * w + m + m] = j; ++m; }}",
     "marks that meet": f"{LOOP} if ({HIT}) {{ {PUT} v[i * w + j / 2] = m; ++m; }}",
+    "a clock": f"{LOOP} if ({HIT} && clock() > 0) {{ {PUT} ++m; }}",
+    "it prints": f'{LOOP} if ({HIT}) {{ printf("%d", j); {PUT} ++m; }}',
     "the counter moves": f"{LOOP} if ({HIT}) {{ {PUT} ++m; ++j; }}",
 }  # fmt: skip
 

@@ -122,6 +122,7 @@ STAY = {
     "X[i * m + c] = s + t; }",
     "as many rows as memory says": f"for (int i = 0; i < P[0]; ++i) {{ {SUM} {PUT} }}",
     "the count of rows moves": f"int e = n; for (int i = 0; i < e; ++i) {{ {SUM} {PUT} if (s > 1) --e; }}",
+    "it prints": f'{EACH} {{ float s = 0; {BEFORE} {{ s += X[j * m + c]; printf("%d", j); }} {PUT} }}',
     "threads wait": f"__shared__ float t[64]; {EACH} {{ {SUM} t[threadIdx.x] = s; __syncthreads(); {PUT} }}",
 }  # fmt: skip
 
