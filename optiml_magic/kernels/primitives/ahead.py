@@ -49,6 +49,11 @@ class Ahead:
     own: tuple[Variable, ...]
     branch: If
 
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """What the launch has to ask of the sizes."""
+        return ()
+
     def text(
         self, lane: str, count: str, swaps: Mapping[Node, Node], fresh: Callable[[str], str]
     ) -> str:
@@ -148,7 +153,7 @@ def ahead(kernel: Kernel, loop: Loop, effects: Effects) -> Ahead | None:
     except NotLegal as reason:
         try:
             axis = counting(kernel, loop, effects)
-            for branch, own in _parted(body_of(loop.body)):
+            for branch, own in branches(body_of(loop.body)):
                 with suppress(NotLegal):
                     return _found(kernel, axis, effects, branch, own)
         except NotLegal:
@@ -170,32 +175,38 @@ def _found(
         raise NotLegal("a round changes what lasts before it asks", loop.line)
     if not effects.mentions(_asking(branch)) & lasting:
         raise NotLegal("it does not ask for what it changes", branch.line)
-    _check_found(kernel, effects, body_of(loop.body), branch, {*own}, lasting)
+    check_found(kernel, effects, body_of(loop.body), branch, {*own}, lasting)
     handed = effects.mentions(branch.then) & {*own}
     if any(v.array for v in handed) or handed & {*effects.changed(branch.then)}:
         raise NotLegal("a lane's own array is asked for by all", branch.line)
-    _check_types(kernel, effects, loop, own)
+    check_names(effects, loop, own)
+    _check_types(kernel, own)
     return Ahead(kernel, axis, effects, own, branch)
 
 
-def _check_types(kernel: Kernel, effects: Effects, loop: Loop, own: Sequence[Variable]) -> None:
-    """Raise NotLegal for what a shuffle does not carry, and what may be another name of a local."""
+def _check_types(kernel: Kernel, own: Sequence[Variable]) -> None:
+    """Raise NotLegal for what a shuffle does not carry."""
+    for variable in own:
+        if not variable.array:
+            combine.carries(type_of(kernel, variable), variable.line)
+
+
+def check_names(effects: Effects, loop: Loop, own: Sequence[Variable]) -> None:
+    """Raise NotLegal for what may be another name of a local of a round."""
     mentioned = effects.mentions(loop)
     for variable in own:
-        if variable.array:
-            continue
-        if variable not in mentioned or len([v for v in own if v.name == variable.name]) > 1:
+        alone = len([v for v in own if v.name == variable.name]) == 1
+        if not variable.array and (variable not in mentioned or not alone):
             raise NotLegal(f"what `{variable.name}` is, is not known", variable.line)
-        combine.carries(type_of(kernel, variable), variable.line)
     names = {v.name for v in own}
-    for variable in effects.mentions(loop):
+    for variable in mentioned:
         if variable.type.reference:
             raise NotLegal(f"`{variable.name}` is a reference", variable.line)
         if variable.name in names and variable not in own:
             raise NotLegal(f"`{variable.name}` is the name of several locals", variable.line)
 
 
-def _parted(body: Sequence[Statement]) -> Iterator[tuple[If, tuple[Variable, ...]]]:
+def branches(body: Sequence[Statement]) -> Iterator[tuple[If, tuple[Variable, ...]]]:
     """The branches that a round may end with, and the locals that it declares before each.
 
     One in another comes first, since less is left to it.
@@ -204,7 +215,7 @@ def _parted(body: Sequence[Statement]) -> Iterator[tuple[If, tuple[Variable, ...
     last = body[-1] if body else None
     if not isinstance(last, If) or last.other or last.before or last.constant:
         return
-    for branch, more in _parted(body_of(last.then)):
+    for branch, more in branches(body_of(last.then)):
         yield branch, (*own, *more)
     yield last, own
 
@@ -233,11 +244,14 @@ def _asking(branch: If) -> Statement:
     return Evaluate(None, branch.line, branch.test)
 
 
-def _check_found(
+def check_found(
     kernel: Kernel, effects: Effects, body: Sequence[Statement], branch: If,
     own: set[Variable], lasting: frozenset[Variable],
 ) -> None:  # fmt: skip
-    """Raise NotLegal where what a round finds depends on what lasts, or is more than its own."""
+    """Raise NotLegal where what a round finds depends on what lasts, or is more than its own.
+
+    What the branch itself asks may depend on what lasts.
+    """
     for statement in body:
         if statement is branch:
             if effects.changed(_asking(branch)):
@@ -260,7 +274,7 @@ def _check_found(
             if not plain or variable.storage != "local" or variable.opening != "=":
                 raise NotLegal(f"`{variable.name}` is not a number of its round", variable.line)
         if leads and isinstance(statement, If):
-            _check_found(kernel, effects, body_of(statement.then), branch, own, lasting)
+            check_found(kernel, effects, body_of(statement.then), branch, own, lasting)
             return
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import prod
 
 from optiml_magic.errors import SourceError
-from optiml_magic.kernels.expressions import Call, Expr
+from optiml_magic.kernels.expressions import Call, Expr, Index, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
@@ -25,7 +25,7 @@ from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Speller, Unspelled
 from optiml_magic.kernels.symbols import Compare, Symbols
 from optiml_magic.kernels.tree import Statement
-from optiml_magic.source.expressions import parse_expression
+from optiml_magic.source.expressions import Expression, parse_expression
 
 _ONE = Polynomial.constant(1)
 _End = tuple[int, Polynomial]  # by what the second is divided, and rounded down
@@ -42,13 +42,18 @@ def asked(
         if any(loops_in(function.body) for function in called):
             raise NotLegal(f"`{call.function}` has a loop", axis.line)
     written = {a.array for a in kernel.reading.accesses if a.mode != "load"}
-    for access in (a for a in kernel.reading.accesses if a.own in inside):
+    for access in (a for a in kernel.reading.accesses if a.own in inside and not _whole(a)):
         if access.space != "global" or access.mode != "load" or not is_plain(kernel, access):
             raise NotLegal("what it asks for is not in global memory", access.line)
         if any(effects.same(access.array, other) for other in written):
             raise NotLegal(f"`{access.array}` is written as well", access.line)
         if not _the_same(access, axis, kernel.reading.symbols):
             yield from _Reach(kernel, effects, access).conditions()
+
+
+def _whole(access: Access) -> bool:
+    """Whether it is a member of a local that is no array, which is there in any round."""
+    return access.space == "local" and not any(isinstance(e, Index) for e in every(access.node))
 
 
 def _the_same(access: Access, axis: Axis, symbols: Symbols) -> bool:
@@ -107,6 +112,8 @@ class _Reach:
         """A form over the threads' places in the grid."""
         found: Polynomial | None = form
         for way, width in zip("xyz", self.kernel.block, strict=False):
+            if found is not None and width == 1 and f"threadIdx.{way}" not in found.symbols:
+                found = _by_blocks(found, way)
             found = index(found, way, width) if found is not None and width else None
         if found is None:
             raise self._unknown()
@@ -114,7 +121,7 @@ class _Reach:
 
     def _ends(self, form: Polynomial) -> dict[str, _End]:
         """The last rounds of the loops around, the innermost first, and the last threads."""
-        kernel, symbols = self.kernel, self.kernel.reading.symbols
+        kernel = self.kernel
         ends = dict[str, _End]()
         around = {axis.name: axis for axis in kernel.axes().values()}
         for name in reversed(self.access.loops):
@@ -126,12 +133,21 @@ class _Reach:
         named = form.symbols.union(*(end.symbols for _, end in ends.values()))
         for way in "xyz":
             if {f"@{way}", f"threadIdx.{way}", f"blockIdx.{way}"} & named:
-                threads = needed(kernel, way, loads=True)
-                count = form_of(threads.tree, symbols) if threads is not None else None
+                count = self._count(way)
                 if count is None:
                     raise NotLegal("how many threads work is not known", self.access.line)
                 ends[f"@{way}"] = 1, count - _ONE
         return ends
+
+    def _count(self, way: str) -> Polynomial | None:
+        """How many threads work along an axis, of blocks of one thread all that there are."""
+        kernel, at = self.kernel, "xyz".index(way)
+        threads: Expression | None = needed(kernel, way, loads=True)
+        if threads is None and kernel.block[at] == 1 and at < len(kernel.launch.grid):
+            threads = kernel.launch.grid[at]
+            if not said_alike(kernel, threads.names):
+                return None
+        return form_of(threads.tree, kernel.reading.symbols) if threads is not None else None
 
     def _extreme(self, form: Polynomial, ends: Mapping[str, _End], *, up: bool) -> Polynomial:
         """The most that a form is between the first and the last of each, or the least."""
@@ -156,6 +172,15 @@ class _Reach:
         if scalars != form.symbols or scalars & moved:
             raise self._unknown()
         return form
+
+
+def _by_blocks(form: Polynomial, way: str) -> Polynomial | None:
+    """A form over threads' places in the grid, of blocks of one thread each."""
+    block = f"blockIdx.{way}"
+    by = form.coefficient(block)
+    if by is None:
+        return None
+    return form.without([block]) + by * Polynomial.symbol(f"@{way}")
 
 
 def _last(axis: Axis) -> _End:

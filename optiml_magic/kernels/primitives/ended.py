@@ -44,10 +44,10 @@ def asked_within(kernel: Kernel) -> Kernel:
     """
     effects = Effects(kernel)
     for loop in loops_in(kernel.function.body):
-        found = next(asking(kernel, effects, loop), None)
-        if found is None:
+        found = [*asking(kernel, effects, loop)]
+        if not found:
             continue
-        bound, rest = found
+        bound, rest = min(found, key=lambda one: not _stepped(effects, loop, one[0]))
         leaves = lines(f"if (!({rest})) break;")
         own = loop.body.body if isinstance(loop.body, Block) else (loop.body,)
         body = Block(None, loop.line, (leaves, *own))
@@ -67,6 +67,13 @@ def asking(kernel: Kernel, effects: Effects, loop: Loop) -> Iterator[tuple[Expr,
     moving = {*effects.changed(loop.body, *stepped)}
     for bound in (p for p in parts if _bounds(p, moving, first=p is parts[0])):
         yield bound, " && ".join(kernel.spelled(p) for p in parts if p is not bound)
+
+
+def _stepped(effects: Effects, loop: Loop, part: Expr) -> bool:
+    """Whether a part of a test asks for what the head of a loop moves."""
+    if loop.update is None:
+        return False
+    return bool(names([part]) & {*effects.changed(Evaluate(None, loop.line, loop.update))})
 
 
 def _bounds(part: Expr, moving: Collection[Variable], *, first: bool) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Literal, Name, every
 from optiml_magic.kernels.primitives import combine
-from optiml_magic.kernels.primitives.ahead import ahead
+from optiml_magic.kernels.primitives.appended import looking
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.broken import broken
 from optiml_magic.kernels.primitives.broken import helpers as ways_out
@@ -56,7 +56,7 @@ class LaneRounds:
         self.axes = kernel.axes()
         self.heads = Heads(kernel, self.loops, effects)
         self.check()
-        looked = {loop: ahead(kernel, loop, effects) for loop in self.loops if far}
+        looked = {loop: looking(kernel, loop, effects) for loop in self.loops if far}
         self.ahead = {loop: one for loop, one in looked.items() if one is not None}
         rest = [loop for loop in self.loops if loop not in self.ahead]
         ended = {loop: broken(kernel, loop, effects, group) for loop in rest if self.leaves}

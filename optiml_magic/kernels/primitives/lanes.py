@@ -170,6 +170,7 @@ class SharedRounds(LaneRounds):
     def _sizes(self) -> list[RequireDirective]:
         """What the launch asks for, so that rounds behind a loop's end may ask as well."""
         words = dict.fromkeys(size for one in self.broken.values() for size in one.sizes)
+        words |= dict.fromkeys(size for one in self.ahead.values() for size in one.sizes)
         return [RequireDirective(parse_expression(size)) for size in words]
 
     def _tunes(self) -> list[Directive]:

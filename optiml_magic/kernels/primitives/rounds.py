@@ -158,6 +158,8 @@ def moves(kernel: Kernel, axis: Axis, access: Access, loop: Loop) -> bool:
     by = form.coefficient(axis.name) if form is not None else None
     if form is None or by is None or not size:
         return False
+    if not reading.symbols.known(form) and _handed_on(kernel, access, loop):
+        return False
     rest = form.without([axis.name])
     if not (inner | {axis.name}) & reading.symbols.inside(rest):
         return by.value is None or abs(by.value) >= size
@@ -169,6 +171,18 @@ def moves(kernel: Kernel, axis: Axis, access: Access, loop: Loop) -> bool:
         and not (inner | {axis.name}) & reading.symbols.inside(digit.without([axis.name]))
         for digit in subscript.digits
     )  # fmt: skip
+
+
+def _handed_on(kernel: Kernel, access: Access, loop: Loop) -> bool:
+    """Whether where a round reaches is made of what rounds before it have changed."""
+    effects, node = Effects(kernel), access.own
+    found = {v for v in effects.changed(loop.body) if not effects.begun_anew(v, loop)}
+    alone = [s for s in walk(loop.body) if not s.statements]
+    while more := {
+        v for s in alone if effects.mentions(s) & found for v in effects.given(s) if v not in found
+    }:  # fmt: skip
+        found |= more
+    return bool(names([node.target if isinstance(node, Assign) else node]) & found)
 
 
 def _apart(axis: Axis, one: Access, other: Access) -> bool:

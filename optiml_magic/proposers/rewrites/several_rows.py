@@ -7,7 +7,7 @@ from functools import partial
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.expressions import Assign, Binary, Call, Expr, Name, builtin, every
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.floored import floored
@@ -22,12 +22,13 @@ from optiml_magic.kernels.primitives.jammed import (
     most_threads,
     shared,
 )
+from optiml_magic.kernels.primitives.rows_in_turn import ROWS, found_in, rows_in_turn
 from optiml_magic.kernels.primitives.shaped import linear
-from optiml_magic.kernels.primitives.sizes import threads
+from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.tree import Declare, Evaluate, expressions, walk
-from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -36,20 +37,24 @@ _EXTENTS = {"x": (32, 64, 128, 256), "y": (1, 2, 4, 8, 16), "z": (1, 2, 4)}
 _SAVED = 0.05  # of its loads: from there on it is of share_loads
 _ENOUGH = 512  # threads of a multiprocessor that hide what loads take
 _WARP = 32
+_LONG = 32  # rows from which on blocks of them are worth it: ours
 
 
 class SeveralRows(KernelRule):
-    """Padding, concatenation, masks, flips, resizing: what vectors along a row cannot take."""
+    """Padding, masks, flips, resizing: what vectors along a row cannot take; triangular systems."""
 
     name = "several_rows"
     before = (unstrided, linear, in_full, unravelled, floored)
     teaches = (
         "Each thread loaded one element and waited for it, and computed anew where it stands and "
         "what depends on its column alone. A thread that takes the same place of several rows "
-        "computes that once, and has the loads of all of them under way at a time."
+        "computes that once, and has the loads of all of them under way at a time. Where a thread "
+        "goes through rows that each ask for all rows before them, several of them do so together, "
+        "so that each of those is loaded once for all."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        yield from _in_turn(kernel)
         kernel = kernel.settled()
         effects = Effects(kernel)
         effects.straightforward()
@@ -75,6 +80,31 @@ class SeveralRows(KernelRule):
                 ),
                 _points(kernel, several),
             )  # fmt: skip
+
+
+def _in_turn(kernel: Kernel) -> Iterator[Site]:
+    """Rows that each ask for all rows before them, several at once."""
+    try:
+        one = found_in(kernel)
+    except NotLegal:
+        return
+    count = rounds(kernel, one.outer, {})
+    if isinstance(rows_in_turn(kernel, ROWS[0]), Refused) or (count or _LONG) < _LONG:
+        return
+    # What all threads load alike is then one load for several rows of each of them.
+    alike = any(
+        a.index is not None and one.inner.name in a.loops
+        and not {"threadIdx.x", "threadIdx.y"} & kernel.reading.symbols.inside(a.index)
+        for a in kernel.reading.accesses if a.mode == "load"
+    )  # fmt: skip
+    name = kernel.fresh("ROWS")
+    yield Site(
+        f"in turn {one.outer.name}",
+        f"take several rows at once of those that ask for all before them, over {one.row.name}",
+        partial(rows_in_turn, kernel, ROWS[2]), 0.8 if alike else 0.5,
+        Hypothesis(TIME, "lower", "what rows ask for is loaded once for several", (1.2, 4.0)),
+        ({name: ROWS[2]}, {name: ROWS[3]}, {name: ROWS[1]}),
+    )  # fmt: skip
 
 
 def _again(kernel: Kernel, axis: str, effects: Effects) -> float:

@@ -98,3 +98,35 @@ __global__ void k(const float* p, float* out, int n) {
 }
 """
     assert asked(LookAhead(), sort)[0] == []
+
+
+BALLS = """\
+#pragma optiml launch ball grid(cdiv(m, 128)) block(128)
+__global__ void ball(const float* x, const float* y, int* near, int m, int n, int k, float r) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= m) return;
+    float own = y[i];
+    for (int j = 0, count = 0; j < n && count < k; ++j) {
+        float d = x[j] - own;
+        if (d * d < r) {
+            if (count == 0)
+                for (int l = 0; l < k; ++l) near[i * k + l] = j;
+            near[i * k + count] = j;
+            ++count;
+        }
+    }
+}
+"""
+
+
+def test_the_first_that_pass_a_test_are_put_in_order_by_lanes(propose, compiles):
+    unknown, _ = asked(LookAhead(), BALLS)
+    assert not unknown  # since nobody says that rounds behind the last may load
+    all_of_them = BALLS.replace(" && count < k", "").replace("if (count == 0)", "if (count >= 0)")
+    assert not asked(LookAhead(), all_of_them)[0]
+    (idea,), _ = asked(LookAhead(), BALLS.replace(" && count < k", ""))
+    assert "put what they find in order in the loop over j" in idea.title
+    assert idea.arithmetic == ()
+    first, *_ = propose("look_ahead", BALLS.replace(" && count < k", ""))
+    assert "const int more = __popc(found);" in first.text
+    compiles(first.text)

@@ -48,3 +48,24 @@ def test_a_test_of_the_diagonal_stays_in_each_item(propose):
 )
 def test_other_kernels_are_left_alone(propose, body):
     assert not propose("several_rows", _PLANE % body)
+
+
+_SYSTEM = """
+#pragma optiml launch k grid(cdiv(m, 128)) block(128)
+__global__ void k(const float* l, float* x, int n, int m) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= m) return;
+    for (int i = 0; i < n; ++i) {
+        float s = x[i * m + c];
+        for (int j = 0; j < i; ++j) s -= l[i * n + j] * x[j * m + c];
+        x[i * m + c] = s / l[i * n + i];
+    }
+}"""
+
+
+def test_rows_of_a_triangular_system_ask_together_for_those_before(propose, compiles):
+    found = propose("several_rows", _SYSTEM)
+    assert [parse_program(p.text).values["ROWS"] for p in found] == [8, 16, 4]
+    assert "float s[ROWS];" in found[0].text
+    assert not found[0].arithmetic
+    compiles(found[0].text)
