@@ -14,7 +14,7 @@ from dataclasses import replace
 from math import prod
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Index, Name
+from optiml_magic.kernels.expressions import Index, Literal, Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, once, primitive
 from optiml_magic.kernels.primitives.effects import loops_in
@@ -161,12 +161,18 @@ def _rounds(kernel: Kernel, loop: Loop, said: Mapping[Loop, str]) -> int:
     """The rounds of a loop with those in it, 0 where they are not numbers, always the same."""
     if said.get(loop, _UNROLL) != _UNROLL:
         return 0
-    trips = {axis.trips for axis in kernel.reading.axes if axis.node is loop}
+    trips = {axis.trips for axis in kernel.reading.axes if axis.node is loop} or {_once(loop)}
     count = trips.pop() if len(trips) == 1 else None
     within = loops_in(loop.body)
     direct = [one for one in within if not any(one in loops_in(other.body) for other in within)]
     own = [_rounds(kernel, one, said) for one in direct]
     return count * max(1, sum(own)) if count and all(own) else 0
+
+
+def _once(loop: Loop) -> int:
+    """1 for what macros are in, ``do { } while (0)``, else 0."""
+    test = loop.test
+    return int(loop.kind == "do" and isinstance(test, Literal) and test.text in ("0", "false"))
 
 
 def _said(kernel: Kernel, function: Function) -> dict[Loop, str]:

@@ -12,6 +12,7 @@ from .shapes import applied, kernel, refused
 
 TEXT = """\
 #define SIX 6
+#define STEP(i) do { s = s * 5 + v[order[i]]; } while (0)
 __constant__ int order[8] = {3, 1, 4, /* of pi */ 0, 5, 7, 2, 6};  // a permutation
 __constant__ unsigned char by[2][8] = {{1, 2, 3, 4, 5, 6, 7, 0x1}, {7, 6, 5, 4, 3, 2, 1, 0}};
 __constant__ float weight[4] = {1.f / 4, .5f, -1e-1f, 2.0f};
@@ -55,6 +56,7 @@ PERMUTED = (
          "order_known_2[i]"),
         ("", "for (int i = 0; i < 8; ++i) s += v[order[i]] + order[q[r] & 7];", "+ order[q[r] & 7]"),
         ("", "for (int i = 0; i < 2; ++i) s += v[named[i]];", "named_known[2] = {6, 1};"),
+        ("", "for (int i = 0; i < 4; ++i) { STEP(i); STEP(2 * i); }", "v[order_known[2 * i]]"),
         (MIX, "mix(v); mix(v);", "t << by_known[0][i]"),
     ],
 )  # fmt: skip
