@@ -69,6 +69,8 @@ _SECTOR = 8  # elements of four bytes
 _A_VECTOR = 4  # elements of a row that a thread by itself loads at once: ours
 _STRIPS = (16, 32, 8)  # elements that a thread takes at once of a row that is its own: ours
 _BESIDE = 0.2  # the chance of lanes where threads load neighbours without them: ours
+_SCHEDULERS = 4  # of a multiprocessor; CUDA C++ Programming Guide, "Compute Capabilities"
+_FEW_ROWS = 0.15  # the chance of strips of long rows that are too few for the chip: ours
 _ONE_STRIP = 0.4  # the chance of strips of rows that have not two of them: ours
 SHORT = 256  # a block takes no shorter row: ours
 _UNEVEN = 128  # elements of a row that begins anywhere, up to which vectors are few: ours
@@ -98,13 +100,14 @@ class RowToLanes(KernelRule):
             raise
         if not found:
             return
-        yield from _by_itself(kernel, {i for a in found for i in loops_in(a.node.body)}, 0.8)
         length = _length(kernel, found)
+        strips = _FEW_ROWS if length >= SHORT and _few_threads(kernel) else 0.8
+        yield from _by_itself(kernel, {i for a in found for i in loops_in(a.node.body)}, strips)
         kernel = _unguarded(kernel, found)
         found = _walked(kernel)
         own = {loop for axis in found for loop in loops_in(axis.node)}
         if {*loops_in(kernel.function.body)} - own:  # which lanes would all go through
-            yield from _by_itself(kernel, {axis.node for axis in found}, 0.8)
+            yield from _by_itself(kernel, {axis.node for axis in found}, strips)
         at = _numbers(kernel, found)
         if unshared(kernel, at) is not None:
             others = where_legal(welford, kernel), where_legal(by_element, kernel)
@@ -177,6 +180,12 @@ class RowToLanes(KernelRule):
                 0.4 if late else 0.86 if of_a_block(kernel, length) else 0.78, hypothesis,
                 _threads(kernel, length, THREADS[-1 - mixed]), arithmetic,
             )  # fmt: skip
+
+
+def _few_threads(kernel: Kernel) -> bool:
+    """Whether a thread for each row leaves a chip without a warp for each of its schedulers."""
+    count, chip = threads(kernel), CHIPS.get(kernel.chip)
+    return count is not None and chip is not None and count < _SCHEDULERS * _WARP * chip.sms
 
 
 def _length(kernel: Kernel, axes: Sequence[Axis]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn, where_legal
-from optiml_magic.kernels.primitives.cutting import block_names, cut, tuned
+from optiml_magic.kernels.primitives.cutting import cut, tuned
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.endings import enclosed, ended
@@ -371,8 +371,9 @@ def _blocks(
     extents = {"x": fitting[0], **one}
     steps = [partial(cut, extents=extents), partial(tuned, values={"x": fitting})]
     step = partial(in_turn, steps=steps)
-    if isinstance(step(kernel), Kernel):
-        name = block_names(kernel, "x")["x"]
+    made = step(kernel)
+    if isinstance(made, Kernel):
+        (name,) = made.launch.block[0].names
         return tuple({name: n} for n in fitting), step
     fits = (kernel.block[0] or 0) // 32 * warp <= SHARED
     return (({},), lambda same: same) if fits else None
