@@ -9,6 +9,7 @@ from optiml_magic.kernels.primitives.coalescing import apart
 from optiml_magic.model.facts import Facts, LaunchFacts
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.look_up import LookUp
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
 from optiml_magic.proposers.rewrites.vectorise_map import VectoriseMap
@@ -52,6 +53,22 @@ __global__ void k(const float* a, const int* first, const float* by, float* out,
 """  # fmt: skip
 
 
+BYTES = """\
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__device__ float e4m3(unsigned char b) {
+    int e = (b >> 3) & 15, m = b & 7;
+    float v;
+    if (e == 0) v = ldexpf((float)m, -9);
+    else v = ldexpf((float)(m + 8), e - 10);
+    return b >> 7 ? -v : v;
+}
+__global__ void k(const unsigned char* w, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = e4m3(w[i]);
+}
+"""
+
+
 def known(text: str, grid: tuple[int, int, int], block: int, **sizes: int) -> Kernel:
     launch = LaunchFacts("k", 1, grid, (block, 1, 1), {}, sizes)
     return kernel_of(text, Facts((launch,), {}, 1e-5, 1e-8, "h200"))
@@ -84,6 +101,11 @@ def test_rows_that_a_table_begins_may_be_neighbours() -> None:
     assert apart(kernel, "threadIdx.x") > apart(kernel, "blockIdx.y")
     assert apart(kernel, "threadIdx.x", data=False) < apart(kernel, "blockIdx.y")
     assert all(chance < 0.2 for chance in chances(CoalesceMapping(), kernel).values())
+
+
+def test_a_float_of_a_byte_by_its_exponent_is_looked_up() -> None:
+    """``ldexp`` is some forty instructions, and either way of the branch calls it."""
+    assert chances(LookUp(), known(BYTES, (1 << 16, 1, 1), 256, n=1 << 24))
 
 
 def test_rows_in_registers_of_a_grid_of_two_axes() -> None:
