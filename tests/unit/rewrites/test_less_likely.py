@@ -7,6 +7,7 @@ import pytest
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.coalescing import apart
 from optiml_magic.model.facts import Facts, LaunchFacts
+from optiml_magic.proposers.rewrites.block_sum import BlockSum
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.look_up import LookUp
@@ -69,6 +70,16 @@ __global__ void k(const unsigned char* w, float* out, int n) {
 """
 
 
+FILTER = """\
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const int* when, const int* what, int* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    if (%s) atomicAdd(out, what[i] + when[i]);
+}
+"""
+
+
 def known(text: str, grid: tuple[int, int, int], block: int, **sizes: int) -> Kernel:
     launch = LaunchFacts("k", 1, grid, (block, 1, 1), {}, sizes)
     return kernel_of(text, Facts((launch,), {}, 1e-5, 1e-8, "h200"))
@@ -96,11 +107,26 @@ def test_strips_of_long_rows_that_are_few(rows: int, likely: bool) -> None:
     assert any(key.startswith("block") for key in found)
 
 
+@pytest.mark.parametrize(("rows", "first"), [(100, 1024), (512, 256)])
+def test_threads_of_rows_that_are_gone_through_again(rows: int, first: int) -> None:
+    rule, kernel = RowToLanes(), known(BISECTION, (-(-rows // 64), 1, 1), 64, m=rows, n=32000)
+    sites = [s for s in rule.sites(rule.shaped(kernel)) if isinstance(s, Site)]
+    (site,) = (s for s in sites if s.key.startswith("block"))
+    assert site.points[0] == {"THREADS": first}
+
+
 def test_rows_that_a_table_begins_may_be_neighbours() -> None:
     kernel = known(RESIZED, (8, 4320, 1), 256, w=1920, h=4320, wide=3840, taps=12)
     assert apart(kernel, "threadIdx.x") > apart(kernel, "blockIdx.y")
     assert apart(kernel, "threadIdx.x", data=False) < apart(kernel, "blockIdx.y")
     assert all(chance < 0.2 for chance in chances(CoalesceMapping(), kernel).values())
+
+
+@pytest.mark.parametrize(("test", "likely"), [("i < n", True), ("when[i] < 9", False)])
+def test_vectors_bring_what_data_leave_out(test: str, likely: bool) -> None:
+    found = chances(BlockSum(), known(FILTER % test, (4096, 1, 1), 256, n=1 << 20))
+    assert (found["vectors"] > 0.8) == likely
+    assert max(found.values()) > 0.8
 
 
 def test_a_float_of_a_byte_by_its_exponent_is_looked_up() -> None:
