@@ -22,6 +22,7 @@ from optiml_magic.kernels.primitives.owned import unrolled
 from optiml_magic.kernels.primitives.places import functions_of
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import Blank, Block, Function, Loop, Statement, expressions, walk
+from optiml_magic.kernels.types import CType
 from optiml_magic.kernels.variables import device_variables
 
 _LITERALS = re.compile(r"=?\s*(\{(?:\s|[-+*/(){},]|\b\d[\w.]*|\.\d\w*)*\})")
@@ -29,6 +30,7 @@ _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _UNROLL = "#pragma unroll"
 _ELEMENTS = 1024  # of a table: ours
 _ROUNDS = 1024  # of a loop with those in it that are written out: ours
+_FLOAT = 4  # bytes
 _BYTES = 512  # of a local array that registers hold: ours
 
 
@@ -88,11 +90,19 @@ def _literal(kernel: Kernel) -> dict[str, str]:
         numbers = _LITERALS.fullmatch(_COMMENTS.sub("", variable.initialiser))
         if variable.space != "constant" or variable.lanes != 1 or not variable.dtype:
             continue
-        if held is None or numbers is None or not 0 < _count(kernel, variable.name) <= _ELEMENTS:
+        if held is None or numbers is None or not _plain(held.element):
+            continue
+        count = _count(kernel, variable.name) or numbers[1].count(",") + 1  # of ``order[] = {...}``
+        if count > _ELEMENTS:
             continue
         if all(a.mode == "load" and any(_named(a)) for a in kernel.reading.of(variable.name)):
             found[variable.name] = numbers[1]
     return found
+
+
+def _plain(element: CType) -> bool:
+    """Whether numbers become elements as they stand, which those of halves do not everywhere."""
+    return element.integral or (element.floating and (element.size or 0) >= _FLOAT)
 
 
 def _count(kernel: Kernel, array: str) -> int:
@@ -103,7 +113,7 @@ def _count(kernel: Kernel, array: str) -> int:
 
 def _copy(kernel: Kernel, table: str, name: str, numbers: str) -> str:
     held = kernel.reading.arrays[table]
-    extents = "".join(f"[{extent.value}]" for extent in held.extents if extent is not None)
+    extents = "".join(f"[{e.value if e is not None else ''}]" for e in held.extents or (None,))
     return f"const {held.element.name} {name}{extents} = {numbers};"
 
 

@@ -16,6 +16,7 @@ TEXT = """\
 __constant__ int order[8] = {3, 1, 4, /* of pi */ 0, 5, 7, 2, 6};  // a permutation
 __constant__ unsigned char by[2][8] = {{1, 2, 3, 4, 5, 6, 7, 0x1}, {7, 6, 5, 4, 3, 2, 1, 0}};
 __constant__ float weight[4] = {1.f / 4, .5f, -1e-1f, 2.0f};
+__constant__ int open[] = {1, 0, 3, 2,};
 __constant__ int named[2] = {SIX, 1};
 #pragma optiml launch k grid(cdiv(n, 64)) block(64)
 %s
@@ -57,6 +58,7 @@ PERMUTED = (
         ("", "for (int i = 0; i < 8; ++i) s += v[order[i]] + order[q[r] & 7];", "+ order[q[r] & 7]"),
         ("", "for (int i = 0; i < 2; ++i) s += v[named[i]];", "named_known[2] = {6, 1};"),
         ("", "for (int i = 0; i < 4; ++i) { STEP(i); STEP(2 * i); }", "v[order_known[2 * i]]"),
+        ("", "for (int i = 0; i < 4; ++i) s += v[open[i]] << i;", "open_known[] = {1, 0, 3, 2,};"),
         (MIX, "mix(v); mix(v);", "t << by_known[0][i]"),
     ],
 )  # fmt: skip
@@ -95,6 +97,25 @@ def test_what_is_refused(body: str) -> None:
 def test_a_local_array_too_large_for_registers_is_left_alone() -> None:
     text = (TEXT % ("", PERMUTED)).replace("int v[8]", "int v[800]")
     assert not known_tables(kernel(text))
+
+
+def test_a_function_that_another_kernel_calls_as_well() -> None:
+    """Its copy of a table is its own, so that whoever calls it finds the same."""
+    other = "__global__ void other(int* y) { int v[8] = {}; mix(v); y[0] = v[3]; }\n"
+    text = TEXT % (MIX + "\n" + other, "mix(v);")
+    made = tables_known(kernel(text))
+    assert "order_known[i]" in applied(made).program.text
+    same(text, made, SHAPES, {"n": 70})
+
+
+@pytest.mark.parametrize("kind", ["half", "float2", "char*"])
+def test_elements_that_no_number_is_are_left_alone(kind: str) -> None:
+    text = (TEXT % ("", "for (int i = 0; i < 4; ++i) s += v[order[i]] * (int)other[i];")).replace(
+        "__constant__ float weight",
+        f"__constant__ {kind} other[4] = {{0, 1, 2, 3}};\n__constant__ float weight",
+    )
+    made = tables_known(kernel("#include <cuda_fp16.h>\n" + text))
+    assert "other_known" not in applied(made).program.text
 
 
 def test_the_rule_says_whose_places_are_known() -> None:
