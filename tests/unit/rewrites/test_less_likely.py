@@ -10,6 +10,7 @@ from optiml_magic.model.facts import Facts, LaunchFacts
 from optiml_magic.proposers.rewrites.block_sum import BlockSum
 from optiml_magic.proposers.rewrites.coalesce_mapping import CoalesceMapping
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.load_ahead import LoadAhead
 from optiml_magic.proposers.rewrites.look_up import LookUp
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
@@ -80,6 +81,34 @@ __global__ void k(const int* when, const int* what, int* out, int n) {
 """
 
 
+LOSS = """\
+#pragma optiml launch k grid(m) block(256)
+__global__ void k(float* a, int n) {
+    __shared__ float s[256];
+    float* x = a + (long long)blockIdx.x * n;
+    const int t = threadIdx.x;
+    float sum = 0.0f;
+    for (int i = t; i < n; i += 256) sum += x[i];
+    s[t] = sum;
+    __syncthreads();
+    for (int o = 128; o > 0; o >>= 1) {
+        if (t < o) s[t] += s[t + o];
+        __syncthreads();
+    }
+    for (int i = t; i < n; i += 256) x[i] = x[i] / s[0];
+}
+"""
+SCAN = """\
+#pragma optiml launch k grid(cdiv(m, 32)) block(32)
+__global__ void k(float* a, int m, int n) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= m) return;
+    float sum = 0.0f;
+    for (int i = 0; i < n; ++i) { sum += a[i * m + r]; a[i * m + r] = sum; }
+}
+"""
+
+
 def known(text: str, grid: tuple[int, int, int], block: int, **sizes: int) -> Kernel:
     launch = LaunchFacts("k", 1, grid, (block, 1, 1), {}, sizes)
     return kernel_of(text, Facts((launch,), {}, 1e-5, 1e-8, "h200"))
@@ -132,6 +161,15 @@ def test_vectors_bring_what_data_leave_out(test: str, likely: bool) -> None:
 def test_a_float_of_a_byte_by_its_exponent_is_looked_up() -> None:
     """``ldexp`` is some forty instructions, and either way of the branch calls it."""
     assert chances(LookUp(), known(BYTES, (1 << 16, 1, 1), 256, n=1 << 24))
+
+
+def test_one_thread_does_not_load_ahead_for_a_block() -> None:
+    kernel = known(LOSS, (1024, 1, 1), 256, n=32000)
+    assert all(chance <= 0.1 for chance in chances(LoadAhead(), kernel).values())
+    alone = known(SCAN, (32, 1, 1), 32, m=1024, n=32000)
+    assert all(chance > 0.8 for chance in chances(LoadAhead(), alone).values())
+    assert chances(LoadAhead(), kernel)
+    assert chances(LoadAhead(), alone)
 
 
 def test_rows_in_registers_of_a_grid_of_two_axes() -> None:
