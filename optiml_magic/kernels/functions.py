@@ -132,6 +132,7 @@ _MATH = [
 _LONG = frozenset({"sin", "cos", "tan", "sincos", "pow", "atan", "atan2", "erf", "erfc", "fmod"})
 _MIDDLING = frozenset({
     "sinpi", "cospi", "sincospi", "tanh", "sinh", "cosh", "asin", "acos", "log1p", "expm1", "cbrt",
+    "ldexp",
 })  # fmt: skip
 _PURE = frozenset({name + end for name in _MATH for end in ("", "f", "l")}) | {
     "labs", "llabs", "umin", "umax", "mul24", "umul24", "__mul24", "__umul24", "__mulhi",

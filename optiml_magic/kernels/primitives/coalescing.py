@@ -14,18 +14,30 @@ _THREAD = "threadIdx.x"
 _MOST_LOOPS = 3
 
 
-def apart(kernel: Kernel, name: str) -> int:
+def apart(kernel: Kernel, name: str, *, data: bool = True) -> int:
     """Sectors that a warp touches in elements that lie apart where ``name`` differs.
 
     Each access counts once, in loops more. 0 where all take neighbouring elements, or together
-    whole sectors, as those of the three parts of a place do.
+    whole sectors, as those of the three parts of a place do. Places that ``data`` tell, which may
+    be neighbours as well, such as where the rows of a resized image begin, count as apart or not.
     """
     asked = [access for access in kernel.reading.accesses if access.space == "global"]
     parts = _parts(kernel, asked, name)
     return sum(
         _sectors(kernel, access, name) * 8 ** min(len(access.loops), _MOST_LOOPS)
         for access in asked
-        if access not in parts
+        if access not in parts and (data or not _told_by_data(kernel, access, name))
+    )
+
+
+def _told_by_data(kernel: Kernel, access: Access, name: str) -> bool:
+    """Whether elements that memory holds say how far the place moves with ``name``."""
+    form = access.offset
+    symbols = kernel.reading.symbols.inside(form) if form is not None else frozenset[str]()
+    table = kernel.reading.symbols.table
+    return any(
+        symbol.kind == "load" and name in symbol.depends
+        for symbol in (table[s] for s in symbols & table.keys())
     )
 
 

@@ -31,6 +31,7 @@ from optiml_magic.kernels.primitives.raising import Raising
 from optiml_magic.kernels.primitives.roles import key_of
 from optiml_magic.kernels.primitives.scalars_held import scalars_held
 from optiml_magic.kernels.primitives.shares import Kept, Worded
+from optiml_magic.kernels.primitives.striped import striped
 from optiml_magic.kernels.primitives.threaded import threaded
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.warps_apart import warps_apart
@@ -79,7 +80,7 @@ def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
     kernel = where_legal(collectives, kernel)
     kernel = where_legal(lines_apart, where_legal(planes_apart, kernel))
     kernel = where_legal(carved, where_legal(warps_apart, kernel), rows=rows)
-    for step in (first_rounds, *((scalars_held, one_round) if rows else ())):
+    for step in (striped, first_rounds, *((scalars_held, one_round) if rows else ())):
         kernel = where_legal(step, kernel)
     if not any(a.space == "shared" for a in kernel.reading.accesses) and not any(
         name.startswith(("__shfl", "__reduce")) for name in kernel.reading.calls

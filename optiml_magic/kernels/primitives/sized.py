@@ -15,13 +15,14 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import said_alike
-from optiml_magic.kernels.symbols import BLOCKS, THREADS
+from optiml_magic.kernels.symbols import BLOCKS, THREADS, Compare
 from optiml_magic.kernels.tree import expressions
 from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import Call, Expression, Number, parse_expression
 from optiml_magic.source.folding import folded
 
+_TILE = 64  # a radius or a stride of a tile, at most: ours
 _PLAIN = ("int", "signed", "signed int")
 
 
@@ -55,6 +56,30 @@ def multipliers(kernel: Kernel, most: int, mode: str = "load") -> dict[str, int]
                 (name,) = names
                 found[name] = int(given[name])
     return {name: size for name, size in found.items() if 1 <= size <= most}
+
+
+def tile_sizes(kernel: Kernel) -> dict[str, int]:
+    """Scalars that say how a block's tiles lie in shared memory, 0 to ``_TILE``.
+
+    They stand in the index of an element there, beside places of threads and rounds, in how many
+    rounds these are, or in what tells threads which elements are theirs to bring.
+    """
+    given = kernel.facts.scalars if kernel.facts is not None else {}
+    asked = [a for a in kernel.reading.accesses if a.space == "shared"]
+    axes = {axis.name: axis for axis in kernel.reading.axes}
+    said, symbols = set[str](), kernel.reading.symbols
+    for access in asked:
+        own = access.offset.symbols if access.offset is not None else frozenset[str]()
+        said |= own
+        for axis in (axes[name] for name in own & axes.keys()):
+            said |= {n for end in (axis.start, axis.stop) if end is not None for n in end.symbols}
+        for part in (p for c in access.guard for p in c.conjuncts()):
+            roots = symbols.inside(part.form) if isinstance(part, Compare) else frozenset[str]()
+            if roots & THREADS and not roots & BLOCKS:
+                said |= roots
+    found = {n: int(v) for n in sorted(said - kernel.program.values.keys())
+             if isinstance(v := given.get(n), int)}  # fmt: skip
+    return {name: size for name, size in found.items() if 0 <= size <= _TILE}
 
 
 @primitive

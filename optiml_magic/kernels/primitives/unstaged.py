@@ -3,7 +3,8 @@
 ``tile[ty][tx] = a[...]; __syncthreads(); ... tile[ty][k]`` becomes ``a[...]`` at the place that the
 element came from. The index of the store is set equal to that of the read and solved for the thread
 that stored (``inverted``); that some thread did is counted element by element (``domains``). The
-barriers then order nothing, and the kernel is what a recipe for tiles of its own begins with.
+barriers then order nothing, and the kernel is what a recipe for tiles of its own begins with. Where
+a tile is as large as the kernel is told, such as by a radius, it is counted for the measured sizes.
 Source of the idea: Fang, Sips, Jaaskelainen and Varbanescu, "Grover: Looking for Performance
 Improvement by Disabling Local Memory Usage in OpenCL Kernels", ICPP 2014.
 """
@@ -27,6 +28,7 @@ from optiml_magic.kernels.primitives.forestalled import leaves_within, may_trap
 from optiml_magic.kernels.primitives.grids import form_of, said_alike
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.pruned import pruned
+from optiml_magic.kernels.primitives.sized import sized, tile_sizes
 from optiml_magic.kernels.primitives.sizes import with_grid
 from optiml_magic.kernels.primitives.slimmed import SAYING
 from optiml_magic.kernels.primitives.type_names import names_between
@@ -57,6 +59,16 @@ def unstaged(kernel: Kernel) -> Kernel:
     """The kernel without its shared memory, all of which it brings from global memory."""
     if all(a.space != "shared" for a in kernel.reading.accesses):
         raise NotLegal("its threads share no memory")
+    try:
+        return _unstaged(kernel)
+    except NotLegal as reason:
+        made = sized(kernel, values) if (values := tile_sizes(kernel)) else None
+        if not isinstance(made, Kernel):
+            raise reason from None
+        return _unstaged(made)
+
+
+def _unstaged(kernel: Kernel) -> Kernel:
     facts = kernel.facts
     buffers = {n: a.buffer for n, a in facts.arrays.items()} if facts is not None else {}
     asked = _Asked(kernel.program.text, str(kernel.launch), tuple(buffers.items()), kernel)

@@ -22,6 +22,7 @@ from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.updates import leaves
 from optiml_magic.kernels.primitives.within import within
 from optiml_magic.kernels.primitives.written import written
+from optiml_magic.kernels.symbols import MEMORY
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -71,7 +72,8 @@ class BlockSum(KernelRule):
         others, reason = ([], None) if alone else ways(kernel, len(found))
         first = _BEHIND if _walks(kernel) or kernel.known.get(BlockSum) else 1.0
         for way in others:
-            prior = round(first * (0.88 if way.key == "vectors" else 0.85), 2)
+            vectors = 0.6 if _chosen_by_data(kernel) else 0.88
+            prior = round(first * (vectors if way.key == "vectors" else 0.85), 2)
             yield Site(
                 way.key, f"{title}{way.words}", partial(in_turn, kernel, (way.step, gathered)),
                 prior, expected, way.points, arithmetic,
@@ -87,6 +89,15 @@ class BlockSum(KernelRule):
                 "block", title, partial(gathered, whole), round(first * 0.8, 2), expected, ({},),
                 arithmetic,
             )  # fmt: skip
+
+
+def _chosen_by_data(kernel: Kernel) -> bool:
+    """Whether what memory holds says what else is loaded, of which vectors bring all."""
+    return any(
+        access.mode == "load" and access.space == "global"
+        and any(MEMORY in condition.depends for condition in access.guard)
+        for access in kernel.reading.accesses
+    )  # fmt: skip
 
 
 def _holds(kernel: Kernel) -> bool:

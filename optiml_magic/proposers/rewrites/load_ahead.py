@@ -12,12 +12,14 @@ from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.loaded_ahead import COUNTS, loaded_ahead
 from optiml_magic.kernels.primitives.plain import PLAIN
-from optiml_magic.kernels.primitives.sizes import working
+from optiml_magic.kernels.primitives.sizes import threads, working
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _RESIDENT = 2048  # threads of a multiprocessor that is full
 _ASKED = 16  # loads of 4 bytes of each of its threads, which keep the memory busy: ours
+_RAISED = 0.1  # the chance of one thread for what a block has shared: ours
+_WARP = 32
 _NARROW = 32  # threads of a block, where there are few: each multiprocessor gets some
 
 
@@ -33,6 +35,13 @@ class LoadAhead(KernelRule):
         "need is loaded first, and they then store one after the other."
     )
 
+    def shaped(self, kernel: Kernel) -> Kernel:
+        """What it is, and whether it is a thread for what was a block: lanes share that first."""
+        made = super().shaped(kernel)
+        before, after = threads(kernel), threads(made)
+        made.known[LoadAhead] = bool(before and after and before >= _WARP * after)
+        return made
+
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         made = loaded_ahead(kernel, COUNTS[0])
         if isinstance(made, Refused):
@@ -46,10 +55,11 @@ class LoadAhead(KernelRule):
         counts = dict.fromkeys(
             (first, COUNTS[-1] if first != COUNTS[-1] else COUNTS[-2], *COUNTS[1:3])
         )
+        likely = 0.92 if share * _RESIDENT <= _NARROW else 0.86 if few else 0.5
         yield Site(
             "ahead", "load what several rounds need before the first of them stores",
             partial(loaded_ahead, shape, first),
-            0.92 if share * _RESIDENT <= _NARROW else 0.86 if few else 0.5,
+            _RAISED if kernel.known.get(LoadAhead) else likely,
             Hypothesis(TIME, "lower", "more loads are on their way", (1.2, 32.0)),
             tuple({name: count} for count in counts),
         )  # fmt: skip

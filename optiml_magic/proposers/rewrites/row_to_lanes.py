@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from math import prod
 
-from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.abreast import abreast, check_abreast
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, once, where_legal
@@ -37,7 +36,7 @@ from optiml_magic.kernels.primitives.rows import (
 from optiml_magic.kernels.primitives.rows_added import rows_added
 from optiml_magic.kernels.primitives.scans import mixes
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.sizes import threads, usual_rounds, working
+from optiml_magic.kernels.primitives.sizes import usual_rounds, working
 from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
@@ -58,17 +57,18 @@ from optiml_magic.proposers.rewrites.rounds_of_lanes import (
     small,
     unshared,
 )
+from optiml_magic.proposers.rewrites.row_threads import A_LANE, few_threads, of_rows
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 COUNTS = (2, 4, 8, 16, 32)
 BLOCKS = (64, 128, 256, 512)
 THREADS = (64, 128, 256, 512, 1024)
-_A_LANE = 16  # elements of a row for each lane, where there are enough
 _WARP = 32
 _SECTOR = 8  # elements of four bytes
 _A_VECTOR = 4  # elements of a row that a thread by itself loads at once: ours
 _STRIPS = (16, 32, 8)  # elements that a thread takes at once of a row that is its own: ours
 _BESIDE = 0.2  # the chance of lanes where threads load neighbours without them: ours
+_FEW_ROWS = 0.15  # the chance of strips of long rows that are too few for the chip: ours
 _ONE_STRIP = 0.4  # the chance of strips of rows that have not two of them: ours
 SHORT = 256  # a block takes no shorter row: ours
 _UNEVEN = 128  # elements of a row that begins anywhere, up to which vectors are few: ours
@@ -98,13 +98,14 @@ class RowToLanes(KernelRule):
             raise
         if not found:
             return
-        yield from _by_itself(kernel, {i for a in found for i in loops_in(a.node.body)}, 0.8)
         length = _length(kernel, found)
+        strips = _FEW_ROWS if length >= SHORT and few_threads(kernel) else 0.8
+        yield from _by_itself(kernel, {i for a in found for i in loops_in(a.node.body)}, strips)
         kernel = _unguarded(kernel, found)
         found = _walked(kernel)
         own = {loop for axis in found for loop in loops_in(axis.node)}
         if {*loops_in(kernel.function.body)} - own:  # which lanes would all go through
-            yield from _by_itself(kernel, {axis.node for axis in found}, 0.8)
+            yield from _by_itself(kernel, {axis.node for axis in found}, strips)
         at = _numbers(kernel, found)
         if unshared(kernel, at) is not None:
             others = where_legal(welford, kernel), where_legal(by_element, kernel)
@@ -175,7 +176,7 @@ class RowToLanes(KernelRule):
                 partial(shared_by, kernel, at, Lanes("block", 256, 256, THREADS, THREADS),
                         vectors=vectors),
                 0.4 if late else 0.86 if of_a_block(kernel, length) else 0.78, hypothesis,
-                _threads(kernel, length, THREADS[-1 - mixed]), arithmetic,
+                of_rows(kernel, found, length, THREADS[: len(THREADS) - mixed]), arithmetic,
             )  # fmt: skip
 
 
@@ -344,10 +345,10 @@ def _lanes(kernel: Kernel, at: tuple[int, ...], length: int) -> tuple[Point, ...
     """
     if not length:
         return ({}, {"LANES": 8})
-    if length < _SECTOR * _A_LANE and not _by_vectors(kernel, at):
+    if length < _SECTOR * A_LANE and not _by_vectors(kernel, at):
         fit = max((n for n in COUNTS if n <= min(length, _SECTOR)), default=COUNTS[0])
         return ({"LANES": fit}, {"LANES": 2 * fit}, {"LANES": max(2, fit // 2)})
-    fit = max((n for n in COUNTS if n * _A_LANE <= length + _A_LANE), default=COUNTS[0])
+    fit = max((n for n in COUNTS if n * A_LANE <= length + A_LANE), default=COUNTS[0])
     more = min(2 * fit, 32) if fit < 32 else 16
     return ({"LANES": fit}, {"LANES": more})
 
@@ -368,16 +369,6 @@ def _by_vectors(kernel: Kernel, at: tuple[int, ...]) -> bool:
     return isinstance(plain, Kernel) and any(
         isinstance(vectorise(upward(plain, number), number), Kernel) for number in at
     )
-
-
-def _threads(kernel: Kernel, length: int, most: int) -> tuple[Point, ...]:
-    if not length:
-        return ({},)
-    count, chip = threads(kernel), CHIPS.get(kernel.chip)
-    fit = max((n for n in THREADS if n * _A_LANE <= length + _A_LANE), default=THREADS[0])
-    if fit >= most or (count is not None and chip is not None and count < 4 * chip.sms):
-        return ({"THREADS": most}, {"THREADS": most // 2})
-    return ({"THREADS": fit}, {"THREADS": 2 * fit})
 
 
 def shared_by(

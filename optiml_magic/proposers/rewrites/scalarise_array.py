@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn, where_legal
-from optiml_magic.kernels.primitives.cutting import block_names, cut, tuned
+from optiml_magic.kernels.primitives.cutting import cut, tuned
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.endings import enclosed, ended
 from optiml_magic.kernels.primitives.flag_words import flagged, flags_in_words
 from optiml_magic.kernels.primitives.held import Holding, holding
+from optiml_magic.kernels.primitives.known_tables import known_tables, tables_known
 from optiml_magic.kernels.primitives.let_on import let_on
 from optiml_magic.kernels.primitives.localised import localised, own_scratch
 from optiml_magic.kernels.primitives.operation_counts import requests
@@ -72,6 +73,7 @@ class ScalariseArray(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        yield from _tables(kernel)
         yield from _places(kernel)
         yield from _flags(kernel)
         yield from [*_sized(kernel)] or _walked(kernel)
@@ -123,6 +125,17 @@ def _owning(kernel: Kernel, where: str = "") -> Iterator[Site | Refused]:
                 partial(unroll, kernel, number), 0.4, _LOCAL,
             )  # fmt: skip
     yield from _stretch(kernel, held, where)
+
+
+def _tables(kernel: Kernel) -> Iterator[Site]:
+    """Local arrays whose places tables of numbers say."""
+    placing = known_tables(kernel)
+    if placing:
+        tables = sorted({table for own in placing.values() for table in own})
+        yield Site(
+            "tables", f"find places in {', '.join(sorted(placing))} by the numbers of "
+            f"{', '.join(tables)}", partial(tables_known, kernel), 0.91, _LOCAL,
+        )  # fmt: skip
 
 
 def _places(kernel: Kernel) -> Iterator[Site]:
@@ -358,8 +371,9 @@ def _blocks(
     extents = {"x": fitting[0], **one}
     steps = [partial(cut, extents=extents), partial(tuned, values={"x": fitting})]
     step = partial(in_turn, steps=steps)
-    if isinstance(step(kernel), Kernel):
-        name = block_names(kernel, "x")["x"]
+    made = step(kernel)
+    if isinstance(made, Kernel):
+        (name,) = made.launch.block[0].names
         return tuple({name: n} for n in fitting), step
     fits = (kernel.block[0] or 0) // 32 * warp <= SHARED
     return (({},), lambda same: same) if fits else None

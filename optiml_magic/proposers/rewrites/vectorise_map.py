@@ -11,6 +11,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.amid import amid
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.bounded import bounded
+from optiml_magic.kernels.primitives.coalescing import side_by_side
 from optiml_magic.kernels.primitives.coarsened import Coarse, coarsen, names
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import Effects
@@ -39,6 +40,7 @@ _BLOCK = 256
 _ALONE = 8  # loads of an item that no vector brings, from which on it is less of a map: ours
 _RARELY = 0.3  # of its chance, which is left of it at least: ours
 _FILLED = 0.8  # the same where a thread stored a part of several sectors by itself: ours
+_SCATTERED = 0.1  # the same where neighbours that were stored together lie apart: ours
 _UNKNOWN = 8  # rounds of a loop of which nothing is known: ours
 _FIELDS = 4  # of an item, such as the channels of a pixel, that are taken as a number: ours
 _THREAD = "threadIdx.x"
@@ -80,7 +82,7 @@ class VectoriseMap(KernelRule):
             title += "".join(f", where {name} is {size}" for name, size in given.items())
             yield Site(
                 f"map {width}", title, partial(coarsen, kernel, Coarse(width)),
-                round((0.7 if _enough(kernel, width) else 0.2) * _brought(kernel, groups), 2),
+                round(_chance(kernel, width) * _brought(kernel, groups, width), 2),
                 Hypothesis(
                     _REQUESTS.format("ld" if loads else "st"), "lower",
                     "one request brings several elements of a thread", (2.0, 16.0),
@@ -119,15 +121,22 @@ def _steps(form: Polynomial) -> bool:
     return by is not None and by.value == 1
 
 
-def _enough(kernel: Kernel, width: int) -> bool:
-    """Whether there are threads for every multiprocessor when each takes so many items."""
+def _chance(kernel: Kernel, width: int) -> float:
+    """Less where there are not threads for every multiprocessor when each takes so many items."""
     count, chip = threads(kernel), CHIPS.get(kernel.chip)
-    return count is None or chip is None or count // width >= 2 * _BLOCK * chip.sms
+    enough = count is None or chip is None or count // width >= 2 * _BLOCK * chip.sms
+    return 0.7 if enough else 0.2
 
 
-def _brought(kernel: Kernel, groups: Neighbours) -> float:
-    """The share of an item's loads that come by vectors, where many do not; no less than some."""
+def _brought(kernel: Kernel, groups: Neighbours, width: int) -> float:
+    """The share of an item's loads that come by vectors, where many do not; no less than some.
+
+    Next to none where neighbours are stored one by one: of each sector a thread then stores a part.
+    """
     grouped = {access for group in groups.found for access in group.accesses}
+    stores = (a for a in groups.accesses if a.mode == "store" and a not in grouped)
+    if width > 1 and any(side_by_side(kernel, access) for access in stores):
+        return _SCATTERED
     loads = {a: _times(kernel, a) for a in groups.accesses if a.mode == "load"}
     alone, total = sum(n for a, n in loads.items() if a not in grouped), sum(loads.values())
     least = _FILLED if any(g.does("store") and g.apart > 1 for g in groups.found) else _RARELY

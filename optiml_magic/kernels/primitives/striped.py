@@ -1,0 +1,116 @@
+"""Normal form: the items of a thread, a block's width apart, by a loop in steps of that width.
+
+``for (j = 0; j < 4; ++j) { i = first + j * 256 + threadIdx.x; ... }`` in a block of 256 threads is
+``for (item = threadIdx.x; item < 1024; item += 256) { i = first + item; ... }``: so the block's
+items are one row, whichever thread takes which, where the rounds written out would each be another
+part of what a thread has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from optiml_magic.kernels.editing import Node, edited, lines, text
+from optiml_magic.kernels.expressions import Binary, Expr, Name, builtin, every
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.block_rounds import row_of_threads
+from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
+from optiml_magic.kernels.primitives.sizes import whole_number
+from optiml_magic.kernels.primitives.staged import hints_of
+from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.tree import Loop, Statement, expressions
+from optiml_magic.source.expressions import Number
+
+_MOST = 1 << 16  # items of a block: ours
+_THREAD = "threadIdx.x"
+
+
+@primitive
+def striped(kernel: Kernel) -> Kernel:
+    """The kernel whose loops over a thread's items go from its number in steps of the block."""
+    width = row_of_threads(kernel)
+    if not all(isinstance(size.tree, Number) for size in kernel.launch.block):
+        raise NotLegal("how many threads its blocks have is not a number")
+    effects, swaps = Effects(kernel), dict[Node, Node | tuple[Statement, ...] | None]()
+    named = list[str]()
+    for loop in loops_in(kernel.function.body):
+        axis = kernel.axes().get(loop)
+        if axis is None or not is_counted(axis, effects) or loop in swaps:
+            continue
+        trips, name = axis.trips, kernel.fresh("item", *named)
+        if trips is None or not 2 <= trips <= _MOST // width or not _by_one(axis):
+            continue
+        sums = _sums(kernel, effects, axis, width, name)
+        if sums:
+            named.append(name)
+            body = kernel.show(edited(loop.body, sums))
+            head = f"int {name} = {_THREAD}; {name} < {trips * width}; {name} += {width}"
+            swaps |= dict.fromkeys(hints_of(kernel, loop))
+            swaps[loop] = (lines(f"for ({head}) {body}"),)
+    if not swaps:
+        raise NotLegal("no loop goes over a thread's items a block's width apart")
+    return kernel.rewritten(edited(kernel.function.body, swaps))
+
+
+def _by_one(axis: Axis) -> bool:
+    start, step = axis.start, axis.step
+    return start is not None and start.value == 0 and step is not None and step.value == 1
+
+
+def _sums(
+    kernel: Kernel, effects: Effects, axis: Axis, width: int, name: str
+) -> Mapping[Node, Node]:
+    """The sums that say which item it is, by its ``name``; none where a round asks for more."""
+    body = axis.node.body
+    around = _parents(axis.node)
+    swaps = dict[Node, Node]()
+    for use in expressions(body):
+        if not isinstance(use, Name) or use.variable is not axis.variable:
+            continue
+        place = around.get(use)
+        if not isinstance(place, Binary) or place.op != "*":
+            return {}
+        by = place.right if place.left is use else place.left
+        whole = width if builtin(by) == "blockDim.x" else whole_number(kernel, by)
+        thread = _beside(effects, place, around) if whole == width else None
+        if thread is None:
+            return {}
+        kinds = {k.name if (k := kernel.reading.types.get(e)) else "" for e in (thread, place)}
+        if not kinds <= {"int", "unsigned int"}:
+            return {}
+        item = text(name if kinds == {"int"} else f"(unsigned int){name}")
+        outer = around[thread]
+        assert isinstance(outer, Binary)
+        rest = outer.left if outer.right is thread else outer.right
+        if place in {*every(rest)}:
+            swaps[outer] = item if rest is place else edited(rest, {place: item})
+        else:
+            swaps |= {outer: rest, place: item}
+    return swaps
+
+
+def _beside(effects: Effects, place: Expr, around: Mapping[Expr, Expr]) -> Expr | None:
+    """What a thread's number is called in the sum that a product is a part of."""
+    top = place
+    while isinstance(outer := around.get(top), Binary) and outer.op == "+":
+        top = outer
+    todo, found = [top], list[Expr]()
+    while todo:
+        part = todo.pop()
+        if isinstance(part, Binary) and part.op == "+":
+            todo += [part.left, part.right]
+        elif _numbers(effects, part):
+            found.append(part)
+    return found[0] if len(found) == 1 else None
+
+
+def _numbers(effects: Effects, part: Expr) -> bool:
+    """Whether it is the number of a thread, by itself or by the name of a local."""
+    local = part.variable if isinstance(part, Name) else None
+    if local is not None and local in effects.lasting and not local.type.reference:
+        part = local.value if local.value is not None else part
+    return builtin(part) == _THREAD
+
+
+def _parents(loop: Loop) -> dict[Expr, Expr]:
+    return {p: e for e in expressions(loop.body) for p in e.parts}
