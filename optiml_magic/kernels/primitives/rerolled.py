@@ -26,7 +26,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.places import chain
 from optiml_magic.kernels.primitives.side_by_side import added_behind, are_of_one_type, one_by_one
@@ -122,6 +122,8 @@ class _Loop:
             edited(self.kernel.function.body, swaps),
             directives=[RequireDirective(parse_expression(asked))] if asked else [],
         )
+        if not asked and left is None and not guarded and not self._ends_alike(made):
+            return None
         more = [_REORDERED] if reordered and _REORDERED not in made.arithmetic else []
         return replace(made, arithmetic=(*made.arithmetic, *more))
 
@@ -198,6 +200,15 @@ class _Loop:
             return bound, "", None
         return self._asked(step, bound)
 
+    def _ends_alike(self, made: Kernel) -> bool:
+        """Whether single elements end where rounds of several did, with none of them cut short.
+
+        Of a bound that is no multiple, rounds of several go past it.
+        """
+        at = loops_in(self.kernel.function.body).index(self.loop)
+        axis = made.axes().get(loops_in(made.function.body)[at])
+        return axis is not None and axis.stop == self.axis.stop
+
     def _asked(self, step: int, bound: Expr) -> tuple[Expr, str, Loop | None] | None:
         """The same where the launch asks that a round is never cut short."""
         begin = self.axis.start.value if self.axis.start is not None else None
@@ -207,7 +218,7 @@ class _Loop:
         if (
             begin is None
             or not plain
-            or not used <= parameters
+            or not used <= parameters - self.effects.moved
             or not said_alike(self.kernel, used)
         ):
             return None
