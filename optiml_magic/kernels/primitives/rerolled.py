@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
+from optiml_magic.errors import SourceError
 from optiml_magic.kernels.combining import all_same, same
 from optiml_magic.kernels.editing import edited
 from optiml_magic.kernels.expressions import (
@@ -118,10 +119,11 @@ class _Loop:
         if left is not None:
             swaps[left] = None
         reordered = reordered or bool(alike.sums)
-        made = self.kernel.rewritten(
-            edited(self.kernel.function.body, swaps),
-            directives=[RequireDirective(parse_expression(asked))] if asked else [],
-        )
+        try:
+            requires = [RequireDirective(parse_expression(asked))] if asked else []
+        except SourceError:  # a literal that a directive spells otherwise
+            return None
+        made = self.kernel.rewritten(edited(self.kernel.function.body, swaps), directives=requires)
         if not asked and left is None and not guarded and not self._ends_alike(made):
             return None
         more = [_REORDERED] if reordered and _REORDERED not in made.arithmetic else []

@@ -143,6 +143,7 @@ def test_what_differs_from_element_to_element_stays(body: str) -> None:
         f"{{ const int n = 5; for (int k = 0; k < n; k += 2) {{ {TWO} }} }}",
         f"for (int k = 0; k < 5; k += 2) {{ {TWO} }}",
         f"int k; for (k = 0; k < 5; k += 2) {{ {TWO} }} t = k;",
+        f"for (int k = 0; k < n - 010; k += 2) {{ {TWO} }}",  # no directive has such a number
         f"int q = r % 2; for (int k = 2 * q; k < 2 * q + 3; k += 2) {{ {TWO} }}",
     ],
 )
