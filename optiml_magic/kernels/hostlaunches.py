@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostcalls import Caller, callers
-from optiml_magic.kernels.hostmemory import allocations, cleared
+from optiml_magic.kernels.hostmemory import allocations, cleared, touched
 from optiml_magic.kernels.hosttensors import tensor_extent, tensor_of
 from optiml_magic.kernels.hostvalues import HostValues
 from optiml_magic.kernels.signature import Kernel, Parameter, kernels, split_name
@@ -327,6 +327,7 @@ class _Passed:
     ) -> Iterator[Note]:
         """What the function that has the buffer, this one or a caller, does with its memory."""
         host, function, sizes = call.host, call.function, self.names(call)
+        alone = True
         for _ in range(_DEEPEST):
             caller = host.callers.get(function.start_byte)
             given = caller.arguments.get(text_of(argument)) if caller is not None else None
@@ -334,6 +335,7 @@ class _Passed:
                 break
             sizes = {text_of(node): sizes[own] for own, node in caller.arguments.items()
                      if own in sizes and node.type == "identifier"}  # fmt: skip
+            alone = alone and not touched(function, argument)
             function, argument = caller.function, given
         body = function.child_by_field_name("body") or function
         values = host.values(function, sizes), host.as_run(function)
@@ -341,7 +343,7 @@ class _Passed:
         types = caller.types if caller is not None else {}
         yield from allocations(body, argument, parameter, name, values, sizes, types)
         first = name not in self._launched
-        if first and parameter.reads and cleared(body, argument):
+        if first and alone and parameter.reads and cleared(body, argument):
             self._others[name] = ZeroDirective(name)
         self._launched.add(name)
 

@@ -11,7 +11,7 @@ from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.formals import text_of
 from optiml_magic.source.notes import Note
 from optiml_magic.source.syntax import line_of, walk
-from optiml_magic.source.values import tidy
+from optiml_magic.source.values import changes, tidy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,9 +24,14 @@ if TYPE_CHECKING:
 _ALLOCATE = frozenset({"cudaMalloc", "cudaMallocManaged", "cudaMallocAsync"})
 _SET = frozenset({"cudaMemset", "cudaMemsetAsync"})
 _FILL = frozenset({"cudaMemcpy", "cudaMemcpyAsync"})
+_IDLE = frozenset({"cudaFree", "cudaMemPrefetchAsync", "cudaMemAdvise"})
+_DECLARES = frozenset(
+    {"declaration", "parameter_declaration", "pointer_declarator", "reference_declarator"}
+)
 _CONTROLS = frozenset(
     {"if_statement", "else_clause", "for_statement", "while_statement", "do_statement",
-     "for_range_loop", "switch_statement", "case_statement", "lambda_expression"}
+     "for_range_loop", "switch_statement", "case_statement", "lambda_expression",
+     "conditional_expression"}
 )  # fmt: skip
 _DEEPEST = 8
 
@@ -84,8 +89,60 @@ def cleared(body: Node, argument: Node) -> bool:
             return False
         zero = function in _SET and len(args) > 2 and text_of(args[1]) in ("0", "0x00")
         all_of_it = [text_of(size) for size in whole] == [text_of(args[2])] if zero else False
+        all_of_it = all_of_it and not _changes_between(body, whole[0], args[2])
         last = "zeros" if zero and all_of_it else "other"
-    return last == "zeros"
+    jumps = any(node.type == "goto_statement" for node in walk(body))
+    return last == "zeros" and not jumps and not touched(body, argument, _SET | _FILL)
+
+
+def touched(body: Node, argument: Node, but: frozenset[str] = frozenset()) -> bool:
+    """Whether the host may do more to a buffer before it first passes it than to allocate it.
+
+    Calls of what is in ``but`` are known of.
+    """
+    root = next((n for n in walk(argument) if n.type == "identifier"), argument)
+    return any(
+        node.type == "identifier"
+        and node.start_byte < argument.start_byte
+        and text_of(node) == text_of(root)
+        and not _is_idle(node, argument, but)
+        for node in walk(body)
+    )
+
+
+def _is_idle(node: Node, argument: Node, but: frozenset[str]) -> bool:
+    """Whether a mention of a buffer leaves what is in it alone, and gives it no other name."""
+    parent = node.parent
+    while parent is not None and parent.type == "field_expression":
+        node, parent = parent, parent.parent
+    if node.type == "field_expression" and text_of(node) != text_of(argument):
+        return True  # another member
+    while parent is not None and parent.type in ("cast_expression", "pointer_expression",
+                                                 "parenthesized_expression"):  # fmt: skip
+        node, parent = parent, parent.parent
+    if parent is None:
+        return False
+    if parent.type == "init_declarator":
+        return parent.child_by_field_name("value") != node
+    if parent.type in ("binary_expression", "unary_expression"):
+        return text_of(parent.child_by_field_name("operator")) in ("==", "!=", "!")
+    if parent.type != "argument_list" or parent.parent is None:
+        return parent.type in _DECLARES
+    if parent == argument.parent:
+        return True
+    function = text_of(parent.parent.child_by_field_name("function"))
+    base = function.partition("<")[0].rpartition("::")[2]
+    first = parent.named_children[0] == node
+    return base in _IDLE or (base in _ALLOCATE | but if first else base in _FILL)
+
+
+def _changes_between(body: Node, size: Node, again: Node) -> bool:
+    """Whether what is spelled alike twice may be another number the second time."""
+    names = {text_of(node) for node in walk(size) if node.type == "identifier"}
+    return any(
+        name in names and size.start_byte < node.start_byte < again.start_byte
+        for name, node in changes(body)
+    )
 
 
 def _always_before(node: Node, later: Node) -> bool:
@@ -99,7 +156,12 @@ def _controls(node: Node) -> Iterator[Node]:
     while parent is not None and parent.type != "function_definition":
         above = parent.parent.type if parent.parent is not None else ""
         # The block of a branch, too: what is in the other one is under the same statement.
-        if parent.type in _CONTROLS or (parent.type == "compound_statement" and above in _CONTROLS):
+        joins = text_of(parent.child_by_field_name("operator")) in ("&&", "||")
+        if (
+            parent.type in _CONTROLS
+            or joins
+            or (parent.type == "compound_statement" and above in _CONTROLS)
+        ):
             yield parent
         parent = parent.parent
 

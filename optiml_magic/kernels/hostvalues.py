@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.literals import number
-from optiml_magic.source.formals import declared, text_of
+from optiml_magic.kernels.signature import split_name
+from optiml_magic.source.formals import declared, formals, text_of
 from optiml_magic.source.operators import SM_COUNT
-from optiml_magic.source.syntax import parse, walk
+from optiml_magic.source.syntax import name_of, parse, walk
 from optiml_magic.source.values import Values, changes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from tree_sitter import Node
 
@@ -26,6 +27,7 @@ _SIZE = re.compile(r"(\w+)\.size\(\)")
 _RESIZED = re.compile(
     r"\b(\w+)(?:\.|->)(?:push_back|emplace_back|resize|assign|insert|erase|clear|pop_back|swap)\b"
 )
+_SWAPS = frozenset({"swap", "std::swap", "std::exchange"})
 _ON_THE_LINE = re.compile(r"\bargv\b|\bstd::cin\b|\bscanf\b|\bgetenv\b")
 
 
@@ -51,11 +53,13 @@ class HostValues(Values):
         self.spelled: dict[str, str] = {}
         self._vectors: dict[str, Node] = {}
         super().__init__(body, names, constants, kept, functions)
-        for name in {found[1] for found in _RESIZED.finditer(text_of(body))}:
-            self._vectors.pop(name, None)
         places: dict[str, list[Node]] = {}
-        for name, node in changes(body):
+        for name, node in (*changes(body), *_lent(body)):
             places.setdefault(name, []).append(node)
+        self.changed |= places.keys()
+        self.names -= self.changed
+        for name in {found[1] for found in _RESIZED.finditer(text_of(body))} | self.changed:
+            self._vectors.pop(name, None)
         for name, nodes in places.items():
             right = _set_once(nodes, body) if _target(nodes[0]) == name else None
             if right is not None and self.declared.get(name) == 1 and name not in self.definitions:
@@ -193,6 +197,40 @@ class HostValues(Values):
         if node.type == "compound_literal_expression":
             return self.axes(node.child_by_field_name("value"))
         return [node]
+
+
+def _lent(body: Node) -> Iterator[tuple[str, Node]]:
+    """The names that functions of the text have by a reference, that are swapped or read into."""
+    root = body
+    while root.parent is not None:
+        root = root.parent
+    taken: dict[str, list[tuple[bool, ...]]] = {}
+    for function in (n for n in walk(root) if n.type == "function_definition"):
+        lends = tuple(formal.reference and not formal.const for formal in formals(function))
+        taken.setdefault(name_of(function), []).append(lends)
+    for node in walk(body):
+        if node.type == "call_expression":
+            name = split_name(text_of(node.child_by_field_name("function")))[0]
+            listed = node.child_by_field_name("arguments")
+            given = [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
+            for at, argument in enumerate(given):
+                known = taken.get(name, [])
+                lent = any(at < len(lends) and lends[at] for lends in known)
+                if argument.type == "identifier" and (lent or name in _SWAPS):
+                    yield text_of(argument), node
+        elif node.type == "expression_statement":
+            yield from _read_into(node.named_child(0))
+
+
+def _read_into(node: Node | None) -> Iterator[tuple[str, Node]]:
+    """The names that a stream gives values to, ``in >> a >> b;``."""
+    while node is not None and node.type == "binary_expression":
+        right = node.child_by_field_name("right")
+        if text_of(node.child_by_field_name("operator")) != ">>" or right is None:
+            return
+        if right.type == "identifier":
+            yield text_of(right), node
+        node = node.child_by_field_name("left")
 
 
 def _first_argument(declarator: Node) -> Node | None:

@@ -1,7 +1,8 @@
 """Integer arithmetic on forms as C has it; what is not a sum of products becomes a named operation.
 
 Two things are assumed, as every index expression assumes them: an index fits its type, and a size
-that an unsigned index is compared with is not negative.
+that an unsigned index is compared with is not negative. What is multiplied by a quarter of a
+billion and more, as hashes do it, is no index.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from optiml_magic.kernels.types import CType
 
 _ONE = Polynomial.constant(1)
 _FAR, _WORD = 1 << 31, 32
+_HASHED = 1 << 28  # a factor beyond that makes no index: ours
 _FORMS = {"<": (1, -1), "<=": (1, 0), ">": (-1, -1), ">=": (-1, 0)}
 _FOLDED: dict[str, Callable[[int, int], int]] = {
     ">>": lambda a, b: a >> b,
@@ -76,7 +78,8 @@ class Operations:
         kinds = {self.symbols[name].kind for name in form.symbols}
         if kinds <= {"scalar"}:
             return form
-        if not self._may_be_far(form) and Ranges(path, self.symbols, sizes=True).nonnegative(form):
+        far = self._may_be_far(form) or _is_hashed(form, kind.size)
+        if not far and Ranges(path, self.symbols, sizes=True).nonnegative(form):
             return form
         return self.operation("wrap", (form, Polynomial.constant(8 * kind.size)), low=0)
 
@@ -122,6 +125,8 @@ class Operations:
             return self._narrowed(form, new, path)
         if form.value is not None and new.signed:
             return Polynomial.constant(_wrapped(form.value, new))
+        if wide == narrow and new.signed and not old.signed and _is_hashed(form, wide):
+            return self.operation("wrap", (form, Polynomial.constant(-8 * wide)))
         return form  # what is unsigned wraps when it is settled
 
     def _narrowed(self, form: Polynomial, new: CType, path: Sequence[Condition]) -> Polynomial:
@@ -326,6 +331,12 @@ class Operations:
         if form.value is not None:
             return form.value
         return 0 if self.nonnegative(form, ()) else None
+
+
+def _is_hashed(form: Polynomial, size: int) -> bool:
+    """Whether an unsigned number of so many bytes has a factor that no index has."""
+    half = 1 << 8 * size - 1
+    return any(m and abs((c + half) % (2 * half) - half) > _HASHED for m, c in form.terms)
 
 
 def _named(test: Condition) -> str:

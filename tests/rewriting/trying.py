@@ -196,7 +196,7 @@ class Stand:
         wrong = _difference(self._wanted[at], got, exact=self.made.exact)
         if wrong:
             return _Failure("wrong", wrong)
-        inexact = "" if rounded else _difference(self._wanted[at], got, exact=True)
+        inexact = "" if rounded else _difference(self._wanted[at], got, exact=True, bits=True)
         return _Failure("inexact", inexact) if inexact else None
 
 
@@ -211,12 +211,15 @@ def _unclean(ran: Execution) -> _Failure | None:
     return None
 
 
-def _difference(wanted: Outputs, got: Outputs, *, exact: bool) -> str:
-    """The first element that differs, or nothing. Zeros of either sign are the same."""
+def _difference(wanted: Outputs, got: Outputs, *, exact: bool, bits: bool = False) -> str:
+    """The first element that differs, or nothing.
+
+    Zeros of either sign are the same, and so is whatever is no number, unless its ``bits`` count.
+    """
     for name, array in wanted.items():
         for field in array.dtype.names or ("",):
             one, other = (a[field] if field else a for a in (array, got[name]))
-            same = _same(one, other, exact=exact)
+            same = _same(one, other, exact=exact, bits=bits)
             if not same.all():
                 first = tuple(int(axis[0]) for axis in np.nonzero(~same))
                 return (
@@ -226,13 +229,15 @@ def _difference(wanted: Outputs, got: Outputs, *, exact: bool) -> str:
     return ""
 
 
-def _same(one: Array, other: Array, *, exact: bool) -> Any:
+def _same(one: Array, other: Array, *, exact: bool, bits: bool) -> Any:
     """Where the elements are the same; of what nobody wrote, the bits."""
-    bits = [np.ascontiguousarray(a).view(f"u{a.itemsize}") for a in (one, other)]
-    if exact or one.dtype.kind != "f":
-        return (bits[0] == bits[1]) | (one == other)
+    words = [np.ascontiguousarray(a).view(f"u{a.itemsize}") for a in (one, other)]
+    same = (words[0] == words[1]) | (one == other)
+    if bits or one.dtype.kind != "f":
+        return same
+    same |= np.isnan(one) & np.isnan(other)
     with np.errstate(all="ignore"):
-        return (bits[0] == bits[1]) | np.isclose(other, one, rtol=_RTOL, atol=_ATOL)
+        return same if exact else same | np.isclose(other, one, rtol=_RTOL, atol=_ATOL)
 
 
 def tried(

@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from optiml_magic.kernels.editing import Node, Swaps, edited
 from optiml_magic.kernels.expressions import Binary, Call, Expr, Name
 from optiml_magic.kernels.operations import Operations
-from optiml_magic.kernels.primitives.spelled_names import beside_macros
+from optiml_magic.kernels.primitives.spelled_names import beside_macros, hidden
 from optiml_magic.kernels.printing import Printer, printed
 from optiml_magic.kernels.read import read
 from optiml_magic.kernels.reading import Axis, Reading
@@ -364,6 +364,8 @@ def _inserted(kernel: Kernel, text: str, helpers: Iterable[str]) -> str:
     before, behind = raw[:start].decode(), raw[start:].decode()
     added = ""
     for helper in (beside_macros(helper, kernel.program.text) for helper in helpers):
+        if "__global__" not in helper and (name := hidden(helper, function)):
+            raise NotLegal(f"`{name}` is a local's name, and that of a function it needs")
         words = f"{helper.strip()}\n\n"
         if helper.strip() not in before:
             behind = behind.replace(words, "")

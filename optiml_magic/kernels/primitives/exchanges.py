@@ -169,6 +169,7 @@ class Exchanges(Lockstep):
         if pair[0] is None or pair[1] is None:
             raise NotLegal("what its threads combine are not parts of one reduction")
         self.combines = True
+        self.reordered |= source.kind.floating and op in ("+", "*")
         return combined(pair[0], pair[1], op, self.mask)
 
     def _call(self, call: Call) -> Value:

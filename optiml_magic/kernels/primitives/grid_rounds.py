@@ -13,6 +13,7 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Expr, Literal, Name, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import form_of, said_alike
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Loop, Statement, Variable
@@ -48,7 +49,7 @@ def blocks_in_words(kernel: Kernel, at: int) -> Expr:
     form, names = form_of(tree), launch.grid[at].names
     given = {p.name for p in kernel.function.parameters if not p.type.depth}
     known = form is not None and names <= given | {*kernel.program.values}
-    if not known or not said_alike(kernel, names):
+    if not known or not said_alike(kernel, names) or names & Effects(kernel).moved:
         raise NotLegal("blocks share the rounds of a loop")
     return text(f"(unsigned int)({launch.grid[at]})")
 

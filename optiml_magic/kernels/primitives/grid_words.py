@@ -14,6 +14,7 @@ from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.expressions import Binary, Expr, builtin
 from optiml_magic.kernels.primitives.axes import every_place_read
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import form_of, said_alike
 from optiml_magic.kernels.primitives.places import bare, chain, own_text_only, tops
 from optiml_magic.kernels.primitives.sizes import measured
@@ -67,7 +68,7 @@ def _words(kernel: Kernel, at: int) -> _Words | None:
     names = whole.names
     if form_of(whole.tree) is None or not names or not names <= given:
         return None
-    if not said_alike(kernel, names):
+    if not said_alike(kernel, names) or names & Effects(kernel).moved:
         return None
     words = str(whole) if whole.name is not None else f"({whole})"
     if not divided:

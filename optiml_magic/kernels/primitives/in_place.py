@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Assign, Call, Expr, Name, Step, Unary, every
+from optiml_magic.kernels.expressions import Call, Expr, Name, every
 from optiml_magic.kernels.functions import BLOCK_BARRIERS, bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, declared_in
@@ -146,27 +146,22 @@ def _name(
         return None
     if parameter.type.reference:
         return None if given.array else argument.name
+    if _kind(kernel, given).kind in ("record", "unknown") or _asks_for_size(function, given):
+        return None
     others = (e for one in call.arguments if one is not argument for e in every(one))
     led = any(isinstance(e, Name) and e.variable is given for e in others)
     led = led or given in Effects(kernel).addressed
     led = led or (given.storage == "shared" and not given.array)  # others write to it meanwhile
-    return None if led or parameter in _changed(kernel, function) else argument.name
+    changed = Effects(kernel).changed(function.body)
+    return None if led or parameter in changed else argument.name
+
+
+def _asks_for_size(function: Function, given: Variable) -> bool:
+    """Whether an array is more to a function than the pointer that it is given."""
+    calls = (e for e in expressions(function.body) if isinstance(e, Call))
+    return given.array and any(call.function == "sizeof" for call in calls)
 
 
 def _kind(kernel: Kernel, variable: Variable) -> CType:
     kind = named(variable.type.base, kernel.unit.aliases)
     return replace(kind, depth=variable.type.depth + len(variable.extents))
-
-
-def _changed(kernel: Kernel, function: Function) -> set[Variable | None]:
-    """The locals and parameters of a function that it may give other values."""
-    found: set[Variable | None] = set()
-    for expr in expressions(function.body):
-        match expr:
-            case Assign(target=Name(variable=variable)) | Step(target=Name(variable=variable)):
-                found.add(variable)
-            case Unary(op="&", operand=Name(variable=variable)):
-                found.add(variable)
-            case Call(arguments=arguments) if kernel.unit.called(expr.function, len(arguments)):
-                found |= {a.variable for a in arguments if isinstance(a, Name)}
-    return found

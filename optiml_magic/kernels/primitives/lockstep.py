@@ -89,6 +89,7 @@ class Lockstep(SharedPlaces):
         self.adding = False  # whether a block adds up what its threads would each add
         self.combines = False  # whether threads combined anything, or one of them walks for all
         self.equals = False  # whether another of equal extremes may be kept
+        self.reordered = False  # whether floats are added up in another order
         _, given = split_name(kernel.launch.kernel or "")
         self.constants: dict[str, int] = dict(constants(kernel.unit.syntax))
         self.types = dict(kernel.unit.aliases)

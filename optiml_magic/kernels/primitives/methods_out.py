@@ -6,6 +6,7 @@ Each returns one expression or is one statement, over the members of its object 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
@@ -23,6 +24,7 @@ from optiml_magic.kernels.expressions import (
     Unary,
     every,
 )
+from optiml_magic.kernels.functions import bare, pure
 from optiml_magic.kernels.methods import called_of, fields_of, method_of, only_method
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, declared_in
@@ -71,13 +73,38 @@ def _written(kernel: Kernel, effects: Effects, call: Call, *, alone: bool) -> Ex
         e.target.variable for e in every(inner)
         if isinstance(e, Assign | Step) and isinstance(e.target, Name)
     }  # fmt: skip
-    if given is None or changed & given.keys():
+    if given is None or changed & given.keys() or _is_late(inner, given):
         return None
     swaps: dict[Node, Node] = {
         e: given[e.variable] for e in every(inner) if isinstance(e, Name) and e.variable in given
     }
     made = edited(inner, swaps)
-    return made if isinstance(made, Expr) else None
+    return _returned(kernel, method, inner, made, alone=alone) if isinstance(made, Expr) else None
+
+
+def _returned(
+    kernel: Kernel, method: Function, inner: Expr, made: Expr, *, alone: bool
+) -> Expr | None:
+    """What a method makes, of the type that it returns; None where that is not known."""
+    result = named(method.result.base, kernel.unit.aliases)
+    result = replace(result, depth=result.depth + method.result.depth)
+    if alone or method.result.reference or kernel.reading.types.get(inner) == result:
+        return made
+    known = result.kind in ("int", "float", "bool") and not result.depth
+    return Cast(None, result.name, made) if known else None
+
+
+def _is_late(inner: Expr, given: Mapping[Variable, Expr]) -> bool:
+    """Whether an argument that loads may be computed behind what its method does to memory."""
+    loads = any(
+        isinstance(e, Index) or (isinstance(e, Member) and e.arrow)
+        or (isinstance(e, Unary) and e.op == "*")
+        for argument in given.values() for e in every(argument)
+    )  # fmt: skip
+    return loads and any(
+        isinstance(e, Assign | Step) or (isinstance(e, Call) and not pure(bare(e.function)))
+        for e in every(inner) if e is not inner
+    )  # fmt: skip
 
 
 def _alone(kernel: Kernel, place: Name) -> bool:

@@ -40,6 +40,8 @@ def type_of(kernel: Kernel, variable: Variable) -> CType:
 class LocalSpeller(Speller):
     """A name after ``@`` is a local: ``@row``; ``@x`` where a thread stands along x.
 
+    That of a counter, which may be called ``x``, stands after two of them (``counting``).
+
     Built-in variables are spelled as signed numbers: a counter that is compared with them, or what
     is divided, may be below zero. So is what is unsigned where something is taken away, and in a
     test.
@@ -122,7 +124,7 @@ class LocalSpeller(Speller):
                 if kind.kind == "int" and kind.lanes == 1}  # fmt: skip
 
     def name(self, name: str) -> str | None:
-        return super().name(name) or (name[1:] if name.startswith("@") else None)
+        return super().name(name) or (name.lstrip("@") if name.startswith("@") else None)
 
     def _symbol(self, symbol: Symbol, depth: int) -> str:
         text = super()._symbol(symbol, depth)
@@ -154,15 +156,20 @@ def speller_before(kernel: Kernel, effects: Effects, place: Statement) -> LocalS
     return speller
 
 
+def counting(variable: Variable) -> str:
+    """The symbol of a counter, where forms are over locals."""
+    return f"@@{variable.name}"
+
+
 def _by_counter(form: Polynomial, axis: Axis) -> Polynomial:
-    """A form over ``@k``, the counter of a loop, in place of its rounds where it has them whole."""
+    """A form over the counter of a loop in place of its rounds, where it has them whole."""
     by, step, start, variable = form.coefficient(axis.name), axis.step, axis.start, axis.variable
     if by is None or not by.terms or step is None or start is None or variable is None:
         return form
     factor = by.over(step)
     if factor is None:
         return form
-    rounds, counter = Polynomial.symbol(axis.name), Polynomial.symbol(f"@{variable.name}")
+    rounds, counter = Polynomial.symbol(axis.name), Polynomial.symbol(counting(variable))
     return form - by * rounds + factor * (counter - start)
 
 

@@ -52,6 +52,7 @@ from optiml_magic.source.expressions import Number, parse_expression
 _WIDTH = 256
 _MOST_FOUND = 64
 _EQUALS = "which of several equal extremes is kept"
+_ORDER = "the order of additions"
 #: What became of kernels, since every rule asks anew at each node of a search.
 _FOUND: dict[tuple[str, ...], Kernel | Refused] = {}
 
@@ -97,14 +98,14 @@ def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
     kernel = kernel if apart else where_legal(dealt_in_turn, kernel)
     left = _rows(kernel) if rows else frozenset()
     try:
-        body, equals = _alone(kernel, left) if apart else _followed(kernel, rows=left)
+        body, told = _alone(kernel, left) if apart else _followed(kernel, rows=left)
     except NotLegal:
         if not apart:
             raise
         apart = False  # such as the greatest of what each block has the least of
         kernel = where_legal(dealt_in_turn, kernel)
-        body, equals = _followed(kernel, rows=left)
-    kernel = replace(kernel, arithmetic=(*kernel.arithmetic, *([_EQUALS] * equals)))
+        body, told = _followed(kernel, rows=left)
+    kernel = replace(kernel, arithmetic=tuple(dict.fromkeys((*kernel.arithmetic, *told))))
     found = _tidy(kernel, body)
     if apart:
         made = kernel.rewritten(found, launch=replace(kernel.launch, shared=None))
@@ -211,7 +212,7 @@ def _rows(kernel: Kernel) -> frozenset[Variable]:
     return frozenset(v for v in declared if v.name in stored and len(v.extents) == 1)
 
 
-def _alone(kernel: Kernel, rows: frozenset[Variable]) -> tuple[Block, bool]:
+def _alone(kernel: Kernel, rows: frozenset[Variable]) -> tuple[Block, list[str]]:
     """What is left where each thread adds by itself, with its rounds and its ways as they are."""
     try:
         return _followed(kernel, apart=True, rows=rows)
@@ -221,8 +222,8 @@ def _alone(kernel: Kernel, rows: frozenset[Variable]) -> tuple[Block, bool]:
 
 def _followed(
     kernel: Kernel, *, rows: frozenset[Variable], apart: bool = False, whole: bool = False
-) -> tuple[Block, bool]:
-    """What is left for one thread, and whether it may keep another of equal extremes."""
+) -> tuple[Block, list[str]]:
+    """What is left for one thread, and what that changes of the arithmetic."""
     kept: set[Variable] = set()
     worded = False
     while True:
@@ -241,7 +242,7 @@ def _followed(
             raise NotLegal("its threads combine nothing")
         if not raising.stores:
             raise NotLegal("its blocks store nothing that is followed")
-        return body, raising.equals
+        return body, [*([_EQUALS] * raising.equals), *([_ORDER] * raising.reordered)]
 
 
 def _tidy(kernel: Kernel, body: Block) -> Block:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
+from optiml_magic.errors import SourceError
 from optiml_magic.kernels.combining import all_same, same
 from optiml_magic.kernels.editing import edited
 from optiml_magic.kernels.expressions import (
@@ -26,7 +27,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.places import chain
 from optiml_magic.kernels.primitives.side_by_side import added_behind, are_of_one_type, one_by_one
@@ -118,10 +119,13 @@ class _Loop:
         if left is not None:
             swaps[left] = None
         reordered = reordered or bool(alike.sums)
-        made = self.kernel.rewritten(
-            edited(self.kernel.function.body, swaps),
-            directives=[RequireDirective(parse_expression(asked))] if asked else [],
-        )
+        try:
+            requires = [RequireDirective(parse_expression(asked))] if asked else []
+        except SourceError:  # a literal that a directive spells otherwise
+            return None
+        made = self.kernel.rewritten(edited(self.kernel.function.body, swaps), directives=requires)
+        if not asked and left is None and not guarded and not self._ends_alike(made):
+            return None
         more = [_REORDERED] if reordered and _REORDERED not in made.arithmetic else []
         return replace(made, arithmetic=(*made.arithmetic, *more))
 
@@ -198,6 +202,15 @@ class _Loop:
             return bound, "", None
         return self._asked(step, bound)
 
+    def _ends_alike(self, made: Kernel) -> bool:
+        """Whether single elements end where rounds of several did, with none of them cut short.
+
+        Of a bound that is no multiple, rounds of several go past it.
+        """
+        at = loops_in(self.kernel.function.body).index(self.loop)
+        axis = made.axes().get(loops_in(made.function.body)[at])
+        return axis is not None and axis.stop == self.axis.stop
+
     def _asked(self, step: int, bound: Expr) -> tuple[Expr, str, Loop | None] | None:
         """The same where the launch asks that a round is never cut short."""
         begin = self.axis.start.value if self.axis.start is not None else None
@@ -207,7 +220,7 @@ class _Loop:
         if (
             begin is None
             or not plain
-            or not used <= parameters
+            or not used <= parameters - self.effects.moved
             or not said_alike(self.kernel, used)
         ):
             return None

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+from optiml_magic.kernels.tree import Declare, Function, walk
+
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _MACRO = re.compile(r"^\s*#\s*define\s+(\w+)", re.MULTILINE)
 _TUNED = re.compile(r"^\s*#\s*pragma\s+optiml\s.*", re.MULTILINE)
 _CALLED = re.compile(r"(\w+)\s*\(")
+_DEFINED = re.compile(r"__device__[^;{}()]*?\b(\w+)\s*\(")
 _TEMPLATE = re.compile(r"^\s*template\b", re.MULTILINE)
 _C_BLOCK = re.compile(r'\bextern\s*"C"\s*\{')
 
@@ -31,6 +34,13 @@ def beside_macros(helper: str, program: str) -> str:
     if _TEMPLATE.search(helper) and _C_BLOCK.search(program):
         return f'extern "C++" {{\n{helper.strip()}\n}}'
     return helper
+
+
+def hidden(helper: str, function: Function) -> str:
+    """A function of ours whose name a variable of the kernel has; empty for none."""
+    declared = (v for s in walk(function.body) if isinstance(s, Declare) for v in s.variables)
+    names = {v.name for v in (*function.parameters, *declared)}
+    return next((name for name in _DEFINED.findall(helper) if name in names), "")
 
 
 def stands(name: str, words: str) -> bool:

@@ -39,12 +39,15 @@ def unnamed_tests(kernel: Kernel) -> Kernel:
         raise NotLegal("its threads wait for each other")
     declared = [v for s in walk(body) if isinstance(s, Declare) for v in s.variables]
     given = kernel.function.parameters
-    once = {name for name, n in Counter(v.name for v in (*declared, *given)).items() if n == 1}
+    names = Counter(v.name for v in (*declared, *given))
+    once = {name for name, n in names.items() if n == 1}
+    moving = {v.name for d in kernel.unit.declarations for v in d.variables if not v.type.const}
     stay = effects.lasting | {p for p in given if p not in effects.changing}
     lines = {s for scope in walk(body) if isinstance(scope, Block) for s in scope.body}
     own = [v for s in lines if isinstance(s, Declare) for v in s.variables]
     found = {v: v.value for v in own if v.name in once and _is_test(v, effects)}
-    told = {v: e for v, e in found.items() if e is not None and _stays(e, stay, once)}
+    told = {v: e for v, e in found.items()
+            if e is not None and _stays(e, stay, once, names.keys() | moving)}  # fmt: skip
     asked = [
         e for s in walk(body) if isinstance(s, If) and not s.constant for e in _asked(s.test)
         if isinstance(e, Name) and e.variable in told
@@ -82,14 +85,21 @@ def _compares(expr: Expr) -> bool:
     return False
 
 
-def _stays(expr: Expr, stay: frozenset[Variable] | set[Variable], once: set[str]) -> bool:
-    """Whether an expression is the same wherever it stands, and reads no memory."""
+def _stays(
+    expr: Expr, stay: frozenset[Variable] | set[Variable], once: set[str], others: set[str]
+) -> bool:
+    """Whether an expression is the same wherever it stands, and reads no memory.
+
+    A name that is no local's is not one of the ``others``.
+    """
     if builtin(expr):
         return True
     match expr:
         case Name(variable=Variable() as variable):
             return variable in stay and variable.name in once
-        case Literal() | Name(variable=None):
+        case Name(variable=None, name=name):
+            return name not in others
+        case Literal():
             return True
         case Binary(op=op):
             known = op in _COMPARES | _JOINS | _ADDS
@@ -99,7 +109,7 @@ def _stays(expr: Expr, stay: frozenset[Variable] | set[Variable], once: set[str]
             known = True
         case _:
             return False
-    return known and all(_stays(part, stay, once) for part in expr.parts)
+    return known and all(_stays(part, stay, once, others) for part in expr.parts)
 
 
 def _asked(test: Expr) -> Iterator[Expr]:

@@ -32,7 +32,7 @@ from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.effects import Effects, names, parted
 from optiml_magic.kernels.primitives.items import is_plain
 from optiml_magic.kernels.primitives.mapped import Mapped
-from optiml_magic.kernels.primitives.naming import LocalSpeller
+from optiml_magic.kernels.primitives.naming import LocalSpeller, counting
 from optiml_magic.kernels.primitives.places import tops
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Condition
@@ -145,11 +145,11 @@ class Sides:
         inside = frozenset({*form.symbols}).union(
             *(symbols.inside(Polynomial.symbol(name)) for name in known)
         )
-        counter = self.outer.variable.name if self.outer.variable is not None else ""
+        counter = counting(self.outer.variable) if self.outer.variable is not None else ""
         found = set[str]()
-        if inside & {f"@{counter}", self.outer.name}:
+        if inside & {counter, self.outer.name}:
             if not self.given.own_keys:
-                self._check_even(access, form, f"@{counter}")
+                self._check_even(access, form, counter)
             found.add(KEY)
         if not found or (not self.given.own_keys and inside & {"@x", *_OURS}):
             found.add(ROW)

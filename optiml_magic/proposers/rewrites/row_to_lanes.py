@@ -111,7 +111,7 @@ class RowToLanes(KernelRule):
             others = where_legal(welford, kernel), where_legal(by_element, kernel)
             for made in (where_legal(commuting, kernel, at), *others):
                 again = _walked(made)
-                if unshared(made, _numbers(made, again)) is None:
+                if again and unshared(made, _numbers(made, again)) is None:
                     kernel, found, at = made, again, _numbers(made, again)
                     break
             else:

@@ -89,6 +89,9 @@ def test_such_rounds_are_not_made(body: str) -> None:
         "for (int k = 0; k < 32; ++k) { int t = __ballot_sync(~0u, k > m); if (k <= i) last = t; }",
         "for (int k = 0; k < 32; ++k) { if (k <= i) last = __any_sync(__activemask(), k > m); }",
         "unsigned e = c[i]; for (int k = -m; k <= e; ++k) { if (k >= i - 2) last = k; }",
+        "for (int k = 0; k < m; ++k) { if ((int)(k * 2654435761u) < 0) last = k; }",
+        "for (int k = 0; k < m; ++k) { unsigned u = k * 0x9E3779B1u; int t = u; if (t >= 0) last = k; }",
+        "for (int k = 0; k < m; ++k) { if (k * 1103515245u > 0x40000000u) last = k; }",
     ],
 )
 def test_others_stay(body: str) -> None:

@@ -101,6 +101,9 @@ def test_a_place_that_is_not_followed_may_be_in_such_a_row() -> None:
         ("size(a), h", "if (x < w && y < h) out[y * w + x] = gridDim.x;"),
         ("w / 16, h / 4", STORE % "x + y * blockDim.x * gridDim.x"),
         (BLOCKS, STORE % "x + y * w"),
+        (BLOCKS, "if (x < w && y < h) { int at = y * w + x; w += 1; out[at] = gridDim.x; }"),
+        (BLOCKS, "if (x < w && y < h) { int at = y * w + x, w = 7; out[at] = gridDim.x + w; }"),
+        (BLOCKS, "int* p = &w, at = y * w + x; if (x < w && y < h) { *p = 7; out[at] = gridDim.x; }"),
     ],
 )  # fmt: skip
 def test_refused(blocks: str, body: str) -> None:

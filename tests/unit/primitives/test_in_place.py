@@ -41,6 +41,19 @@ CALLS = {
         ADDING.replace("part[t] = v;", "v *= 2.0f; target += 1; part[t] = v;"),
         "float v = i < n ? a[i] : 0.0f; add_up(v, o); if (i < n && v > 1e30f) o[3] = v;",
     ),
+    "a member of a copy": (
+        ADDING.replace("float v,", "float2 v,").replace("part[t] = v;", "part[t] = v.x; v.x = 2.0f;"),
+        "float2 v = make_float2(i < n ? a[i] : 0.0f, 1.0f); add_up(v, o); if (v.x == 2.0f) o[3] = 1.0f;",
+    ),
+    "an element of a copy": (
+        "struct Two { float v[2]; };\n"
+        + ADDING.replace("float v,", "Two v,").replace("part[t] = v;", "part[t] = v.v[0]; v.v[0] = 2.0f;"),
+        "Two v{{i < n ? a[i] : 0.0f, 1.0f}}; add_up(v, o); if (v.v[0] == 2.0f) o[3] = 1.0f;",
+    ),
+    "the size of a pointer": (
+        ADDING.replace("float* target", "float* own, float* target").replace("= v;", "= v + sizeof(own);"),
+        "__shared__ float own[64]; add_up(i < n ? a[i] : 0.0f, own, o);",
+    ),
     "a reference": (
         ADDING.replace("float v,", "float& v,").replace("    if (t == 0)", "    v = 0.0f;\n    if (t == 0)"),
         "float x = i < n ? a[i] : 0.0f; add_up(x, o); if (x != 0.0f) o[2] = 1.0f;",

@@ -29,6 +29,12 @@ struct Grid {
     __device__ float moved(int r) const { r += 1; return data[r]; }
     __device__ float scaled(int r) const { return half(data[r]); }
     __device__ float named(int k) const { return data[k] + rate; }
+    __device__ int whole(int r) const { return data[r]; }
+    __device__ float tenth(int r) const { return data[r] * 0.1; }
+    __device__ bool second(int k) const { return k & 2; }
+    __device__ unsigned char low(int k) const { return k + 250; }
+    __device__ auto same(int k) const { return k + 1; }
+    __device__ void both(int k, float v) { data[k + 1] = (data[k] = v + 1) + v; }
 };
 #pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
 __global__ void k(float* in, float* out, int w, int h) {
@@ -51,6 +57,11 @@ ARRAYS = {"in": Array("f4", ("h", "w")), "out": Array("f4", ("h", "w"), "zeros")
         ("b.set(r, c, a.get(r - 0, (c + 1) % w));", "a.data[(r - 0) * a.cols + (c + 1) % w]"),
         ("for (int i = 0; i < 3; ++i) b.set(r, c, a.get(r, (c + i) % w));", "(c + i) % w]"),
         ("b.set(r, c, a.size());", "= (float)(a.rows * a.cols);"),
+        ("b.set(r, c, a.whole(c) * 0.5f);", "= (int)a.data[c] * 0.5f;"),
+        ("b.set(r, c, a.tenth(c) == 0.1f);", "= (float)((float)(a.data[c] * 0.1) == 0.1f);"),
+        ("b.set(r, c, a.second(c) + 1);", "= (float)((bool)(c & 2) + 1);"),
+        ("b.set(r, c, a.low(c) + 1);", "= (float)((unsigned char)(c + 250) + 1);"),
+        ("if (c == 0 && w > 1) b.both(r * w, 3);", "= (b.data[r * w] = (float)3 + 1) + (float)3;"),
     ],
 )
 def test_a_method_stands_where_it_was_called(body: str, stands: str) -> None:
@@ -93,6 +104,8 @@ def test_a_reference_stands_for_its_place(body: str, stands: str) -> None:
         "int i = 0; out[r * w + c] = a.get(r, i++);",
         "int rows = 0; { Grid a{out, h, w}; out[r * w + c] = a.get(r, rows); }",  # two are `a`
         "auto half = [](float v) { return v * 2; }; out[r * w + c] = a.scaled(r) + half(1);",
+        "out[r * w + c] = a.same(c);",  # of a type that is not said
+        "if (c == 0 && w > 1) b.both(r * w, b.data[r * w]);",  # an argument that it changes
         "out[r * w + c] = 1;",
     ],
 )

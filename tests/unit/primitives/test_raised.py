@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from optiml_magic.kernels.primitives.base import Refused
+from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.raised import raised
 from tests.present import drawn
 from tests.rewriting.writing import Array
@@ -210,6 +210,27 @@ def test_a_value_that_is_multiplied_by_itself_is_a_part_as_any_other() -> None:
     assert "for (int thread" not in after
     line = {"a": Array("f4", ("n",)), "o": Array("f4", ("1",), "zeros")}
     assert end_of(text, after, line, {"n": 512}, {"n": 4}, rounds=True) == "same"
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "step", "said"),
+    [
+        ("float", "0.0f", "part[t] += part[t + d]", ("the order of additions",)),
+        ("float", "1.0f", "part[t] *= part[t + d]", ("the order of additions",)),
+        ("float", "-INFINITY", "part[t] = fmaxf(part[t], part[t + d])", ()),
+        ("int", "0", "part[t] += part[t + d]", ()),
+    ],
+)
+def test_it_says_where_floats_are_added_up_in_another_order(
+    kind: str, start: str, step: str, said: tuple[str, ...]
+) -> None:
+    inner = step.replace("part[t + d]", "a[row * w + i]").replace("part[t]", "sum")
+    tree = f"for (int d = 32; d > 0; d >>= 1) {{ if (t < d) {step}; __syncthreads(); }}"
+    text = f"{STORED}    {tree}\n{END}".replace("sum += a[row * w + i]", inner)
+    text = text.replace("float", kind).replace(f"{kind} sum = 0.0f", f"{kind} sum = {start}")
+    found = raised(kernel_of(text))
+    assert isinstance(found, Kernel), found
+    assert found.arithmetic == said
 
 
 def _refusal(text: str, old: str, new: str) -> str:

@@ -133,3 +133,21 @@ def test_a_round_for_each_element_does_the_same(
 def test_what_differs_from_element_to_element_stays(body: str) -> None:
     found = refused(rerolled(kernel_of(of(body))))
     assert found.startswith("no round of a loop does the same for several elements")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"n -= 1; for (int k = 0; k < n; k += 2) {{ {TWO} }}",
+        f"{{ int n = r | 1; for (int k = 0; k < n; k += 2) {{ {TWO} }} }}",
+        f"{{ const int n = 5; for (int k = 0; k < n; k += 2) {{ {TWO} }} }}",
+        f"for (int k = 0; k < 5; k += 2) {{ {TWO} }}",
+        f"int k; for (k = 0; k < 5; k += 2) {{ {TWO} }} t = k;",
+        f"for (int k = 0; k < n - 010; k += 2) {{ {TWO} }}",  # no directive has such a number
+        f"int q = r % 2; for (int k = 2 * q; k < 2 * q + 3; k += 2) {{ {TWO} }}",
+    ],
+)
+def test_rounds_that_go_past_their_bound_stay(body: str) -> None:
+    """The bound is no size that the launch has, or a number that is no multiple."""
+    found = refused(rerolled(kernel_of(of(body))))
+    assert found.startswith("no round of a loop does the same for several elements")

@@ -84,3 +84,16 @@ def test_what_has_no_place_of_its_own_stays(body: str) -> None:
 def test_names_that_are_hidden_stay() -> None:
     body = f"bool in = i < m && j < n; {{ int j = 0, m = 0; if (in && j == m) i += j; }} if (i < m && j < n) {STORE}"
     assert refused(unnamed_tests(kernel_of(TEXT.replace("BODY", body)))).startswith("no local")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"const bool first = level == 0; level = 1; if (first && i < m && j < n) {STORE}",
+        f"const bool in = i < m && j < SIDE; int SIDE = 2; if (in && j < n) {{ {STORE} i = SIDE; }}",
+    ],
+)
+def test_a_name_of_the_file_that_means_another_value_later_stays(body: str) -> None:
+    file = "__device__ int level;\nconst int SIDE = 9;\n"
+    found = refused(unnamed_tests(kernel_of(file + TEXT.replace("BODY", body))))
+    assert found.startswith("no local holds a test")

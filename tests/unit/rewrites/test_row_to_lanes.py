@@ -334,3 +334,25 @@ def test_lanes_store_side_by_side_what_rounds_test(n: int) -> None:
         text = made.program.text
         assert "float4" not in text or "float4*>(&z[" in text
         assert end_of(KEPT, text, arrays, sizes, others, rounds=True) in ("same", "narrowed")
+
+
+def test_rows_that_are_none_any_more_in_another_order() -> None:
+    """Their sums go on from row to row by elements, each of which is a sum of its own then."""
+    text = (
+        "#pragma optiml launch k grid(cdiv(n, 48)) block(48)\n"
+        "__global__ void k(const float* b, float* out, int n, int m) {\n"
+        "    unsigned c = blockIdx.x * blockDim.x + threadIdx.x;\n    if (c < n) {\n"
+        "        float h[8];\n        for (int e = 0; e < 8; ++e) h[e] = b[e];\n"
+        "        for (int t = 0; t < m; ++t) {\n            float s = 0.0f;\n"
+        "            for (int e = 0; e < 8; ++e) { h[e] += b[t * 8 + e]; }\n"
+        "            for (int e = 0; e < 8; ++e) { s += h[e]; }\n            out[t * n + c] = s;\n"
+        "        }\n    }\n}\n"
+    )
+    sizes = {"n": 5, "m": 1}
+    arrays = {"b": Array("f4", ("m * 8 + 8",)), "out": Array("f4", ("m", "n"), "zeros")}
+    (kernel,) = kernels(
+        parse_program(text), Stand(Made("one", text, arrays, sizes, sizes)).facts(text)
+    )
+    rule = RowToLanes()
+    with suppress(NotLegal):
+        assert all(isinstance(site, Site | Refused) for site in rule.sites(rule.shaped(kernel)))
