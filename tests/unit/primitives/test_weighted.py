@@ -152,7 +152,7 @@ def test_the_blocks_with_most_keys_come_first() -> None:
         ("float a[12];", "float a[12][2];", ""),
         ("float a[12];", "int a[12];", "not hold floats"),
         (_LOOP, "int j = 0; j < m; j += 2", "count up"),
-        (_LOOP, "int j = i - 1; j < (unsigned)m; j++", "not followed"),
+        (_LOOP, "int j = i - 1; j < (unsigned)m; j++", "is not an int"),
         (_LOOP, "int j = i; j < m && j < (unsigned)n; j++", "not an int"),
         (_LOOP, "int j = 0; j < (long long)m; j++", "not an int"),
         (_LOOP, "int j = 0; j < m - (int)top; j++", "changes"),
