@@ -143,7 +143,7 @@ def _by_their_host_names(
 ) -> tuple[str, ...]:
     """Adds what the notebook has under the name that a pasted launch passes; a note for each."""
     notes = []
-    for note in drop_host_code(cell)[1] if "<<<" in cell else ():
+    for note in drop_host_code(cell)[1]:
         if note.kind == "called" and note.name in wanted - inputs.keys():
             value = namespace.get(note.called)
             if misspelt.is_value(value):

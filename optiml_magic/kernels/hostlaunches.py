@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from optiml_magic.kernels.hostbranches import Group, groups
 from optiml_magic.kernels.hostcalls import callers
 from optiml_magic.kernels.hostpassed import Passed
 from optiml_magic.kernels.hostscope import Call, Host, expressed
+from optiml_magic.kernels.hostwritten import written_launches
 from optiml_magic.kernels.signature import kernels, split_name
+from optiml_magic.source.aliases import type_aliases
 from optiml_magic.source.definitions import definitions
 from optiml_magic.source.directives import Directive, LaunchDirective
 from optiml_magic.source.expressions import Expression, parse_expression
 from optiml_magic.source.formals import text_of
 from optiml_magic.source.notes import Note
-from optiml_magic.source.syntax import line_of, walk
+from optiml_magic.source.syntax import line_of, name_of
 from optiml_magic.source.values import constants
 
 if TYPE_CHECKING:
@@ -41,61 +44,122 @@ class Launches:
     notes: tuple[Note, ...]
 
 
+@dataclass(frozen=True)
+class _Unread:
+    """A launch that no directive can say: what is missing, and the directive but for that."""
+
+    missing: tuple[str, ...]
+    sketch: str
+
+
 def launches(syntax: Syntax, unit: Unit, defines: Mapping[str, int]) -> Launches:
     """A directive for the first launch of each kernel, and notes on what could not be said."""
     found: list[LaunchDirective] = []
     notes: list[Note] = []
     seen: dict[str, str] = {}
     passed = Passed()
-    host = Host({**defines, **constants(syntax)}, definitions(syntax), callers(syntax))
-    for call in _calls(syntax, unit, notes, host):
-        directive = _directive(call, passed)
-        if directive is None:
-            told = (
-                f"the launch of `{call.name}` on line {call.line} is not expressible with its "
-                "parameters; write its launch directive"
-            )
-            notes.append(Note("unread_launch", told, call.name))
-        elif call.name not in seen:
-            seen[call.name] = str(directive)
-            found.append(directive)
-            notes += passed.told(call, directive)
-            if call.looped:
-                told = (
-                    f"`{call.name}` is launched in a loop (line {call.line}); the "
-                    "directive is one round, add repeat(n) for more"
-                )
-                notes.append(Note("launch", told, call.name))
-        elif seen[call.name] == str(directive):
-            told = f"`{call.name}` is launched again on line {call.line}; kept once"
-            notes.append(Note("launch", told, call.name))
-        else:
-            shown = passed.shown(directive)
-            told = f"another launch of `{call.name}` on line {call.line}: {shown}"
-            notes.append(Note("launch", told, call.name))
+    host = Host({**defines, **constants(syntax)}, definitions(syntax), callers(syntax),
+                type_aliases(syntax))  # fmt: skip
+    made = sorted(_calls(syntax, unit, notes, host), key=lambda call: call.order)
+    notes += [_not_reached(call) for call in made if not call.is_reached]
+    for group in groups([call for call in made if call.is_reached]):
+        first, *others = group.calls
+        chosen = _dispatched(group, passed) if others and first.name not in seen else []
+        if chosen:
+            for call, directive in chosen:
+                seen[call.name] = str(directive)
+                found.append(directive)
+                notes += passed.told(call, directive)
+            continue
+        notes += [_other_branch(call, first) for call in others]
+        directive = _directive(first, passed)
+        if isinstance(directive, _Unread):
+            notes.append(_unread(first, directive))
+            notes += passed.told(first, None)
+            continue
+        if first.name in seen:
+            notes.append(_again(first, directive, seen[first.name], passed))
+            continue
+        seen[first.name] = str(directive)
+        found.append(directive)
+        notes += [*passed.told(first, directive), *_more(first)]
     return Launches(tuple(found), passed.others, tuple(notes))
+
+
+def _dispatched(group: Group, passed: Passed) -> list[tuple[Call, LaunchDirective]]:
+    """The launches of the branches of one ``if``, by what they ask; none where that is unclear."""
+    chosen: list[tuple[Call, LaunchDirective]] = []
+    for call, condition in zip(group.calls, group.conditions, strict=False):
+        directive = _directive(call, passed, condition)
+        if isinstance(directive, _Unread):
+            return []
+        chosen.append((call, replace(directive, otherwise=bool(chosen))))
+    return chosen
+
+
+def _not_reached(call: Call) -> Note:
+    told = f"the launch of `{call.name}` on line {call.line} is left out: without arguments "
+    return Note("launch", f"{told}the program does not come there", call.name)
+
+
+def _other_branch(call: Call, first: Call) -> Note:
+    told = (
+        f"the launch of `{call.name}` on line {call.line} is left out: it is the other way of a "
+        f"branch from `{first.name}` on line {first.line}, and which is taken is not known"
+    )
+    return Note("launch", told, call.name)
+
+
+def _unread(call: Call, unread: _Unread) -> Note:
+    told = f"the launch of `{call.name}` on line {call.line} is not expressible with its parameters"
+    names = ", ".join(f"`{name}`" for name in unread.missing)
+    why = f": {names} {'are' if unread.missing[1:] else 'is'} not known" if names else ""
+    fix = f"write how it runs, with your own sizes for the words in capitals: {unread.sketch}"
+    return Note("unread_launch", f"{told}{why}; write its launch directive", call.name, fix=fix)
+
+
+def _again(call: Call, directive: LaunchDirective, before: str, passed: Passed) -> Note:
+    if before == str(directive):
+        told = f"`{call.name}` is launched again on line {call.line}; kept once"
+    else:
+        shown = passed.shown(directive)
+        told = f"another launch of `{call.name}` on line {call.line}: {shown}"
+    return Note("launch", told, call.name)
+
+
+def _more(call: Call) -> Iterator[Note]:
+    """That a launch stands for several."""
+    if call.looped:
+        told = (
+            f"`{call.name}` is launched in a loop (line {call.line}); the "
+            "directive is one round, add repeat(n) for more"
+        )
+        yield Note("launch", told, call.name)
+    caller = call.host.callers.get(call.place)
+    if caller is not None and caller.others:
+        lines = ", ".join(map(str, caller.others))
+        own = name_of(call.function)
+        told = f"`{own}`, which launches `{call.name}`, is called again on line {lines}; kept once"
+        yield Note("launch", told, call.name)
 
 
 def _calls(syntax: Syntax, unit: Unit, notes: list[Note], host: Host) -> Iterator[Call]:
     known = kernels(unit)
-    for node in walk(syntax.root):
-        if node.type != "kernel_call_syntax" or node.parent is None:
-            continue
-        call = node.parent
-        name = text_of(call.child_by_field_name("function"))
-        base, arguments = split_name(name)
+    for written in written_launches(syntax):
+        base, arguments = split_name(written.name)
         matching = [k for k in known if k.name.rsplit("::")[-1] == base.rsplit("::")[-1]]
-        listed = call.child_by_field_name("arguments")
-        function, looped = _enclosing(call)
-        if len(matching) != 1 or function is None or listed is None:
-            told = f"the launch of `{name}` on line {line_of(call)} names a kernel that is not here"
-            notes.append(Note("unread_launch", told, name))
+        function, looped = _enclosing(written.node)
+        if len(matching) != 1 or function is None:
+            told = (
+                f"the launch of `{written.name}` on line {line_of(written.node)} names a kernel "
+                "that is not here"
+            )
+            notes.append(Note("unread_launch", told, written.name))
             continue
-        given = [child for child in listed.named_children if child.type != "comment"]
         kernel = matching[0]
-        written = kernel.name + (f"<{', '.join(arguments)}>" if arguments else "")
-        found = Call(kernel, written, tuple(node.named_children), tuple(given), function,
-                      line_of(call), looped, host)  # fmt: skip
+        name = kernel.name + (f"<{', '.join(arguments)}>" if arguments else "")
+        found = Call(kernel, name, written.config, written.arguments, written.node, function,
+                     line_of(written.node), looped, host)  # fmt: skip
         yield replace(found, name=_with_numbers(found, arguments))
 
 
@@ -122,12 +186,14 @@ def _enclosing(node: Node) -> tuple[Node | None, bool]:
     return parent, looped
 
 
-def _directive(call: Call, passed: Passed) -> LaunchDirective | None:
+def _directive(
+    call: Call, passed: Passed, condition: Node | None = None
+) -> LaunchDirective | _Unread:
     """The directive of one launch, ``passed`` under the names of those before it."""
     parameters = call.kernel.parameters
     body = call.function.child_by_field_name("body")
     if body is None or len(call.arguments) != len(parameters) or not 2 <= len(call.config) <= 4:
-        return None
+        return _Unread((), f"#pragma optiml launch {call.name} grid(BLOCKS) block(THREADS)")
     pairs = list(zip(parameters, call.arguments, strict=True))
     before = passed.names(call)
     names = [passed.name(call, *pair, before) for pair in pairs]
@@ -138,31 +204,47 @@ def _directive(call: Call, passed: Passed) -> LaunchDirective | None:
     }
     scalars = {**before, **own}
     values = call.values(scalars)
+    values.otherwise = call.as_run
     for (parameter, argument), name in zip(pairs, names, strict=True):
         if not parameter.pointer and name.isidentifier():
             values.spell(argument, name)
             scalars = {**scalars, name: name} if name in values.spelled.values() else scalars
-    grid, block = (_axes(values, part, scalars) for part in call.config[:2])
+    values.spelled |= passed.extents(call, values)
+    missing: list[str] = []
+    grid, block = (
+        _axes(values, part, scalars, word, missing)
+        for part, word in zip(call.config, ("BLOCKS", "THREADS"), strict=False)
+    )
     shared = None
     if len(call.config) > 2 and text_of(call.config[2]) != "0":
         shared = expressed(values, call.config[2], scalars)
         if shared is None:
-            return None
-    if grid is None or block is None:
-        return None
+            missing.append(text_of(call.config[2]))
+            shared = parse_expression("BYTES")
+    asked = expressed(values, condition, scalars) if condition is not None else None
+    if condition is not None and asked is None:
+        missing.append(text_of(condition))
     by_name = names == [parameter.name for parameter in parameters]
-    arguments = map(parse_expression, names)
-    args = None if by_name else tuple(arguments)
-    return LaunchDirective(call.name, grid, block, shared, args)
+    args = None if by_name else tuple(map(parse_expression, names))
+    directive = LaunchDirective(call.name, grid, block, shared, args, condition=asked)
+    if missing:
+        return _Unread(tuple(missing), str(directive))
+    passed.assumed[str(directive)] = dict(values.assumed)
+    return directive
 
 
 def _axes(
-    values: HostValues, node: Node, scalars: Mapping[str, str]
-) -> tuple[Expression, ...] | None:
-    axes = values.axes(node)
-    if not axes or len(axes) > 3:
-        return None
-    found = [expressed(values, axis, scalars) for axis in axes]
+    values: HostValues, node: Node, scalars: Mapping[str, str], word: str, missing: list[str]
+) -> tuple[Expression, ...]:
+    """The extents that a node gives, a ``word`` for each of the ``missing`` ones."""
+    axes = values.axes(node) or [node]
+    found = []
+    for axis, name in zip(axes[:3], "XYZ", strict=False):
+        extent = expressed(values, axis, scalars)
+        if extent is None:
+            missing.append(text_of(axis))
+            extent = parse_expression(word if len(axes) == 1 else f"{word}_{name}")
+        found.append(extent)
     while len(found) > 1 and str(found[-1]) == "1":
         found.pop()
-    return tuple(e for e in found if e is not None) if all(found) else None
+    return tuple(found)

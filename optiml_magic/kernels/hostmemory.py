@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
+from optiml_magic.kernels.hostpointers import uncast
+from optiml_magic.source.aliases import resolve
 from optiml_magic.source.dtypes import element_dtype
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.formals import text_of
@@ -33,7 +35,7 @@ _DEEPEST = 8
 
 def allocations(
     body: Node,
-    argument: Node,
+    origin: str,
     parameter: Parameter,
     name: str,
     values: tuple[HostValues, HostValues],
@@ -42,10 +44,11 @@ def allocations(
 ) -> Iterator[Note]:
     """A note with how many elements a buffer has, as the host allocates it; of several none.
 
-    ``values`` are those that a directive may name, the ``scalars`` by what the host calls them, and
-    the numbers of the program as it runs; ``types`` are those of the host's template parameters.
+    ``origin`` is what the host calls the buffer, and ``name`` what the task does. ``values`` are
+    those that a directive may name, the ``scalars`` by what the host calls them, and the numbers of
+    the program as it runs; ``types`` are those of the host's template parameters.
     """
-    found = [args for function, args in _calls(body, _ALLOCATE) if _is(args[0], argument)]
+    found = [args for function, args in _calls(body, _ALLOCATE) if _is(args[0], origin)]
     if len(found) != 1 or len(found[0]) < 2:
         return
     named, known = values
@@ -73,12 +76,12 @@ def allocations(
     yield Note("allocated", told, name, whole or None, extent=extent or str(whole))
 
 
-def cleared(body: Node, argument: Node) -> bool:
-    """Whether the host last sets all of a buffer to zeros before it first passes it."""
+def cleared(body: Node, origin: str, argument: Node) -> bool:
+    """Whether the host last sets all of a buffer to zeros before it passes it as an argument."""
     last = ""
-    whole = [args[1] for _, args in _calls(body, _ALLOCATE) if _is(args[0], argument)]
+    whole = [args[1] for _, args in _calls(body, _ALLOCATE) if _is(args[0], origin)]
     for function, args in _calls(body, _SET | _FILL):
-        if args[0].start_byte > argument.start_byte or not _is(args[0], argument):
+        if args[0].start_byte > argument.start_byte or not _is(args[0], origin):
             continue
         if not _always_before(args[0], argument):
             return False
@@ -116,18 +119,12 @@ def _calls(body: Node, wanted: frozenset[str]) -> Iterator[tuple[str, tuple[Node
             yield base, tuple(args)
 
 
-def _is(node: Node, name: Node) -> bool:
+def _is(node: Node, name: str) -> bool:
     """Whether an argument is a pointer's name, or its address, whatever it is cast to."""
-    inner: Node | None = node
-    while inner is not None and inner.type in ("cast_expression", "pointer_expression",
-                                               "parenthesized_expression"):  # fmt: skip
-        if inner.type == "cast_expression":
-            inner = inner.child_by_field_name("value")
-        elif inner.type == "pointer_expression":
-            inner = inner.child_by_field_name("argument")
-        else:
-            inner = inner.named_child(0)
-    return inner is not None and text_of(inner) == text_of(name)
+    inner = uncast(node)
+    if inner.type == "pointer_expression" and (what := inner.child_by_field_name("argument")):
+        inner = uncast(what)
+    return text_of(inner) == name
 
 
 def _elements(
@@ -165,7 +162,7 @@ def _factors(node: Node, values: HostValues, depth: int) -> Iterator[Node]:
 def _sizes(node: Node, parameter: Parameter, types: Mapping[str, str]) -> bool:
     """Whether ``sizeof(float)`` is that of an element of a parameter."""
     words = re.sub(r"^sizeof|[()]", " ", text_of(node)).strip()
-    words = types.get(words, words)
+    words = resolve(words, types)[0]
     dtype, lanes = element_dtype(words)
     same = _bytes(dtype, lanes) == _bytes(parameter.dtype, parameter.lanes) > 0
     return same or words == parameter.ctype

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostmemory import allocations, cleared
-from optiml_magic.kernels.hostscope import DEEPEST, Call, expressed
+from optiml_magic.kernels.hostpointers import is_null, pointed, times_set
+from optiml_magic.kernels.hostscope import Call, expressed
 from optiml_magic.kernels.hosttensors import tensor_extent, tensor_of
 from optiml_magic.kernels.signature import Parameter, split_name
 from optiml_magic.source.directives import (
@@ -18,11 +19,14 @@ from optiml_magic.source.directives import (
 from optiml_magic.source.formals import text_of
 from optiml_magic.source.notes import Note
 from optiml_magic.source.operators import SM_COUNT
+from optiml_magic.source.syntax import walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tree_sitter import Node
+
+    from optiml_magic.kernels.hostvalues import HostValues
 
 _LITERALS = frozenset({"number_literal", "unary_expression", "true", "false"})
 
@@ -31,17 +35,27 @@ class Passed:
     """The names under which launches pass what the host gave them."""
 
     def __init__(self) -> None:
-        self._buffers: dict[str, str] = {}  # by what the host calls them
+        self._buffers: dict[tuple[str, int], str] = {}  # by what the host calls them, and when
         self._places: dict[str, int] = {}  # the function that passed a buffer first under a name
         self._scalars: dict[str, tuple[Call, Node]] = {}  # what the host passed first under a name
         self._host: dict[int, dict[str, str]] = {}  # names of numbers, by function and host's name
         self._tensors: dict[str, str] = {}  # buffers by the tensor that they are the data of
         self._launched: set[str] = set()  # the buffers that a launch so far was given
+        self._written: set[str] = set()
         self._others: dict[str, Directive] = {}
+        self.assumed: dict[str, dict[str, int]] = {}  # numbers in a directive that it cannot name
 
     @property
     def others(self) -> tuple[Directive, ...]:
-        return tuple(self._others.values())
+        """What is to be done before the launches.
+
+        What is cleared and only read is an input, of which zeros would prove nothing.
+        """
+        return tuple(
+            directive
+            for name, directive in self._others.items()
+            if not isinstance(directive, ZeroDirective) or name in self._written
+        )
 
     def names(self, call: Call) -> dict[str, str]:
         """The host's names of numbers that launches of the same function passed before."""
@@ -75,19 +89,22 @@ class Passed:
         return name
 
     def _buffer(self, call: Call, parameter: Parameter, argument: Node) -> str:
-        if argument.type != "identifier":
-            tensor = tensor_of(argument)
-            if tensor and (parameter.const or not parameter.writes):
-                self._tensors.setdefault(tensor, parameter.name)
+        if is_null(argument):
             return parameter.name
-        text = text_of(argument)
-        if text not in self._buffers:
-            taken = self._places.setdefault(parameter.name, call.place) == call.place
-            name = parameter.name
-            if taken and name in self._buffers.values():
-                name = _own(call, name)
-            self._buffers[text] = name
-        return self._buffers[text]
+        function, name, given = call.origin(argument)
+        times = times_set(name, given, function) if name else 0
+        key = (name or f"{call.place}: {text_of(argument)}", times)
+        if key not in self._buffers:
+            taken = self._places.setdefault(parameter.name, function.start_byte)
+            own = parameter.name
+            if taken == function.start_byte and own in self._buffers.values():
+                own = _own(call, own)
+            self._buffers[key] = own
+        own = self._buffers[key]
+        tensor = tensor_of(argument)
+        if tensor and (parameter.const or not parameter.writes):
+            self._tensors.setdefault(tensor, own)
+        return own
 
     @staticmethod
     def _same(first: Call, given: Node, call: Call, argument: Node) -> bool:
@@ -98,18 +115,42 @@ class Passed:
             return numbers[0] == numbers[1] or alike
         return first.place != call.place or text_of(given) == text_of(argument)
 
-    def told(self, call: Call, directive: LaunchDirective) -> Iterator[Note]:
-        """What is known of each thing that a launch passes: numbers, names, and sizes of arrays."""
+    def extents(self, call: Call, values: HostValues) -> dict[str, str]:
+        """What the host's code has for extents of tensors, by the buffers that are their data."""
+        found = {}
+        for node in walk(call.function):
+            if node.type in ("call_expression", "subscript_expression"):
+                extent = tensor_extent(node, values, self._tensors)
+                if extent is not None:
+                    found[text_of(node)] = str(extent)
+        return found
+
+    def told(self, call: Call, directive: LaunchDirective | None) -> Iterator[Note]:
+        """What is known of each thing that a launch passes: numbers, names, and sizes of arrays.
+
+        Of one that no directive says, what it passes has the names of its parameters.
+        """
         own = [parameter.name for parameter in call.kernel.parameters]
-        names = own if directive.args is None else [str(a) for a in directive.args]
+        if len(call.arguments) != len(own):
+            return
+        args = directive.args if directive is not None else None
+        names = own if args is None else [str(a) for a in args]
+        assumed = self.assumed.get(str(directive), {}).items()
+        if assumed:
+            numbers = ", ".join(f"{number} for `{text}`" for text, number in assumed)
+            told = (
+                f"the launch of `{call.name}` has {numbers}, which it does not pass: write its "
+                "launch directive for other sizes"
+            )
+            yield Note("launch", told, call.name)
         triples = list(zip(names, call.kernel.parameters, call.arguments, strict=True))
         for name, parameter, argument in triples:
             value = call.as_run.number(argument) if name in self._scalars else None
-            if argument.type == "identifier" and text_of(argument) != name:
-                told = (
-                    f"`{name}` is your `{text_of(argument)}`, as `{call.name}` is launched with it"
-                )
-                called = text_of(argument)
+            called = text_of(argument) if argument.type == "identifier" else ""
+            if parameter.pointer:
+                called = pointed(argument, call.values({}))
+            if called.isidentifier() and called != name and not is_null(argument):
+                told = f"`{name}` is your `{called}`, as `{call.name}` is launched with it"
                 yield Note("called", f"{told} (line {call.line})", name, called=called)
             if value is not None:
                 if parameter.dtype and parameter.dtype[-2] in "iub" and value == int(value):
@@ -122,7 +163,7 @@ class Passed:
             call.kernel.instantiate(arguments).parameters if arguments else call.kernel.parameters
         )
         for name, parameter, argument in zip(names, exact, call.arguments, strict=True):
-            if parameter.pointer and argument.type in ("identifier", "field_expression"):
+            if parameter.pointer and not is_null(argument):
                 yield from self._memory(call, parameter, argument, name)
             elif not parameter.pointer and name.isidentifier():
                 extent = tensor_extent(argument, call.as_run, self._tensors)
@@ -133,24 +174,25 @@ class Passed:
         self, call: Call, parameter: Parameter, argument: Node, name: str
     ) -> Iterator[Note]:
         """What the function that has the buffer, this one or a caller, does with its memory."""
-        host, function, sizes = call.host, call.function, self.names(call)
-        for _ in range(DEEPEST):
-            caller = host.callers.get(function.start_byte)
-            given = caller.arguments.get(text_of(argument)) if caller is not None else None
-            if caller is None or given is None or given.type != "identifier":
-                break
+        host, sizes, within = call.host, self.names(call), call.function
+        function, origin, given = call.origin(argument)
+        while within != function and (caller := host.callers.get(within.start_byte)):
             sizes = {text_of(node): sizes[own] for own, node in caller.arguments.items()
                      if own in sizes and node.type == "identifier"}  # fmt: skip
-            function, argument = caller.function, given
+            within = caller.function
+        if not origin:
+            return
         body = function.child_by_field_name("body") or function
-        values = host.values(function, sizes), host.as_run(function)
+        values = host.values(function, sizes, given), host.as_run(function, given)
         caller = host.callers.get(function.start_byte)
-        types = caller.types if caller is not None else {}
-        yield from allocations(body, argument, parameter, name, values, sizes, types)
+        types = {**host.aliases, **(caller.types if caller is not None else {})}
+        yield from allocations(body, origin, parameter, name, values, sizes, types)
         first = name not in self._launched
-        if first and parameter.reads and cleared(body, argument):
+        if first and parameter.reads and cleared(body, origin, given):
             self._others[name] = ZeroDirective(name)
         self._launched.add(name)
+        if parameter.writes:
+            self._written.add(name)
 
     def shown(self, directive: LaunchDirective) -> LaunchDirective:
         """A directive with whole numbers in the place of names that stand for them."""

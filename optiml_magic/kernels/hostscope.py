@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from optiml_magic.kernels.hostbranches import is_reached
 from optiml_magic.kernels.hostcalls import Caller
+from optiml_magic.kernels.hostpointers import pointed
 from optiml_magic.kernels.hostvalues import HostValues
 from optiml_magic.kernels.signature import Kernel
 from optiml_magic.source.definitions import Definition
@@ -31,14 +33,18 @@ class Host:
     fixed: Mapping[str, int]
     functions: Mapping[str, Definition]
     callers: Mapping[int, Caller]
+    aliases: Mapping[str, str]
 
-    def values(self, function: Node, kept: Mapping[str, str]) -> HostValues:
-        """What may be said in the names of a function's parameters, and in ``kept``."""
+    def values(
+        self, function: Node, kept: Mapping[str, str], place: Node | None = None
+    ) -> HostValues:
+        """What may be said in the names of a function that are ``kept``, seen from a place."""
         body = function.child_by_field_name("body") or function
-        names = [formal.name for formal in formals(function)]
-        return HostValues(body, names, self.fixed, kept, self.functions)
+        own = {formal.name for formal in formals(function)}
+        fixed = {name: value for name, value in self.fixed.items() if name not in own}
+        return HostValues(body, (), fixed, kept, self.functions, place=place)
 
-    def as_run(self, function: Node, depth: int = 0) -> HostValues:
+    def as_run(self, function: Node, place: Node | None = None, depth: int = 0) -> HostValues:
         """The numbers of the program where its command line gives none."""
         body = function.child_by_field_name("body") or function
         own = {formal.name for formal in formals(function)}
@@ -46,10 +52,15 @@ class Host:
         fixed |= {"argc": 1} if "argc" in own else {}
         caller = self.callers.get(function.start_byte)
         if caller is not None and depth < DEEPEST:
-            outer = self.as_run(caller.function, depth + 1)
-            numbers = {name: outer.number(given) for name, given in caller.arguments.items()}
-            fixed |= {name: n for name, n in numbers.items() if isinstance(n, int)}
-        return HostValues(body, (), fixed, (), self.functions, as_run=True)
+            outer = self.as_run(caller.function, caller.call, depth + 1)
+            for name, given in caller.arguments.items():
+                axes = outer.axes(given) or []
+                parts = zip((f"{name}.{axis}" for axis in "xyz"), axes, strict=False)
+                numbers = [(name, outer.number(given)), *((n, outer.number(a)) for n, a in parts)]
+                fixed |= {named: n for named, n in numbers if isinstance(n, int)}
+        values = HostValues(body, (), fixed, (), self.functions, as_run=True, place=place)
+        values.types = {**self.aliases, **(caller.types if caller is not None else {})}
+        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +71,7 @@ class Call:
     name: str
     config: tuple[Node, ...]
     arguments: tuple[Node, ...]
+    node: Node
     function: Node
     line: int
     looped: bool
@@ -70,12 +82,59 @@ class Call:
         """Of which function the names are."""
         return self.function.start_byte
 
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """When it is launched: the place of each call that leads to it, the outermost first."""
+        return tuple(node.start_byte for node in reversed(self.way))
+
+    @cached_property
+    def way(self) -> tuple[Node, ...]:
+        """The calls that lead to it, itself first, and the function where they begin last."""
+        found, function = [self.node], self.function
+        for _ in range(DEEPEST):
+            caller = self.host.callers.get(function.start_byte)
+            if caller is None:
+                break
+            found.append(caller.call)
+            function = caller.function
+        return (*found, function)
+
+    @cached_property
+    def is_reached(self) -> bool:
+        """Whether the program may come here as it runs; of a function's calls one is followed."""
+        function, node = self.function, self.node
+        for _ in range(DEEPEST):
+            if not is_reached(node, self.host.as_run(function, node)):
+                return False
+            caller = self.host.callers.get(function.start_byte)
+            if caller is None or caller.others:
+                break
+            node, function = caller.call, caller.function
+        return True
+
+    def origin(self, argument: Node) -> tuple[Node, str, Node]:
+        """The function whose memory an argument is, what that calls it, and where it gives it.
+
+        The name is empty where the argument is no beginning of memory.
+        """
+        function, name = self.function, pointed(argument, self.values({}))
+        for _ in range(DEEPEST):
+            caller = self.host.callers.get(function.start_byte)
+            given = caller.arguments.get(name) if caller is not None else None
+            outer = ""
+            if caller is not None and given is not None:
+                outer = pointed(given, self.host.values(caller.function, {}, caller.call))
+            if caller is None or given is None or not outer:
+                break
+            function, name, argument = caller.function, outer, given
+        return function, name, argument
+
     def values(self, kept: Mapping[str, str]) -> HostValues:
-        return self.host.values(self.function, kept)
+        return self.host.values(self.function, kept, self.node)
 
     @cached_property
     def as_run(self) -> HostValues:
-        return self.host.as_run(self.function)
+        return self.host.as_run(self.function, self.node)
 
 
 def expressed(values: HostValues, node: Node, scalars: Mapping[str, str]) -> Expression | None:

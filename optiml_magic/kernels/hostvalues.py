@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.literals import number
+from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.formals import declared, text_of
 from optiml_magic.source.operators import SM_COUNT
 from optiml_magic.source.syntax import parse, walk
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from optiml_magic.source.definitions import Definition
 
+_NAMED = frozenset({"identifier", "field_expression", "call_expression"})
 _REAL = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 _VECTOR = re.compile(r"(?:std|thrust)?(?:::)?(?:host_|device_)?vector\s*<")
 _SIZE = re.compile(r"(\w+)\.size\(\)")
@@ -34,7 +37,10 @@ class HostValues(Values):
 
     One that is declared bare and set once, outside of any branch, has that value. With ``as_run``,
     one that only the command line changes has its value where none is given there. ``spelled`` has
-    names for what a launch passes that is no name itself, ``mat.rows``, by its text.
+    names for what a launch passes that is no name itself, ``mat.rows``, by its text. Locals are
+    those that are seen from ``place``, where that is given. What is not known has its number by
+    ``otherwise``, where that is given, and is told in ``assumed``. ``types`` are those of the
+    function's template parameters.
     """
 
     def __init__(
@@ -46,17 +52,27 @@ class HostValues(Values):
         functions: Mapping[str, Definition] | None = None,
         *,
         as_run: bool = False,
+        place: Node | None = None,
     ) -> None:
+        self._place = place
         self._body = body
         self.spelled: dict[str, str] = {}
+        self.otherwise: HostValues | None = None
+        self.types: Mapping[str, str] = {}
+        self.assumed: dict[str, int] = {}
         self._vectors: dict[str, Node] = {}
+        self._pointers: dict[str, Node] = {}
         super().__init__(body, names, constants, kept, functions)
         for name in {found[1] for found in _RESIZED.finditer(text_of(body))}:
             self._vectors.pop(name, None)
         places: dict[str, list[Node]] = {}
         for name, node in changes(body):
-            places.setdefault(name, []).append(node)
+            if not _is_listed(node):
+                places.setdefault(name, []).append(node)
+        self.changed &= places.keys()
         for name, nodes in places.items():
+            if len(nodes) == 1 and _counts_processors(nodes[0]):
+                self.spelled[name] = SM_COUNT
             right = _set_once(nodes, body) if _target(nodes[0]) == name else None
             if right is not None and self.declared.get(name) == 1 and name not in self.definitions:
                 self.definitions[name] = right
@@ -83,9 +99,11 @@ class HostValues(Values):
         return self._real(node)
 
     def _real(self, node: Node) -> int | float | None:
-        """A quotient, product, sum or difference of which one side is no whole number."""
+        """A cast, or a sum, product and so on of which one side is no whole number."""
         if node.type == "parenthesized_expression" and node.named_child_count == 1:
             return self.number(node.named_child(0))
+        if (cast := _cast(node)) is not None:
+            return self._converted(self.number(cast[1]), self.types.get(cast[0], cast[0]))
         if node.type != "binary_expression":
             return None
         left, right = (self.number(node.child_by_field_name(side)) for side in ("left", "right"))
@@ -99,14 +117,35 @@ class HostValues(Values):
         except (ZeroDivisionError, OverflowError):
             return None
 
+    @staticmethod
+    def _converted(number: float | None, to: str) -> int | float | None:
+        dtype = scalar_dtype(to)
+        if number is None or dtype is None or not math.isfinite(number):
+            return None
+        if dtype[-2] == "f" or dtype == "bfloat16":
+            return float(number)
+        return int(number) if dtype[-2] in "iu" and abs(number) < 2**31 else None
+
     def local(self, name: str) -> int | float | None:
         """The number that a local of that name stands for."""
         given = self.definition(name)
         return None if given is None else self.number(given)
 
+    def pointer(self, name: str) -> Node | None:
+        """What a local that leads to memory is made from, if that is once and for all."""
+        if name in self.changed or self.declared.get(name) != 1:
+            return None
+        return self._pointers.get(name) or self.definitions.get(name)
+
     def _declare(self, node: Node) -> None:
         """``dim3 block(TILE, TILE)`` reads like a function's declaration; it is none."""
+        if self._place is not None and not _is_seen(node, self._place):
+            return
         super()._declare(node)
+        for child in node.children_by_field_name("declarator"):
+            value = child.child_by_field_name("value")
+            if child.type == "init_declarator" and declared(child).depth == 1 and value is not None:
+                self._pointers[declared(child).name] = value
         kind = text_of(node.child_by_field_name("type"))
         if _VECTOR.match(kind):
             for child in node.children_by_field_name("declarator"):
@@ -152,6 +191,16 @@ class HostValues(Values):
         self.spelled[own] = name
 
     def text(self, node: Node | None, depth: int = 0) -> str | None:
+        found = self._told(node, depth)
+        if found is not None or node is None or self.otherwise is None or node.type not in _NAMED:
+            return found
+        number = self.otherwise.number(node)
+        if not isinstance(number, int):
+            return None
+        self.assumed[text_of(node)] = number
+        return f"({number})"
+
+    def _told(self, node: Node | None, depth: int) -> str | None:
         if node is not None and text_of(node) in self.spelled:
             return self.spelled[text_of(node)]
         if node is not None and node.type == "conditional_expression":
@@ -162,16 +211,21 @@ class HostValues(Values):
         if node is not None and node.type == "call_expression":
             size = _SIZE.fullmatch(text_of(node))
             if size is not None and size[1] in self._vectors:
-                return super().text(self._vectors[size[1]], depth + 1)
+                return self.text(self._vectors[size[1]], depth + 1)
         if node is not None and node.type == "field_expression":
             field = text_of(node.child_by_field_name("field"))
             if field == "multiProcessorCount":
                 return SM_COUNT
-            axes = self.axes(node.child_by_field_name("argument"))
-            if axes is None or field not in ("x", "y", "z"):
+            root = text_of(node.child_by_field_name("argument"))
+            if text_of(node) in self.constants and root not in {*self.changed, *self.declared}:
+                return f"({self.constants[text_of(node)]})"
+            owner = node.child_by_field_name("argument")
+            axes = self.axes(owner)
+            given = owner is not None and owner.type == "identifier" and root not in self.declared
+            if axes is None or field not in ("x", "y", "z") or given:
                 return None
             at = "xyz".index(field)
-            return super().text(axes[at], depth + 1) if at < len(axes) else "1"
+            return self.text(axes[at], depth + 1) if at < len(axes) else "1"
         return super().text(node, depth)
 
     def axes(self, node: Node | None) -> list[Node] | None:
@@ -193,6 +247,14 @@ class HostValues(Values):
         if node.type == "compound_literal_expression":
             return self.axes(node.child_by_field_name("value"))
         return [node]
+
+
+def _is_seen(declaration: Node, place: Node) -> bool:
+    """Whether a place is in the block, the loop or the branch that a declaration is for."""
+    scope = declaration.parent
+    if scope is not None and scope.type == "condition_clause":
+        scope = scope.parent
+    return scope is None or scope.start_byte <= place.start_byte < scope.end_byte
 
 
 def _first_argument(declarator: Node) -> Node | None:
@@ -217,11 +279,50 @@ def literal_number(node: Node) -> int | float | None:
 def _set_once(nodes: list[Node], body: Node) -> Node | None:
     """What a local is set to, where that is one assignment that nothing can go around."""
     (first, *others), statement = nodes, nodes[0].parent
-    if others or first.type != "assignment_expression" or statement is None:
-        return None
-    straight = statement.type == "expression_statement" and statement.parent == body
     plain = text_of(first.child_by_field_name("operator")) == "="
-    return first.child_by_field_name("right") if straight and plain else None
+    if others or first.type != "assignment_expression" or not plain:
+        return None
+    while statement is not None and statement.type == "assignment_expression":
+        statement = statement.parent  # of `a = b = c`
+    if statement is None or statement.type != "expression_statement" or statement.parent != body:
+        return None
+    right = first.child_by_field_name("right")
+    while right is not None and right.type == "assignment_expression":
+        right = right.child_by_field_name("right")
+    return right
+
+
+def _cast(node: Node) -> tuple[str, Node] | None:
+    """The type that a cast in any of its spellings is to, and what it casts."""
+    if node.type == "cast_expression":
+        value = node.child_by_field_name("value")
+        return None if value is None else (text_of(node.child_by_field_name("type")), value)
+    if node.type != "call_expression":
+        return None
+    function, listed = (node.child_by_field_name(part) for part in ("function", "arguments"))
+    given = listed.named_child(0) if listed is not None and listed.named_child_count == 1 else None
+    if given is None:
+        return None
+    return text_of(function).removeprefix("static_cast<").removesuffix(">").strip(), given
+
+
+def _is_listed(change: Node) -> bool:
+    """Whether an address is only put into a list of what a launch passes: ``void* args[]``."""
+    node = change.parent
+    while node is not None and node.type in ("cast_expression", "initializer_list"):
+        node = node.parent
+    declaration = node.parent if node is not None and node.type == "init_declarator" else None
+    kind = declaration.child_by_field_name("type") if declaration is not None else None
+    return change.type == "pointer_expression" and text_of(kind) == "void"
+
+
+def _counts_processors(change: Node) -> bool:
+    """Whether a local is what ``cudaDeviceGetAttribute`` says of the number of multiprocessors."""
+    listed = change.parent
+    call = listed.parent if listed is not None and listed.type == "argument_list" else None
+    called = text_of(call.child_by_field_name("function")) if call is not None else ""
+    asked = [text_of(n) for n in (listed.named_children if listed else ())][1:2]
+    return called == "cudaDeviceGetAttribute" and asked == ["cudaDevAttrMultiProcessorCount"]
 
 
 def _target(change: Node) -> str:

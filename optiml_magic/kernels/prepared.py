@@ -70,9 +70,10 @@ def with_launches(
     try:
         launch = infer_launch(unit, first, tuned)
     except SourceError as unclear:
-        unread = [note.text for note in notes if note.kind == "unread_launch"]
-        reasons = "; ".join([*unread, unclear.message])
-        raise SourceError(reasons, fix=unclear.fix, line=unclear.line) from None
+        unread = [note for note in notes if note.kind == "unread_launch"][:1]
+        reasons = "; ".join([*(note.text for note in unread), unclear.message])
+        fix = unread[0].fix if unread and unread[0].fix else unclear.fix
+        raise SourceError(reasons, fix=fix, line=unclear.line) from None
     note = Note("inferred_launch", f"launch inferred: {launch}")
     return PreparedProgram(program.with_launches([launch]), "inferred", (*notes, note))
 
