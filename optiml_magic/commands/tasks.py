@@ -27,7 +27,7 @@ from optiml_magic.model.task import Task
 from optiml_magic.source.program import parse_program
 
 _KERNELS = (".cu", ".cuh")
-_QUOTED = "the kernel is taken from a string of this Python code; nothing else of it is run"
+_QUOTED = "the kernel and how it is launched are read from this Python code; nothing of it is run"
 _LAUNCH = "#pragma optiml launch "
 
 

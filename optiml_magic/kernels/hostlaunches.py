@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostbranches import Group, groups
 from optiml_magic.kernels.hostcalls import callers
-from optiml_magic.kernels.hostpassed import Passed
+from optiml_magic.kernels.hostpassed import Passed, scalar_of
 from optiml_magic.kernels.hostscope import Call, Host, expressed
 from optiml_magic.kernels.hostwritten import written_launches
 from optiml_magic.kernels.signature import kernels, split_name
@@ -66,10 +66,10 @@ def launches(syntax: Syntax, unit: Unit, defines: Mapping[str, int]) -> Launches
         first, *others = group.calls
         chosen = _dispatched(group, passed) if others and first.name not in seen else []
         if chosen:
-            for call, directive in chosen:
-                seen[call.name] = str(directive)
-                found.append(directive)
-                notes += passed.told(call, directive)
+            for call, chosen_directive in chosen:
+                seen[call.name] = str(chosen_directive)
+                found.append(chosen_directive)
+                notes += passed.told(call, chosen_directive)
             continue
         notes += [_other_branch(call, first) for call in others]
         directive = _directive(first, passed)
@@ -198,9 +198,11 @@ def _directive(
     before = passed.names(call)
     names = [passed.name(call, *pair, before) for pair in pairs]
     own = {
-        text_of(argument): name
+        text_of(scalar_of(parameter, argument)): name
         for (parameter, argument), name in reversed(list(zip(pairs, names, strict=True)))
-        if argument.type == "identifier" and not parameter.pointer and name.isidentifier()
+        if scalar_of(parameter, argument).type == "identifier"
+        and not parameter.pointer
+        and name.isidentifier()
     }
     scalars = {**before, **own}
     values = call.values(scalars)

@@ -6,12 +6,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostmemory import allocations, cleared
-from optiml_magic.kernels.hostpointers import is_null, pointed, times_set
+from optiml_magic.kernels.hostpointers import is_null, pointed, times_set, uncast
 from optiml_magic.kernels.hostscope import Call, expressed
 from optiml_magic.kernels.hosttensors import tensor_extent, tensor_of
 from optiml_magic.kernels.signature import Parameter, split_name
 from optiml_magic.source.directives import (
     Directive,
+    InitDirective,
     LaunchDirective,
     SizeDirective,
     ZeroDirective,
@@ -54,7 +55,7 @@ class Passed:
         return tuple(
             directive
             for name, directive in self._others.items()
-            if not isinstance(directive, ZeroDirective) or name in self._written
+            if isinstance(directive, SizeDirective) or name in self._written
         )
 
     def names(self, call: Call) -> dict[str, str]:
@@ -71,6 +72,7 @@ class Passed:
         """
         if parameter.pointer:
             return self._buffer(call, parameter, argument)
+        argument = scalar_of(parameter, argument)
         text = text_of(argument)
         if argument.type == "identifier" and text in before:
             return before[text]
@@ -101,7 +103,7 @@ class Passed:
                 own = _own(call, own)
             self._buffers[key] = own
         own = self._buffers[key]
-        tensor = tensor_of(argument)
+        tensor = tensor_of(argument) or (name if argument.type == "identifier" else "")
         if tensor and (parameter.const or not parameter.writes):
             self._tensors.setdefault(tensor, own)
         return own
@@ -146,7 +148,8 @@ class Passed:
         triples = list(zip(names, call.kernel.parameters, call.arguments, strict=True))
         for name, parameter, argument in triples:
             value = call.as_run.number(argument) if name in self._scalars else None
-            called = text_of(argument) if argument.type == "identifier" else ""
+            scalar = scalar_of(parameter, argument)
+            called = text_of(scalar) if scalar.type == "identifier" else ""
             if parameter.pointer:
                 called = pointed(argument, call.values({}))
             if called.isidentifier() and called != name and not is_null(argument):
@@ -188,8 +191,9 @@ class Passed:
         types = {**host.aliases, **(caller.types if caller is not None else {})}
         yield from allocations(body, origin, parameter, name, values, sizes, types)
         first = name not in self._launched
-        if first and parameter.reads and cleared(body, origin, given):
-            self._others[name] = ZeroDirective(name)
+        if first and cleared(body, origin, given):
+            keeps = parameter.reads or parameter.adds
+            self._others[name] = ZeroDirective(name) if keeps else InitDirective(name, 0)
         self._launched.add(name)
         if parameter.writes:
             self._written.add(name)
@@ -200,6 +204,13 @@ class Passed:
         whole = {n: value for n, value in known.items() if isinstance(value, int)}
         args = directive.args
         return replace(directive, args=args and tuple(a.substituted(whole) for a in args))
+
+
+def scalar_of(parameter: Parameter, argument: Node) -> Node:
+    """The host's number that a launch passes, without the cast of one integer to another."""
+    whole = parameter.dtype is not None and parameter.dtype[-2] in "iu"
+    inner = uncast(argument)
+    return inner if whole and inner.type == "identifier" else argument
 
 
 def _own(call: Call, name: str) -> str:

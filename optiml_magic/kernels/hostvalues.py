@@ -62,6 +62,7 @@ class HostValues(Values):
         self.assumed: dict[str, int] = {}
         self._vectors: dict[str, Node] = {}
         self._pointers: dict[str, Node] = {}
+        self._dims: set[str] = set()
         super().__init__(body, names, constants, kept, functions)
         for name in {found[1] for found in _RESIZED.finditer(text_of(body))}:
             self._vectors.pop(name, None)
@@ -155,6 +156,7 @@ class HostValues(Values):
         if not kind.endswith("dim3"):
             return
         for child in node.children_by_field_name("declarator"):
+            self._dims.add(declared(child).name)
             if child.type == "function_declarator":
                 axes = text_of(child.child_by_field_name("parameters"))
                 reread = walk(parse(f"auto x = dim3{axes};").root)
@@ -220,9 +222,9 @@ class HostValues(Values):
             if text_of(node) in self.constants and root not in {*self.changed, *self.declared}:
                 return f"({self.constants[text_of(node)]})"
             owner = node.child_by_field_name("argument")
-            axes = self.axes(owner)
-            given = owner is not None and owner.type == "identifier" and root not in self.declared
-            if axes is None or field not in ("x", "y", "z") or given:
+            known = owner is None or owner.type != "identifier" or root in self._dims
+            axes = self.axes(owner) if known else None
+            if axes is None or field not in ("x", "y", "z"):
                 return None
             at = "xyz".index(field)
             return self.text(axes[at], depth + 1) if at < len(axes) else "1"

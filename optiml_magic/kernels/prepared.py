@@ -12,6 +12,7 @@ from optiml_magic.errors import BindingError, SourceError
 from optiml_magic.kernels.flat_rows import flat_rows
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.kernels.launches import infer_launch
+from optiml_magic.kernels.signature import split_name
 from optiml_magic.kernels.unit import lift
 from optiml_magic.kernels.unpacked import unpacked
 from optiml_magic.source.notes import Note
@@ -53,6 +54,7 @@ def with_launches(
     notes += structs + rows
     program = parse_program(dropped)
     if program.launches:
+        _require_all(program, notes)
         return PreparedProgram(program, "given", notes)
     tuned = [tune.name for tune in program.tunes]
     outside = {k: v for k, v in (defines or {}).items() if k not in tuned}
@@ -76,6 +78,24 @@ def with_launches(
         raise SourceError(reasons, fix=fix, line=unclear.line) from None
     note = Note("inferred_launch", f"launch inferred: {launch}")
     return PreparedProgram(program.with_launches([launch]), "inferred", (*notes, note))
+
+
+def _require_all(program: Program, notes: Sequence[Note]) -> None:
+    """Raise SourceError where another kernel's launch could not be read: the program has a gap."""
+    known = {split_name(launch.kernel)[0] for launch in program.launches if launch.kernel}
+    missing = [
+        note
+        for note in notes
+        if note.kind == "unread_launch" and note.fix and split_name(note.name)[0] not in known
+    ]
+    if missing:
+        read = [str(launch) for launch in program.launches]
+        others = [note.fix.rpartition(": ")[2] for note in missing]
+        raise SourceError(
+            "; ".join(note.text for note in missing),
+            fix="write all launches in their order, with your own sizes for the words in capitals: "
+            + "; ".join([*read, *others]),
+        )
 
 
 @contextmanager
