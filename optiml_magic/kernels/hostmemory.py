@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
+from optiml_magic.kernels.hostowned import owned
 from optiml_magic.kernels.hostpointers import uncast
 from optiml_magic.source.aliases import resolve
 from optiml_magic.source.dtypes import element_dtype
@@ -48,11 +49,16 @@ def allocations(
     those that a directive may name, the ``scalars`` by what the host calls them, and the numbers of
     the program as it runs; ``types`` are those of the host's template parameters.
     """
-    found = [args for function, args in _calls(body, _ALLOCATE) if _is(args[0], origin)]
-    if len(found) != 1 or len(found[0]) < 2:
-        return
     named, known = values
-    factors = _elements(found[0][1], parameter, named, types)
+    found = [args for function, args in _calls(body, _ALLOCATE) if _is(args[0], origin)]
+    own = owned(origin, body, named) if not found else None
+    if own is not None and _is_element(own.ctype, parameter, types):
+        factors: list[Node] | None = list(_factors(own.count, named, 0))
+        line = own.line
+    elif len(found) == 1:
+        factors, line = _elements(found[0][1], parameter, named, types), line_of(found[0][1])
+    else:
+        return
     if factors is None:
         return
     count = [known.number(factor) for factor in factors]
@@ -70,7 +76,6 @@ def allocations(
         whole = whole * one if isinstance(one, int) and whole else 0
     if not extent and not whole:
         return
-    line = line_of(found[0][1])
     many = f"{extent or whole} element{'' if (extent or str(whole)) == '1' else 's'}"
     told = f"`{name}` has {many}, as line {line} allocates it"
     yield Note("allocated", told, name, whole or None, extent=extent or str(whole))
@@ -161,7 +166,11 @@ def _factors(node: Node, values: HostValues, depth: int) -> Iterator[Node]:
 
 def _sizes(node: Node, parameter: Parameter, types: Mapping[str, str]) -> bool:
     """Whether ``sizeof(float)`` is that of an element of a parameter."""
-    words = re.sub(r"^sizeof|[()]", " ", text_of(node)).strip()
+    return _is_element(re.sub(r"^sizeof|[()]", " ", text_of(node)).strip(), parameter, types)
+
+
+def _is_element(words: str, parameter: Parameter, types: Mapping[str, str]) -> bool:
+    """Whether a type is that of the elements of a parameter."""
     words = resolve(words, types)[0]
     dtype, lanes = element_dtype(words)
     same = _bytes(dtype, lanes) == _bytes(parameter.dtype, parameter.lanes) > 0

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 _NAMED = frozenset({"identifier", "field_expression", "call_expression"})
 _REAL = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 _VECTOR = re.compile(r"(?:std|thrust)?(?:::)?(?:host_|device_)?vector\s*<")
+_COPIED = re.compile(r"(\w+)(?:\.begin\(\))?")
 _SIZE = re.compile(r"(\w+)\.size\(\)")
 _RESIZED = re.compile(
     r"\b(\w+)(?:\.|->)(?:push_back|emplace_back|resize|assign|insert|erase|clear|pop_back|swap)\b"
 )
+_DEEPEST = 8
 _ON_THE_LINE = re.compile(r"\bargv\b|\bstd::cin\b|\bscanf\b|\bgetenv\b")
 
 
@@ -60,6 +62,7 @@ class HostValues(Values):
         self.otherwise: HostValues | None = None
         self.types: Mapping[str, str] = {}
         self.assumed: dict[str, int] = {}
+        self._constructed: dict[str, list[Node]] = {}
         self._vectors: dict[str, Node] = {}
         self._pointers: dict[str, Node] = {}
         self._dims: set[str] = set()
@@ -132,10 +135,20 @@ class HostValues(Values):
         given = self.definition(name)
         return None if given is None else self.number(given)
 
+    def vector(self, name: str, depth: int = 0) -> Node | None:
+        """How many elements a vector has, which may be made of another."""
+        count = self._vectors.get(name) if depth < _DEEPEST else None
+        other = _COPIED.fullmatch(text_of(count)) if count is not None else None
+        return self.vector(other[1], depth + 1) if other and other[1] in self._vectors else count
+
+    def constructed(self, name: str) -> list[Node]:
+        """What a local is made with, where its declaration gives its constructor something."""
+        return self._constructed.get(name, [])
+
     def pointer(self, name: str) -> Node | None:
         """What a local that leads to memory is made from, if that is once and for all."""
-        if name in self.changed or self.declared.get(name) != 1:
-            return None
+        if name in self.changed or self.declared.get(name) != 1 or name in self._vectors:
+            return None  # a vector that is made of another is a copy of it
         return self._pointers.get(name) or self.definitions.get(name)
 
     def _declare(self, node: Node) -> None:
@@ -148,11 +161,12 @@ class HostValues(Values):
             if child.type == "init_declarator" and declared(child).depth == 1 and value is not None:
                 self._pointers[declared(child).name] = value
         kind = text_of(node.child_by_field_name("type"))
-        if _VECTOR.match(kind):
-            for child in node.children_by_field_name("declarator"):
-                count = _first_argument(child)
-                if count is not None and self.declared.get(declared(child).name) == 1:
-                    self._vectors[declared(child).name] = count
+        for child in node.children_by_field_name("declarator"):
+            arguments = _arguments(child)
+            if arguments and self.declared.get(declared(child).name) == 1:
+                self._constructed[declared(child).name] = arguments
+                if _VECTOR.match(kind) and not _is_braced(child):
+                    self._vectors[declared(child).name] = arguments[0]
         if not kind.endswith("dim3"):
             return
         for child in node.children_by_field_name("declarator"):
@@ -212,8 +226,9 @@ class HostValues(Values):
                 return self.text(node.child_by_field_name(way), depth + 1)
         if node is not None and node.type == "call_expression":
             size = _SIZE.fullmatch(text_of(node))
-            if size is not None and size[1] in self._vectors:
-                return self.text(self._vectors[size[1]], depth + 1)
+            count = self.vector(size[1]) if size is not None else None
+            if count is not None:
+                return self.text(count, depth + 1)
         if node is not None and node.type == "field_expression":
             field = text_of(node.child_by_field_name("field"))
             if field == "multiProcessorCount":
@@ -259,14 +274,25 @@ def _is_seen(declaration: Node, place: Node) -> bool:
     return scope is None or scope.start_byte <= place.start_byte < scope.end_byte
 
 
-def _first_argument(declarator: Node) -> Node | None:
+def _is_braced(declarator: Node) -> bool:
+    """Whether it is made as ``v{1, 2}``, of its elements."""
+    value = declarator.child_by_field_name("value")
+    return value is not None and value.type == "initializer_list"
+
+
+def _arguments(declarator: Node) -> list[Node]:
     """Of ``v(n, 1.0f)``, which reads like a function's declaration where it has no literal."""
-    listed = declarator.child_by_field_name("value") or declarator.child_by_field_name("parameters")
+    value = declarator.child_by_field_name("value")
+    listed = value or declarator.child_by_field_name("parameters")
+    if listed is not None and listed.type == "identifier":
+        return [listed]
+    if listed is not None and listed.type == "initializer_list":
+        return list(listed.named_children)
     if listed is None or listed.type not in ("argument_list", "parameter_list"):
-        return None
+        return []
     reread = walk(parse(f"auto x = f{text_of(listed)};").root)
     found = next((n for n in reread if n.type == "argument_list"), None)
-    return found.named_child(0) if found is not None else None
+    return list(found.named_children) if found is not None else []
 
 
 def literal_number(node: Node) -> int | float | None:
