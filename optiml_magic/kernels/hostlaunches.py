@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostbranches import Group, groups
 from optiml_magic.kernels.hostcalls import callers
+from optiml_magic.kernels.hostmemory import filled_constants
 from optiml_magic.kernels.hostpassed import Passed, scalar_of
 from optiml_magic.kernels.hostscope import Call, Host, expressed
 from optiml_magic.kernels.hostwritten import written_launches
@@ -83,6 +84,7 @@ def launches(syntax: Syntax, unit: Unit, defines: Mapping[str, int]) -> Launches
         seen[first.name] = str(directive)
         found.append(directive)
         notes += [*passed.told(first, directive), *_more(first)]
+    notes += filled_constants(syntax.root, host.fixed)
     return Launches(tuple(found), passed.others, tuple(notes))
 
 

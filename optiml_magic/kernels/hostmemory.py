@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.hostowned import owned
 from optiml_magic.kernels.hostpointers import uncast
+from optiml_magic.kernels.hostvalues import HostValues
 from optiml_magic.source.aliases import resolve
 from optiml_magic.source.dtypes import element_dtype
 from optiml_magic.source.expressions import parse_expression
-from optiml_magic.source.formals import text_of
+from optiml_magic.source.formals import declared, text_of
 from optiml_magic.source.notes import Note
 from optiml_magic.source.syntax import line_of, walk
 from optiml_magic.source.values import tidy
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-    from optiml_magic.kernels.hostvalues import HostValues
     from optiml_magic.kernels.signature import Parameter
 
 _ALLOCATE = frozenset({"cudaMalloc", "cudaMallocManaged", "cudaMallocAsync"})
+_TO_SYMBOL = frozenset({"cudaMemcpyToSymbol", "cudaMemcpyToSymbolAsync"})
 _SET = frozenset({"cudaMemset", "cudaMemsetAsync"})
 _FILL = frozenset({"cudaMemcpy", "cudaMemcpyAsync"})
 _CONTROLS = frozenset(
@@ -79,6 +80,24 @@ def allocations(
     many = f"{extent or whole} element{'' if (extent or str(whole)) == '1' else 's'}"
     told = f"`{name}` has {many}, as line {line} allocates it"
     yield Note("allocated", told, name, whole or None, extent=extent or str(whole))
+
+
+def filled_constants(root: Node, fixed: Mapping[str, int]) -> Iterator[Note]:
+    """A note with how many elements each ``__constant__`` has that the host fills."""
+    wanted = {text_of(args[0]): line_of(args[0]) for _, args in _calls(root, _TO_SYMBOL)}
+    for node in walk(root):
+        if node.type != "declaration" or "__constant__" not in map(text_of, node.children):
+            continue
+        for declarator in node.children_by_field_name("declarator"):
+            name, inner, whole = declared(declarator).name, declarator, 1
+            values = HostValues(node, (), fixed)
+            while inner.type == "array_declarator":
+                extent = values.number(inner.child_by_field_name("size"))
+                whole *= extent if isinstance(extent, int) else 0
+                inner = inner.child_by_field_name("declarator") or node
+            if name in wanted and whole > 0:
+                told = f"`{name}` has {whole} elements, which line {wanted[name]} fills"
+                yield Note("allocated", told, name, whole, extent=str(whole))
 
 
 def cleared(body: Node, origin: str, argument: Node) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from optiml_magic.kernels.hostmemory import allocations, cleared
 from optiml_magic.kernels.hostpointers import is_null, pointed, times_set, uncast
 from optiml_magic.kernels.hostscope import Call, expressed
-from optiml_magic.kernels.hosttensors import tensor_extent, tensor_of
+from optiml_magic.kernels.hosttensors import tensor_extent, tensor_made, tensor_of
 from optiml_magic.kernels.signature import Parameter, split_name
 from optiml_magic.source.directives import (
     Directive,
@@ -190,8 +190,15 @@ class Passed:
         caller = host.callers.get(function.start_byte)
         types = {**host.aliases, **(caller.types if caller is not None else {})}
         yield from allocations(body, origin, parameter, name, values, sizes, types)
+        made = None
+        if function == call.function and (definition := values[0].definition(origin)):
+            values[0].spelled |= self.extents(call, values[0])
+            made = tensor_made(definition, values[0], sizes, self._tensors)
+        if made is not None:
+            told = f"`{name}` has {made[0]} elements, as `{origin}` is made"
+            yield Note("allocated", told, name, extent=str(made[0]))
         first = name not in self._launched
-        if first and cleared(body, origin, given):
+        if first and (cleared(body, origin, given) or (made is not None and made[1])):
             keeps = parameter.reads or parameter.adds
             self._others[name] = ZeroDirective(name) if keeps else InitDirective(name, 0)
         self._launched.add(name)

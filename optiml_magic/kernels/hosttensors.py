@@ -20,6 +20,7 @@ _EXTENT = re.compile(
     r"(?P<tensor>\w+)\.(?:(?P<all>numel\(\))|size\((?P<axis>\d)\)|sizes\(\)\[(?P<at>\d)\])"
 )
 
+_MADE = re.compile(r"(?:torch|at)::(?P<kind>empty|zeros|ones|full)(?P<like>_like)?")
 _CAST = re.compile(r"(?:static|reinterpret|const)_cast\s*<")
 
 
@@ -40,6 +41,33 @@ def tensor_extent(
         return None
     axis = found["axis"] or found["at"]
     return parse_expression(f"size({buffer})" if found["all"] else f"shape({buffer}, {axis})")
+
+
+def tensor_made(
+    definition: Node, values: HostValues, sizes: Mapping[str, str], tensors: Mapping[str, str]
+) -> tuple[Expression, bool] | None:
+    """How many elements a new tensor has, in the names of the task, and whether all are zeros.
+
+    ``sizes`` are the numbers that the task has, by what the host calls them; extents of tensors
+    that ``values`` are spelled with are known, too.
+    """
+    function, listed = (definition.child_by_field_name(part) for part in ("function", "arguments"))
+    made = _MADE.fullmatch(text_of(function))
+    first = listed.named_child(0) if listed is not None else None
+    if made is None or first is None:
+        return None
+    if made["like"]:
+        buffer = tensors.get(text_of(first))
+        found = f"size({buffer})" if buffer is not None else ""
+        return (parse_expression(found), made["kind"] == "zeros") if found else None
+    if first.type != "initializer_list":
+        return None
+    axes = [values.expression(axis) for axis in first.named_children]
+    if not axes or any(axis is None or not axis.names <= sizes.keys() for axis in axes):
+        return None
+    text = " * ".join(f"({axis})" for axis in axes)
+    renamed = re.sub(r"[A-Za-z_]\w*", lambda word: sizes.get(word[0], word[0]), text)
+    return parse_expression(renamed), made["kind"] == "zeros"
 
 
 def _without_casts(node: Node) -> str:
