@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from optiml_magic.kernels.hostpointers import uncast
 from optiml_magic.source.expressions import Expression, parse_expression
 from optiml_magic.source.formals import text_of
 
@@ -21,12 +22,11 @@ _EXTENT = re.compile(
 )
 
 _MADE = re.compile(r"(?:torch|at)::(?P<kind>empty|zeros|ones|full)(?P<like>_like)?")
-_CAST = re.compile(r"(?:static|reinterpret|const)_cast\s*<")
 
 
 def tensor_of(argument: Node) -> str:
     """The tensor whose data an argument is; empty where it is none's."""
-    found = _DATA.fullmatch(_without_casts(argument))
+    found = _DATA.fullmatch(_plain(argument))
     return found[1] if found else ""
 
 
@@ -35,7 +35,7 @@ def tensor_extent(
 ) -> Expression | None:
     """A number that is an extent of a tensor, by the buffer that is its data."""
     local = values.definition(text_of(argument)) if argument.type == "identifier" else None
-    found = _EXTENT.fullmatch(_without_casts(argument if local is None else local))
+    found = _EXTENT.fullmatch(_plain(argument if local is None else local))
     buffer = tensors.get(found["tensor"]) if found else None
     if found is None or buffer is None:
         return None
@@ -53,7 +53,7 @@ def tensor_made(
     """
     function, listed = (definition.child_by_field_name(part) for part in ("function", "arguments"))
     made = _MADE.fullmatch(text_of(function))
-    first = listed.named_child(0) if listed is not None else None
+    first = listed.named_child(0) if listed is not None and listed.named_child_count else None
     if made is None or first is None:
         return None
     if made["like"]:
@@ -70,13 +70,5 @@ def tensor_made(
     return parse_expression(renamed), made["kind"] == "zeros"
 
 
-def _without_casts(node: Node) -> str:
-    inner: Node | None = node
-    while inner is not None:
-        node, inner = inner, None
-        if node.type == "cast_expression":
-            inner = node.child_by_field_name("value")
-        elif node.type == "call_expression" and _CAST.match(text_of(node)):
-            listed = node.child_by_field_name("arguments")
-            inner = listed.named_child(0) if listed is not None else None
-    return "".join(text_of(node).split())
+def _plain(node: Node) -> str:
+    return "".join(text_of(uncast(node)).split())

@@ -78,7 +78,8 @@ class HostValues(Values):
             if len(nodes) == 1 and _counts_processors(nodes[0]):
                 self.spelled[name] = SM_COUNT
             right = _set_once(nodes, body) if _target(nodes[0]) == name else None
-            if right is not None and self.declared.get(name) == 1 and name not in self.definitions:
+            bare = name not in self.definitions and name not in self._pointers
+            if right is not None and self.declared.get(name) == 1 and bare:
                 self.definitions[name] = right
                 self.changed -= {name}
             elif as_run and all(map(_is_given_from_outside, nodes)):
