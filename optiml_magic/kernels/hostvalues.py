@@ -8,6 +8,13 @@ import re
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
+from optiml_magic.kernels.hostchanges import (
+    counts_processors,
+    is_given_from_outside,
+    is_listed,
+    set_once,
+    target,
+)
 from optiml_magic.kernels.literals import number
 from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.formals import declared, text_of
@@ -31,7 +38,6 @@ _RESIZED = re.compile(
     r"\b(\w+)(?:\.|->)(?:push_back|emplace_back|resize|assign|insert|erase|clear|pop_back|swap)\b"
 )
 _DEEPEST = 8
-_ON_THE_LINE = re.compile(r"\bargv\b|\bstd::cin\b|\bscanf\b|\bgetenv\b")
 
 
 class HostValues(Values):
@@ -71,18 +77,20 @@ class HostValues(Values):
             self._vectors.pop(name, None)
         places: dict[str, list[Node]] = {}
         for name, node in changes(body):
-            if not _is_listed(node):
+            if not is_listed(node):
                 places.setdefault(name, []).append(node)
         self.changed &= places.keys()
         for name, nodes in places.items():
-            if len(nodes) == 1 and _counts_processors(nodes[0]):
+            if len(nodes) == 1 and counts_processors(nodes[0]):
                 self.spelled[name] = SM_COUNT
-            right = _set_once(nodes, body) if _target(nodes[0]) == name else None
+            if name in self._dims and name not in self.definitions and self.declared[name] == 1:
+                self._set_by_axis(name, nodes)
+            right = set_once(nodes, body) if target(nodes[0]) == name else None
             bare = name not in self.definitions and name not in self._pointers
             if right is not None and self.declared.get(name) == 1 and bare:
                 self.definitions[name] = right
                 self.changed -= {name}
-            elif as_run and all(map(_is_given_from_outside, nodes)):
+            elif as_run and all(map(is_given_from_outside, nodes)):
                 self.changed -= {name}
 
     def number(self, node: Node | None) -> int | float | None:
@@ -135,6 +143,16 @@ class HostValues(Values):
         """The number that a local of that name stands for."""
         given = self.definition(name)
         return None if given is None else self.number(given)
+
+    def _set_by_axis(self, name: str, nodes: list[Node]) -> None:
+        """``dim3 grid; grid.x = 4;``, each axis once, where nothing can go around it."""
+        axes = {axis: [n for n in nodes if target(n) == f"{name}.{axis}"] for axis in "xyz"}
+        values = {axis: set_once(own, self._body, self._place) for axis, own in axes.items() if own}
+        if sum(map(len, axes.values())) == len(nodes) and all(values.values()):
+            words = ", ".join(text_of(values.get(axis)) or "1" for axis in "xyz")
+            reread = walk(parse(f"auto x = dim3({words});").root)
+            self.definitions[name] = next(n for n in reread if n.type == "call_expression")
+            self.changed -= {name}
 
     def vector(self, name: str, depth: int = 0) -> Node | None:
         """How many elements a vector has, which may be made of another."""
@@ -193,11 +211,11 @@ class HostValues(Values):
         places = [n for root, n in changes(self._body) if root in roots]
         if node.type == "call_expression" and places:
             return
-        own, written = text_of(node), [n for n in places if _target(n) == text_of(node)]
-        if any(_target(n) in roots for n in places):
+        own, written = text_of(node), [n for n in places if target(n) == text_of(node)]
+        if any(target(n) in roots for n in places):
             return
         if written:
-            right = _set_once(written, self._body)
+            right = set_once(written, self._body)
             first = next(n for n in walk(self._body) if text_of(n) == own)
             if right is None or first.start_byte != written[0].start_byte:
                 return  # before it is set there, it is something else
@@ -305,22 +323,6 @@ def literal_number(node: Node) -> int | float | None:
     return None if found is None else found[0]
 
 
-def _set_once(nodes: list[Node], body: Node) -> Node | None:
-    """What a local is set to, where that is one assignment that nothing can go around."""
-    (first, *others), statement = nodes, nodes[0].parent
-    plain = text_of(first.child_by_field_name("operator")) == "="
-    if others or first.type != "assignment_expression" or not plain:
-        return None
-    while statement is not None and statement.type == "assignment_expression":
-        statement = statement.parent  # of `a = b = c`
-    if statement is None or statement.type != "expression_statement" or statement.parent != body:
-        return None
-    right = first.child_by_field_name("right")
-    while right is not None and right.type == "assignment_expression":
-        right = right.child_by_field_name("right")
-    return right
-
-
 def _cast(node: Node) -> tuple[str, Node] | None:
     """The type that a cast in any of its spellings is to, and what it casts."""
     if node.type == "cast_expression":
@@ -333,39 +335,3 @@ def _cast(node: Node) -> tuple[str, Node] | None:
     if given is None:
         return None
     return text_of(function).removeprefix("static_cast<").removesuffix(">").strip(), given
-
-
-def _is_listed(change: Node) -> bool:
-    """Whether an address is only put into a list of what a launch passes: ``void* args[]``."""
-    node = change.parent
-    while node is not None and node.type in ("cast_expression", "initializer_list"):
-        node = node.parent
-    declaration = node.parent if node is not None and node.type == "init_declarator" else None
-    kind = declaration.child_by_field_name("type") if declaration is not None else None
-    return change.type == "pointer_expression" and text_of(kind) == "void"
-
-
-def _counts_processors(change: Node) -> bool:
-    """Whether a local is what ``cudaDeviceGetAttribute`` says of the number of multiprocessors."""
-    listed = change.parent
-    call = listed.parent if listed is not None and listed.type == "argument_list" else None
-    called = text_of(call.child_by_field_name("function")) if call is not None else ""
-    asked = [text_of(n) for n in (listed.named_children if listed else ())][1:2]
-    return called == "cudaDeviceGetAttribute" and asked == ["cudaDevAttrMultiProcessorCount"]
-
-
-def _target(change: Node) -> str:
-    """What one change writes to, or takes the address of, as it is spelled."""
-    for field in ("left", "argument", "value"):
-        target = change.child_by_field_name(field)
-        if target is not None:
-            return text_of(target)
-    return ""
-
-
-def _is_given_from_outside(node: Node) -> bool:
-    """Whether a change only takes what the command line or a file gives."""
-    whole = node
-    while whole.parent is not None and "statement" not in whole.type:
-        whole = whole.parent
-    return _ON_THE_LINE.search(text_of(whole)) is not None

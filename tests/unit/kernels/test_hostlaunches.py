@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optiml_magic.errors import SourceError
+from optiml_magic.errors import SourceError, UsageError
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.kernels.prepared import with_launches
 
@@ -260,6 +260,8 @@ def test_a_launch_by_a_function_is_read(call: str, launch: list[str]) -> None:
         ("{ dim3 t(32); } { dim3 t(64); k<<<4, t>>>(a, b, 4); }", "grid(4) block(64)"),
         ("if (c) { int t = 32; g(t); } else { int t = 64; k<<<4, t>>>(a, b, 4); }",
          "grid(4) block(64)"),
+        ("dim3 g, t; t.x = 8; t.y = 4; g.y = c / t.y; k<<<g, t>>>(a, b, c);",
+         "grid(1, n / 4) block(8, 4)"),
         ("k<<<c, 32>>>(a, b, (int)c);", "grid(n) block(32)"),
         ("k<<<c, 32>>>(a, b, static_cast<int>(c));", "grid(n) block(32)"),
     ],
@@ -277,6 +279,12 @@ def test_numbers_of_a_launch_are_read(host: str, launch: str) -> None:
             "k<<<s, 32>>>(a, b, 4);"
         ),
         "k<<<d.y, 32>>>(a, b, 4);",
+        "dim3 g; g.x = 4; if (c) g.y = 2; k<<<g, 32>>>(a, b, 4);",
+        "dim3 g; g.x = 4; g.x = 5; k<<<g, 32>>>(a, b, 4);",
+        "dim3 g; k<<<g, 32>>>(a, b, 4); g.x = 4;",
+        "dim3 g; g.x = 4; g = other; k<<<g, 32>>>(a, b, 4);",
+        "dim3 g; g.x = 4; change(&g); k<<<g, 32>>>(a, b, 4);",
+        "dim3 g; g.x += 4; k<<<g, 32>>>(a, b, 4);",
         "auto p = sizes(); k<<<p.y, 32>>>(a, b, 4);",
         "int t = 4; { int t = 8; } change(&t); k<<<t, 32>>>(a, b, 4);",
     ],
@@ -341,3 +349,34 @@ def test_casts_of_numbers_are_read(argument: str, value: float | None) -> None:
         "int main() { f<float>(); f<double>(); }\n"
     )
     assert told(host, "literal", device).get("a") == value
+
+
+def test_kernels_of_which_no_launch_is_read_say_so_for_each() -> None:
+    host = "void f(int g) { k<<<g, 64>>>(a, b, 4); l<<<g, 64>>>(b, d, 4); }\n"
+    with pytest.raises(SourceError, match=r"`k` on line 3 .*`l` on line 3") as error:
+        with_launches(TWO + host)
+    assert error.value.fix.count("#pragma optiml launch") == 2
+
+
+@pytest.mark.parametrize(
+    ("kernel", "fix"),
+    [
+        (
+            "__global__ void k(torch::PackedTensorAccessor32<float, 2> x) { x[0][0] = 1; }",
+            "data_ptr",
+        ),
+        ("__global__ void k(float* x) { at::Half h = x[0]; x[0] = h; }", "float or __half"),
+    ],
+)
+def test_types_of_pytorch_in_a_kernel_are_named(kernel: str, fix: str) -> None:
+    with pytest.raises(UsageError, match="is of PyTorch's headers") as error:
+        with_launches(f"#include <torch/extension.h>\n{kernel}\n")
+    assert fix in error.value.fix
+    assert error.value.line == 2
+
+
+def test_a_namespace_of_the_text_s_own_is_none_of_pytorch() -> None:
+    device = "namespace at { struct P { float x; }; }\n"
+    kernel = "__global__ void k(float* y) { at::P p{2.0f}; y[blockIdx.x] = p.x; }\n"
+    host = "int main() { k<<<1, 1>>>(b); }\n"
+    assert with_launches(device + kernel + host).launch == "given"
