@@ -118,7 +118,8 @@ def groups(calls: Sequence[Call]) -> list[Group]:
 
 
 def _sides(call: Call) -> dict[int, Arm]:
-    return {arm.place: arm for arm in arms(call.node, call.as_run)}
+    values = call.host.as_run(call.function, call.node, every=True)
+    return {arm.place: arm for arm in arms(call.node, values)}
 
 
 def _exclude(one: Call, other: Call) -> bool:

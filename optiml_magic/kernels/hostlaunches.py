@@ -225,6 +225,7 @@ def _directive(
         if shared is None:
             missing.append(text_of(call.config[2]))
             shared = parse_expression("BYTES")
+    values.otherwise = None  # a branch is no matter of the numbers that one run has
     asked = expressed(values, condition, scalars) if condition is not None else None
     if condition is not None and asked is None:
         missing.append(text_of(condition))

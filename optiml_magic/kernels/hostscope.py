@@ -44,15 +44,21 @@ class Host:
         fixed = {name: value for name, value in self.fixed.items() if name not in own}
         return HostValues(body, (), fixed, kept, self.functions, place=place)
 
-    def as_run(self, function: Node, place: Node | None = None, depth: int = 0) -> HostValues:
-        """The numbers of the program where its command line gives none."""
+    def as_run(
+        self, function: Node, place: Node | None = None, depth: int = 0, *, every: bool = False
+    ) -> HostValues:
+        """The numbers of the program where its command line gives none.
+
+        A function that is called several times has those of its first call, or, with ``every``,
+        none that a call gives it.
+        """
         body = function.child_by_field_name("body") or function
         own = {formal.name for formal in formals(function)}
         fixed = {name: value for name, value in self.fixed.items() if name not in own}
         fixed |= {"argc": 1} if "argc" in own else {}
         caller = self.callers.get(function.start_byte)
-        if caller is not None and depth < DEEPEST:
-            outer = self.as_run(caller.function, caller.call, depth + 1)
+        if caller is not None and depth < DEEPEST and not (every and caller.others):
+            outer = self.as_run(caller.function, caller.call, depth + 1, every=every)
             for name, given in caller.arguments.items():
                 axes = outer.axes(given) or []
                 parts = zip((f"{name}.{axis}" for axis in "xyz"), axes, strict=False)
@@ -104,7 +110,7 @@ class Call:
         """Whether the program may come here as it runs; of a function's calls one is followed."""
         function, node = self.function, self.node
         for _ in range(DEEPEST):
-            if not is_reached(node, self.host.as_run(function, node)):
+            if not is_reached(node, self.host.as_run(function, node, every=True)):
                 return False
             caller = self.host.callers.get(function.start_byte)
             if caller is None or caller.others:
