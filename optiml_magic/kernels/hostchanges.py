@@ -5,12 +5,38 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from optiml_magic.source.formals import text_of
+from optiml_magic.source.formals import formals, text_of
+from optiml_magic.source.syntax import name_of, walk
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from tree_sitter import Node
 
 _ON_THE_LINE = re.compile(r"\bargv\b|\bstd::cin\b|\bscanf\b|\bgetenv\b")
+
+
+def referring(root: Node) -> dict[str, frozenset[int]]:
+    """The functions of a text that may change what they are called with, and which of it."""
+    found: dict[str, frozenset[int]] = {}
+    for node in walk(root):
+        if node.type == "function_definition":
+            own = {at for at, f in enumerate(formals(node)) if f.reference and not f.const}
+            found[name_of(node)] = found.get(name_of(node), frozenset()) | own
+    return {name: own for name, own in found.items() if own}
+
+
+def changed_by_calls(body: Node, functions: Mapping[str, frozenset[int]]) -> Iterator[str]:
+    """The names that functions are called with which may change them."""
+    for node in walk(body) if functions else ():
+        if node.type != "call_expression":
+            continue
+        called = text_of(node.child_by_field_name("function")).partition("<")[0]
+        own = functions.get(called.rpartition("::")[2], frozenset())
+        listed = node.child_by_field_name("arguments")
+        given = [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
+        for at in own & set(range(len(given))):
+            yield re.split(r"\W", text_of(given[at]), maxsplit=1)[0]
 
 
 def set_once(nodes: list[Node], body: Node, place: Node | None = None) -> Node | None:

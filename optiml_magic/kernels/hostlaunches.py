@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostbranches import Group, groups
 from optiml_magic.kernels.hostcalls import callers
+from optiml_magic.kernels.hostchanges import referring
 from optiml_magic.kernels.hostmemory import filled_constants
 from optiml_magic.kernels.hostpassed import Passed, scalar_of
 from optiml_magic.kernels.hostscope import Call, Host, expressed
@@ -60,7 +61,7 @@ def launches(syntax: Syntax, unit: Unit, defines: Mapping[str, int]) -> Launches
     seen: dict[str, str] = {}
     passed = Passed()
     host = Host({**defines, **constants(syntax)}, definitions(syntax), callers(syntax),
-                type_aliases(syntax))  # fmt: skip
+                type_aliases(syntax), referring(syntax.root))  # fmt: skip
     made = sorted(_calls(syntax, unit, notes, host), key=lambda call: call.order)
     notes += [_not_reached(call) for call in made if not call.is_reached]
     for group in groups([call for call in made if call.is_reached]):

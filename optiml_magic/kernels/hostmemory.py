@@ -57,7 +57,10 @@ def allocations(
         factors: list[Node] | None = list(_factors(own.count, named, 0))
         line = own.line
     elif len(found) == 1:
-        factors, line = _elements(found[0][1], parameter, named, types), line_of(found[0][1])
+        factors, line = (
+            _elements(found[0][1], origin, parameter, named, types),
+            line_of(found[0][1]),
+        )
     else:
         return
     if factors is None:
@@ -90,7 +93,7 @@ def filled_constants(root: Node, fixed: Mapping[str, int]) -> Iterator[Note]:
             continue
         for declarator in node.children_by_field_name("declarator"):
             name, inner, whole = declared(declarator).name, declarator, 1
-            values = HostValues(node, (), fixed)
+            values = HostValues(node, fixed)
             while inner.type == "array_declarator":
                 extent = values.number(inner.child_by_field_name("size"))
                 whole *= extent if isinstance(extent, int) else 0
@@ -152,12 +155,12 @@ def _is(node: Node, name: str) -> bool:
 
 
 def _elements(
-    size: Node, parameter: Parameter, values: HostValues, types: Mapping[str, str]
+    size: Node, origin: str, parameter: Parameter, values: HostValues, types: Mapping[str, str]
 ) -> list[Node] | None:
     """The factors of a number of bytes without the size of an element; None where it has none."""
     factors = list(_factors(size, values, 0))
     for at, factor in enumerate(factors):
-        if factor.type == "sizeof_expression" and _sizes(factor, parameter, types):
+        if factor.type == "sizeof_expression" and _sizes(factor, origin, parameter, types):
             return factors[:at] + factors[at + 1 :]
     one_byte = parameter.dtype is not None and parameter.dtype[-1] == "1" and parameter.lanes == 1
     return factors if one_byte else None
@@ -183,9 +186,10 @@ def _factors(node: Node, values: HostValues, depth: int) -> Iterator[Node]:
         yield node
 
 
-def _sizes(node: Node, parameter: Parameter, types: Mapping[str, str]) -> bool:
-    """Whether ``sizeof(float)`` is that of an element of a parameter."""
-    return _is_element(re.sub(r"^sizeof|[()]", " ", text_of(node)).strip(), parameter, types)
+def _sizes(node: Node, origin: str, parameter: Parameter, types: Mapping[str, str]) -> bool:
+    """Whether ``sizeof(float)`` or ``sizeof(*p)`` is that of an element of a parameter."""
+    words = re.sub(r"^sizeof|[()]", " ", text_of(node)).strip()
+    return words in (f"*{origin}", f"{origin}[0]") or _is_element(words, parameter, types)
 
 
 def _is_element(words: str, parameter: Parameter, types: Mapping[str, str]) -> bool:

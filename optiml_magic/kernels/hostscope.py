@@ -34,6 +34,7 @@ class Host:
     functions: Mapping[str, Definition]
     callers: Mapping[int, Caller]
     aliases: Mapping[str, str]
+    referring: Mapping[str, frozenset[int]]
 
     def values(
         self, function: Node, kept: Mapping[str, str], place: Node | None = None
@@ -42,7 +43,8 @@ class Host:
         body = function.child_by_field_name("body") or function
         own = {formal.name for formal in formals(function)}
         fixed = {name: value for name, value in self.fixed.items() if name not in own}
-        return HostValues(body, (), fixed, kept, self.functions, place=place)
+        return HostValues(body, fixed, kept, self.functions, place=place,
+                          referring=self.referring)  # fmt: skip
 
     def as_run(
         self, function: Node, place: Node | None = None, depth: int = 0, *, every: bool = False
@@ -64,7 +66,8 @@ class Host:
                 parts = zip((f"{name}.{axis}" for axis in "xyz"), axes, strict=False)
                 numbers = [(name, outer.number(given)), *((n, outer.number(a)) for n, a in parts)]
                 fixed |= {named: n for named, n in numbers if isinstance(n, int)}
-        values = HostValues(body, (), fixed, (), self.functions, as_run=True, place=place)
+        values = HostValues(body, fixed, (), self.functions, as_run=True, place=place,
+                            referring=self.referring)  # fmt: skip
         values.types = {**self.aliases, **(caller.types if caller is not None else {})}
         return values
 

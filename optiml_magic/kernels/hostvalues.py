@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.hostchanges import (
+    changed_by_calls,
     counts_processors,
     is_given_from_outside,
     is_listed,
@@ -48,19 +49,19 @@ class HostValues(Values):
     names for what a launch passes that is no name itself, ``mat.rows``, by its text. Locals are
     those that are seen from ``place``, where that is given. What is not known has its number by
     ``otherwise``, where that is given, and is told in ``assumed``. ``types`` are those of the
-    function's template parameters.
+    function's template parameters. Functions ``referring`` may change what they are called with.
     """
 
     def __init__(
         self,
         body: Node,
-        names: Collection[str],
         constants: Mapping[str, int] | None = None,
         kept: Collection[str] = (),
         functions: Mapping[str, Definition] | None = None,
         *,
         as_run: bool = False,
         place: Node | None = None,
+        referring: Mapping[str, frozenset[int]] | None = None,
     ) -> None:
         self._place = place
         self._body = body
@@ -72,7 +73,8 @@ class HostValues(Values):
         self._vectors: dict[str, Node] = {}
         self._pointers: dict[str, Node] = {}
         self._dims: set[str] = set()
-        super().__init__(body, names, constants, kept, functions)
+        self._whole: set[str] = set()  # locals of a type of integers
+        super().__init__(body, (), constants, kept, functions)
         for name in {found[1] for found in _RESIZED.finditer(text_of(body))}:
             self._vectors.pop(name, None)
         places: dict[str, list[Node]] = {}
@@ -92,6 +94,7 @@ class HostValues(Values):
                 self.changed -= {name}
             elif as_run and all(map(is_given_from_outside, nodes)):
                 self.changed -= {name}
+        self.changed |= set(changed_by_calls(body, referring or {}))
 
     def number(self, node: Node | None) -> int | float | None:
         """The value of a literal, of what is computed from whole ones, or of a name for one."""
@@ -108,7 +111,9 @@ class HostValues(Values):
                 return None
         if node.type == "identifier":
             local = self.definition(text_of(node))
-            return self.number(local) if local is not None else None
+            found = self.number(local) if local is not None else None
+            whole = text_of(node) in self._whole and isinstance(found, float)
+            return self._converted(found, "int") if whole else found
         return self._real(node)
 
     def _real(self, node: Node) -> int | float | None:
@@ -180,7 +185,10 @@ class HostValues(Values):
             if child.type == "init_declarator" and declared(child).depth == 1 and value is not None:
                 self._pointers[declared(child).name] = value
         kind = text_of(node.child_by_field_name("type"))
+        dtype = scalar_dtype(kind)
         for child in node.children_by_field_name("declarator"):
+            if dtype is not None and dtype[-2] in "iu":
+                self._whole.add(declared(child).name)
             arguments = _arguments(child)
             if arguments and self.declared.get(declared(child).name) == 1:
                 self._constructed[declared(child).name] = arguments
@@ -227,6 +235,10 @@ class HostValues(Values):
 
     def text(self, node: Node | None, depth: int = 0) -> str | None:
         found = self._told(node, depth)
+        if found is None and node is not None and text_of(node) in self._whole:
+            real = self.definition(text_of(node))  # as `int n = 1e6`
+            whole = None if real is None else self._converted(literal_number(real), "int")
+            found = None if whole is None else f"({whole})"
         if found is not None or node is None or self.otherwise is None or node.type not in _NAMED:
             return found
         number = self.otherwise.number(node)

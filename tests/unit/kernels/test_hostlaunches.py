@@ -168,6 +168,7 @@ def test_a_launch_by_a_function_is_read(call: str, launch: list[str]) -> None:
         ("{ dim3 t(32); } { dim3 t(64); k<<<4, t>>>(a, b, 4); }", "grid(4) block(64)"),
         ("if (c) { int t = 32; g(t); } else { int t = 64; k<<<4, t>>>(a, b, 4); }",
          "grid(4) block(64)"),
+        ("int g = 1e2; k<<<g, 32>>>(a, b, 4);", "grid(100) block(32)"),
         ("dim3 g, t; t.x = 8; t.y = 4; g.y = c / t.y; k<<<g, t>>>(a, b, c);",
          "grid(1, n / 4) block(8, 4)"),
         ("k<<<c, 32>>>(a, b, (int)c);", "grid(n) block(32)"),
@@ -187,6 +188,9 @@ def test_numbers_of_a_launch_are_read(host: str, launch: str) -> None:
             "k<<<s, 32>>>(a, b, 4);"
         ),
         "k<<<d.y, 32>>>(a, b, 4);",
+        "int g = 4; grow(g); k<<<g, 32>>>(a, b, 4);",
+        "dim3 g(4); grow(g.x); k<<<g, 32>>>(a, b, 4);",
+        "float g = 4.0f; k<<<g, 32>>>(a, b, 4);",
         "dim3 g; g.x = 4; if (c) g.y = 2; k<<<g, 32>>>(a, b, 4);",
         "dim3 g; g.x = 4; g.x = 5; k<<<g, 32>>>(a, b, 4);",
         "dim3 g; k<<<g, 32>>>(a, b, 4); g.x = 4;",
@@ -198,7 +202,8 @@ def test_numbers_of_a_launch_are_read(host: str, launch: str) -> None:
     ],
 )
 def test_numbers_that_may_be_others_are_not_read(host: str) -> None:
-    assert not directives(f"void f(int c, dim3 d) {{ {host} }}\n")
+    grow = "template <typename T> void grow(T& more) { more *= 2; }\n"
+    assert not directives(f"{grow}void f(int c, dim3 d) {{ {host} }}\n")
 
 
 def test_numbers_that_a_launch_does_not_pass_are_those_of_the_program_and_told() -> None:
