@@ -186,7 +186,7 @@ class Passed:
         if not origin:
             return
         body = function.child_by_field_name("body") or function
-        values = host.values(function, sizes, given), host.as_run(function, given)
+        values = host.values(function, sizes), host.as_run(function)  # in any block of it
         caller = host.callers.get(function.start_byte)
         types = {**host.aliases, **(caller.types if caller is not None else {})}
         yield from allocations(body, origin, parameter, name, values, sizes, types)

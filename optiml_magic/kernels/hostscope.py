@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from optiml_magic.kernels.hostbranches import is_reached
 from optiml_magic.kernels.hostcalls import Caller
 from optiml_magic.kernels.hostpointers import pointed
-from optiml_magic.kernels.hostvalues import HostValues
+from optiml_magic.kernels.hostvalues import HostValues, hiding
 from optiml_magic.kernels.signature import Kernel
 from optiml_magic.source.definitions import Definition
 from optiml_magic.source.expressions import Expression, parse_expression
@@ -39,12 +39,17 @@ class Host:
     def values(
         self, function: Node, kept: Mapping[str, str], place: Node | None = None
     ) -> HostValues:
-        """What may be said in the names of a function that are ``kept``, seen from a place."""
+        """What may be said in the names of a function that are ``kept``, seen from a place.
+
+        One that hides another is not known: what is computed with it may mean the other.
+        """
         body = function.child_by_field_name("body") or function
-        own = {formal.name for formal in formals(function)}
+        own = [formal.name for formal in formals(function)]
         fixed = {name: value for name, value in self.fixed.items() if name not in own}
-        return HostValues(body, fixed, kept, self.functions, place=place,
-                          referring=self.referring)  # fmt: skip
+        values = HostValues(body, fixed, kept, self.functions, place=place,
+                            referring=self.referring)  # fmt: skip
+        values.hide(hiding(body, own, place))
+        return values
 
     def as_run(
         self, function: Node, place: Node | None = None, depth: int = 0, *, every: bool = False
@@ -55,7 +60,7 @@ class Host:
         none that a call gives it.
         """
         body = function.child_by_field_name("body") or function
-        own = {formal.name for formal in formals(function)}
+        own = [formal.name for formal in formals(function)]
         fixed = {name: value for name, value in self.fixed.items() if name not in own}
         fixed |= {"argc": 1} if "argc" in own else {}
         caller = self.callers.get(function.start_byte)
@@ -68,6 +73,7 @@ class Host:
                 fixed |= {named: n for named, n in numbers if isinstance(n, int)}
         values = HostValues(body, fixed, (), self.functions, as_run=True, place=place,
                             referring=self.referring)  # fmt: skip
+        values.hide(hiding(body, own, place))
         values.types = {**self.aliases, **(caller.types if caller is not None else {})}
         return values
 

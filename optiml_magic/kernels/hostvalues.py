@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
@@ -95,6 +96,11 @@ class HostValues(Values):
             elif as_run and all(map(is_given_from_outside, nodes)):
                 self.changed -= {name}
         self.changed |= set(changed_by_calls(body, referring or {}))
+
+    def hide(self, names: Collection[str]) -> None:
+        """Take nothing for certain of names that are those of several things."""
+        self.changed |= set(names)
+        self.kept -= set(names)
 
     def number(self, node: Node | None) -> int | float | None:
         """The value of a literal, of what is computed from whole ones, or of a name for one."""
@@ -295,6 +301,17 @@ class HostValues(Values):
         if node.type == "compound_literal_expression":
             return self.axes(node.child_by_field_name("value"))
         return [node]
+
+
+def hiding(body: Node, formals: Collection[str], place: Node | None) -> frozenset[str]:
+    """The names of a function that are declared in several blocks that hold a place, if any."""
+    times = Counter(formals)
+    for node in walk(body):
+        if node.type == "declaration" and (place is None or _is_seen(node, place)):
+            times.update(
+                declared(child).name for child in node.children_by_field_name("declarator")
+            )
+    return frozenset(name for name, count in times.items() if count > 1)
 
 
 def _is_seen(declaration: Node, place: Node) -> bool:

@@ -188,6 +188,7 @@ def test_numbers_of_a_launch_are_read(host: str, launch: str) -> None:
             "k<<<s, 32>>>(a, b, 4);"
         ),
         "k<<<d.y, 32>>>(a, b, 4);",
+        "int g = c / 4; { int c = 9; k<<<g, 32>>>(a, b, c); }",
         "int g = 4; grow(g); k<<<g, 32>>>(a, b, 4);",
         "dim3 g(4); grow(g.x); k<<<g, 32>>>(a, b, 4);",
         "float g = 4.0f; k<<<g, 32>>>(a, b, 4);",

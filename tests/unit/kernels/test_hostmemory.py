@@ -48,6 +48,20 @@ def test_vectors_have_the_size_that_they_are_made_with(host: str, found: dict[st
     assert allocated(f"void f(int c) {{ {host} }}\n") == found
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        "int c = 64; cudaMalloc(&a, c * sizeof(float)); { int c = 32; k<<<1, 32>>>(a, b, c); }",
+        "{ int c = 64; cudaMalloc(&a, c * sizeof(float)); } { int c = 9; k<<<1, 32>>>(a, b, c); }",
+        "cudaMalloc(&a, m * sizeof(float)); { int m = 32; k<<<1, 32>>>(a, b, m); }",
+        "int c = 64; resize(c); cudaMalloc(&a, c * sizeof(float)); k<<<1, 32>>>(a, b, 4);",
+    ],
+)
+def test_a_size_that_another_name_hides_is_not_taken_for_it(host: str) -> None:
+    changing = "void resize(int& more) { more *= 2; }\n"
+    assert not allocated(f"{changing}void f(int m) {{ {host} }}\n")
+
+
 BUFFER = """\
 template <typename T> class Buffer {{
  public:
