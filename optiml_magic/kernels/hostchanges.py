@@ -42,16 +42,23 @@ def changed_by_calls(body: Node, functions: Mapping[str, frozenset[int]]) -> Ite
 def set_once(nodes: list[Node], body: Node, place: Node | None = None) -> Node | None:
     """What a local is set to, where that is one assignment that nothing can go around.
 
-    It is before a ``place``, where one is given.
+    It is before a ``place``, where one is given, in a block that the place is in.
     """
     (first, *others), statement = nodes, nodes[0].parent
     plain = text_of(first.child_by_field_name("operator")) == "="
-    late = place is not None and first.start_byte > place.start_byte
-    if others or first.type != "assignment_expression" or not plain or late:
+    if others or first.type != "assignment_expression" or not plain:
         return None
     while statement is not None and statement.type == "assignment_expression":
         statement = statement.parent  # of `a = b = c`
-    if statement is None or statement.type != "expression_statement" or statement.parent != body:
+    if statement is None or statement.type != "expression_statement":
+        return None
+    block = statement.parent
+    if place is None or block is None:
+        straight = block == body
+    else:
+        blocks = block.type in ("compound_statement", "case_statement")
+        straight = blocks and statement.end_byte <= place.start_byte < block.end_byte
+    if not straight:
         return None
     right = first.child_by_field_name("right")
     while right is not None and right.type == "assignment_expression":
