@@ -117,22 +117,17 @@ def groups(calls: Sequence[Call]) -> list[Group]:
     return found
 
 
-def _sides(call: Call) -> dict[int, Arm]:
-    values = call.host.as_run(call.function, call.node, every=True)
-    return {arm.place: arm for arm in arms(call.node, values)}
-
-
 def _exclude(one: Call, other: Call) -> bool:
     """Whether two launches are on two sides of a branch."""
     if one.place != other.place:
         return False
-    mine, others = _sides(one), _sides(other)
+    mine, others = one.sides, other.sides
     return any(mine[at].taken != others[at].taken for at in mine.keys() & others.keys())
 
 
 def _conditions(calls: Sequence[Call]) -> tuple[Node | None, ...]:
     """What is asked for each of ``if``, ``else if`` and ``else``; none for other branches."""
-    sides = [_sides(call) for call in calls]
+    sides = [call.sides for call in calls]
     common = set.intersection(*(set(each) for each in sides)) if sides else set()
     common = {at for at in common if len({each[at].taken for each in sides}) == 1}
     found: list[Node | None] = []

@@ -43,6 +43,7 @@ class Passed:
         self._tensors: dict[str, str] = {}  # buffers by the tensor that they are the data of
         self._launched: set[str] = set()  # the buffers that a launch so far was given
         self._written: set[str] = set()
+        self._named: dict[tuple[int, frozenset[tuple[str, str]]], HostValues] = {}
         self._others: dict[str, Directive] = {}
         self.assumed: dict[str, dict[str, int]] = {}  # numbers in a directive that it cannot name
 
@@ -151,7 +152,7 @@ class Passed:
             scalar = scalar_of(parameter, argument)
             called = text_of(scalar) if scalar.type == "identifier" else ""
             if parameter.pointer:
-                called = pointed(argument, call.values({}))
+                called = pointed(argument, call.names)
             if called.isidentifier() and called != name and not is_null(argument):
                 told = f"`{name}` is your `{called}`, as `{call.name}` is launched with it"
                 yield Note("called", f"{told} (line {call.line})", name, called=called)
@@ -186,7 +187,10 @@ class Passed:
         if not origin:
             return
         body = function.child_by_field_name("body") or function
-        values = host.values(function, sizes), host.as_run(function)  # in any block of it
+        key = (function.start_byte, frozenset(sizes.items()))
+        if key not in self._named:
+            self._named[key] = host.values(function, sizes)
+        values = self._named[key], host.as_run(function)  # in any block of it
         caller = host.callers.get(function.start_byte)
         types = {**host.aliases, **(caller.types if caller is not None else {})}
         yield from allocations(body, origin, parameter, name, values, sizes, types)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from optiml_magic.kernels.hostbranches import is_reached
+from optiml_magic.kernels.hostbranches import Arm, arms, is_reached
 from optiml_magic.kernels.hostcalls import Caller
 from optiml_magic.kernels.hostpointers import pointed
 from optiml_magic.kernels.hostvalues import HostValues, hiding
@@ -35,6 +35,7 @@ class Host:
     callers: Mapping[int, Caller]
     aliases: Mapping[str, str]
     referring: Mapping[str, frozenset[int]]
+    read: dict[tuple[int, int, int, bool], HostValues] = field(default_factory=dict)
 
     def values(
         self, function: Node, kept: Mapping[str, str], place: Node | None = None
@@ -59,6 +60,22 @@ class Host:
         A function that is called several times has those of its first call, or, with ``every``,
         none that a call gives it.
         """
+        every = every and not self._is_called_once(function)
+        key = (function.start_byte, place.start_byte if place is not None else -1, depth, every)
+        if key not in self.read:
+            self.read[key] = self._as_run(function, place, depth, every=every)
+        return self.read[key]
+
+    def _is_called_once(self, function: Node) -> bool:
+        """Whether no function on the way to one is called again."""
+        for _ in range(DEEPEST):
+            caller = self.callers.get(function.start_byte)
+            if caller is None or caller.others:
+                return caller is None
+            function = caller.function
+        return False
+
+    def _as_run(self, function: Node, place: Node | None, depth: int, *, every: bool) -> HostValues:
         body = function.child_by_field_name("body") or function
         own = [formal.name for formal in formals(function)]
         fixed = {name: value for name, value in self.fixed.items() if name not in own}
@@ -132,7 +149,7 @@ class Call:
 
         The name is empty where the argument is no beginning of memory.
         """
-        function, name = self.function, pointed(argument, self.values({}))
+        function, name = self.function, pointed(argument, self.names)
         for _ in range(DEEPEST):
             caller = self.host.callers.get(function.start_byte)
             given = caller.arguments.get(name) if caller is not None else None
@@ -146,6 +163,17 @@ class Call:
 
     def values(self, kept: Mapping[str, str]) -> HostValues:
         return self.host.values(self.function, kept, self.node)
+
+    @cached_property
+    def names(self) -> HostValues:
+        """The locals where it stands, for what needs none of the task's names."""
+        return self.values({})
+
+    @cached_property
+    def sides(self) -> Mapping[int, Arm]:
+        """The branches that it is in, by their places, of those that are not decided."""
+        values = self.host.as_run(self.function, self.node, every=True)
+        return {arm.place: arm for arm in arms(self.node, values)}
 
     @cached_property
     def as_run(self) -> HostValues:
