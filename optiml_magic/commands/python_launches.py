@@ -81,15 +81,25 @@ def _fixed(tree: ast.Module) -> Iterator[ast.Assign]:
 
 
 def _handles(tree: ast.Module) -> Mapping[str, str]:
-    """The kernels by the names that Python has for them; none for a name that is set again."""
+    """The kernels by the names that Python has for them; none for a name that is set otherwise."""
     found: dict[str, str] = {}
-    again: set[str] = set()
+    kept: Counter[str] = Counter()
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            name, kernel = ast.unparse(node.targets[0]), _kernel(node.value)
-            if kernel and found.setdefault(name, kernel) != kernel:
-                again.add(name)
-    return {name: kernel for name, kernel in found.items() if name not in again}
+            for target, value in _pairs(node.targets[0], node.value):
+                name, kernel = ast.unparse(target), _kernel(value)
+                if kernel and found.setdefault(name, kernel) == kernel:
+                    kept[name] += 1
+    times = Counter(name for name, _ in _set_names(tree))
+    times.update(node.arg for node in ast.walk(tree) if isinstance(node, ast.arg))
+    return {name: kernel for name, kernel in found.items() if times[name] <= kept[name]}
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        yield from zip(target.elts, value.elts, strict=False)
+    else:
+        yield target, value
 
 
 def _kernel(node: ast.expr) -> str:

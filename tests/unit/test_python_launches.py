@@ -121,8 +121,16 @@ def test_what_may_be_something_else_is_not_known(python: str) -> None:
     assert not launches(SCALE + python)
 
 
-def test_a_name_for_two_kernels_is_that_of_neither() -> None:
-    again = "k = module.get_function('other')\nk((4,), (32,), (x, y, 2.0, 5))"
+@pytest.mark.parametrize(
+    "again",
+    [
+        "k = module.get_function('other')\nk((4,), (32,), (x, y, 2.0, 5))",
+        "k = tuned(k)\nk((4,), (32,), (x, y, 2.0, 5))",
+        "for k in kernels:\n    k((4,), (32,), (x, y, 2.0, 5))",
+        "def run(k):\n    k((4,), (32,), (x, y, 2.0, 5))",
+    ],
+)
+def test_a_name_for_more_than_a_kernel_is_that_of_none(again: str) -> None:
     assert not launches(SCALE + again)
 
 
