@@ -27,7 +27,7 @@ from optiml_magic.model.task import Task
 from optiml_magic.source.program import parse_program
 
 _KERNELS = (".cu", ".cuh")
-_QUOTED = "the kernel is taken from a string of this Python code; nothing else of it is run"
+_QUOTED = "the kernel and how it is launched are read from this Python code; nothing of it is run"
 _LAUNCH = "#pragma optiml launch "
 
 
@@ -143,7 +143,7 @@ def _by_their_host_names(
 ) -> tuple[str, ...]:
     """Adds what the notebook has under the name that a pasted launch passes; a note for each."""
     notes = []
-    for note in drop_host_code(cell)[1] if "<<<" in cell else ():
+    for note in drop_host_code(cell)[1]:
         if note.kind == "called" and note.name in wanted - inputs.keys():
             value = namespace.get(note.called)
             if misspelt.is_value(value):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.signature import split_name
 from optiml_magic.source.formals import formals, text_of
-from optiml_magic.source.syntax import name_of, walk
+from optiml_magic.source.syntax import line_of, name_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,11 +19,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Caller:
-    """The first call of a function: where it stands, and what it gives each parameter."""
+    """The first call of a function: where it stands, and what it gives each parameter.
+
+    ``others`` are the lines of further calls.
+    """
 
     function: Node
+    call: Node
     arguments: Mapping[str, Node]
     types: Mapping[str, str]
+    others: tuple[int, ...] = ()
 
 
 def callers(syntax: Syntax) -> dict[int, Caller]:
@@ -46,7 +51,9 @@ def callers(syntax: Syntax) -> dict[int, Caller]:
         arguments = [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
         pairs = dict(zip(names, arguments, strict=False))
         types = dict(zip(_template(called), given, strict=False))
-        found.setdefault(called.start_byte, Caller(within, pairs, types))
+        first = found.setdefault(called.start_byte, Caller(within, node, pairs, types))
+        if first.call != node:
+            found[called.start_byte] = replace(first, others=(*first.others, line_of(node)))
     return found
 
 

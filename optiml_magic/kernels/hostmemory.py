@@ -6,9 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
+from optiml_magic.kernels.hostowned import owned
+from optiml_magic.kernels.hostpointers import uncast
+from optiml_magic.kernels.hostvalues import HostValues
+from optiml_magic.source.aliases import resolve
 from optiml_magic.source.dtypes import element_dtype
 from optiml_magic.source.expressions import parse_expression
-from optiml_magic.source.formals import text_of
+from optiml_magic.source.formals import declared, text_of
 from optiml_magic.source.notes import Note
 from optiml_magic.source.syntax import line_of, walk
 from optiml_magic.source.values import changes, tidy
@@ -18,10 +22,10 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-    from optiml_magic.kernels.hostvalues import HostValues
     from optiml_magic.kernels.signature import Parameter
 
 _ALLOCATE = frozenset({"cudaMalloc", "cudaMallocManaged", "cudaMallocAsync"})
+_TO_SYMBOL = frozenset({"cudaMemcpyToSymbol", "cudaMemcpyToSymbolAsync"})
 _SET = frozenset({"cudaMemset", "cudaMemsetAsync"})
 _FILL = frozenset({"cudaMemcpy", "cudaMemcpyAsync"})
 _IDLE = frozenset({"cudaFree", "cudaMemPrefetchAsync", "cudaMemAdvise"})
@@ -38,7 +42,7 @@ _DEEPEST = 8
 
 def allocations(
     body: Node,
-    argument: Node,
+    origin: str,
     parameter: Parameter,
     name: str,
     values: tuple[HostValues, HostValues],
@@ -47,14 +51,23 @@ def allocations(
 ) -> Iterator[Note]:
     """A note with how many elements a buffer has, as the host allocates it; of several none.
 
-    ``values`` are those that a directive may name, the ``scalars`` by what the host calls them, and
-    the numbers of the program as it runs; ``types`` are those of the host's template parameters.
+    ``origin`` is what the host calls the buffer, and ``name`` what the task does. ``values`` are
+    those that a directive may name, the ``scalars`` by what the host calls them, and the numbers of
+    the program as it runs; ``types`` are those of the host's template parameters.
     """
-    found = [args for function, args in _calls(body, _ALLOCATE) if _is(args[0], argument)]
-    if len(found) != 1 or len(found[0]) < 2:
-        return
     named, known = values
-    factors = _elements(found[0][1], parameter, named, types)
+    found = [args for function, args in _calls(body, _ALLOCATE) if _is(args[0], origin)]
+    own = owned(origin, body, named) if not found else None
+    if own is not None and _is_element(own.ctype, parameter, types):
+        factors: list[Node] | None = list(_factors(own.count, named, 0))
+        line = own.line
+    elif len(found) == 1:
+        factors, line = (
+            _elements(found[0][1], origin, parameter, named, types),
+            line_of(found[0][1]),
+        )
+    else:
+        return
     if factors is None:
         return
     count = [known.number(factor) for factor in factors]
@@ -72,18 +85,35 @@ def allocations(
         whole = whole * one if isinstance(one, int) and whole else 0
     if not extent and not whole:
         return
-    line = line_of(found[0][1])
     many = f"{extent or whole} element{'' if (extent or str(whole)) == '1' else 's'}"
     told = f"`{name}` has {many}, as line {line} allocates it"
     yield Note("allocated", told, name, whole or None, extent=extent or str(whole))
 
 
-def cleared(body: Node, argument: Node) -> bool:
-    """Whether the host last sets all of a buffer to zeros before it first passes it."""
+def filled_constants(root: Node, fixed: Mapping[str, int]) -> Iterator[Note]:
+    """A note with how many elements each ``__constant__`` has that the host fills."""
+    wanted = {text_of(args[0]): line_of(args[0]) for _, args in _calls(root, _TO_SYMBOL)}
+    for node in walk(root):
+        if node.type != "declaration" or "__constant__" not in map(text_of, node.children):
+            continue
+        for declarator in node.children_by_field_name("declarator"):
+            name, inner, whole = declared(declarator).name, declarator, 1
+            values = HostValues(node, fixed)
+            while inner.type == "array_declarator":
+                extent = values.number(inner.child_by_field_name("size"))
+                whole *= extent if isinstance(extent, int) else 0
+                inner = inner.child_by_field_name("declarator") or node
+            if name in wanted and whole > 0:
+                told = f"`{name}` has {whole} elements, which line {wanted[name]} fills"
+                yield Note("allocated", told, name, whole, extent=str(whole))
+
+
+def cleared(body: Node, origin: str, argument: Node) -> bool:
+    """Whether the host last sets all of a buffer to zeros before it passes it as an argument."""
     last = ""
-    whole = [args[1] for _, args in _calls(body, _ALLOCATE) if _is(args[0], argument)]
+    whole = [args[1] for _, args in _calls(body, _ALLOCATE) if _is(args[0], origin)]
     for function, args in _calls(body, _SET | _FILL):
-        if args[0].start_byte > argument.start_byte or not _is(args[0], argument):
+        if args[0].start_byte > argument.start_byte or not _is(args[0], origin):
             continue
         if not _always_before(args[0], argument):
             return False
@@ -92,30 +122,30 @@ def cleared(body: Node, argument: Node) -> bool:
         all_of_it = all_of_it and not _changes_between(body, whole[0], args[2])
         last = "zeros" if zero and all_of_it else "other"
     jumps = any(node.type == "goto_statement" for node in walk(body))
-    return last == "zeros" and not jumps and not touched(body, argument, _SET | _FILL)
+    return last == "zeros" and not jumps and not touched(body, origin, argument, _SET | _FILL)
 
 
-def touched(body: Node, argument: Node, but: frozenset[str] = frozenset()) -> bool:
+def touched(body: Node, origin: str, argument: Node, but: frozenset[str] = frozenset()) -> bool:
     """Whether the host may do more to a buffer before it first passes it than to allocate it.
 
     Calls of what is in ``but`` are known of.
     """
-    root = next((n for n in walk(argument) if n.type == "identifier"), argument)
+    root = re.split(r"\W", origin, maxsplit=1)[0]
     return any(
         node.type == "identifier"
         and node.start_byte < argument.start_byte
-        and text_of(node) == text_of(root)
-        and not _is_idle(node, argument, but)
+        and text_of(node) == root
+        and not _is_idle(node, origin, argument, but)
         for node in walk(body)
     )
 
 
-def _is_idle(node: Node, argument: Node, but: frozenset[str]) -> bool:
+def _is_idle(node: Node, origin: str, argument: Node, but: frozenset[str]) -> bool:
     """Whether a mention of a buffer leaves what is in it alone, and gives it no other name."""
     parent = node.parent
     while parent is not None and parent.type == "field_expression":
         node, parent = parent, parent.parent
-    if node.type == "field_expression" and text_of(node) != text_of(argument):
+    if node.type == "field_expression" and text_of(node) != origin:
         return True  # another member
     while parent is not None and parent.type in ("cast_expression", "pointer_expression",
                                                  "parenthesized_expression"):  # fmt: skip
@@ -178,27 +208,21 @@ def _calls(body: Node, wanted: frozenset[str]) -> Iterator[tuple[str, tuple[Node
             yield base, tuple(args)
 
 
-def _is(node: Node, name: Node) -> bool:
+def _is(node: Node, name: str) -> bool:
     """Whether an argument is a pointer's name, or its address, whatever it is cast to."""
-    inner: Node | None = node
-    while inner is not None and inner.type in ("cast_expression", "pointer_expression",
-                                               "parenthesized_expression"):  # fmt: skip
-        if inner.type == "cast_expression":
-            inner = inner.child_by_field_name("value")
-        elif inner.type == "pointer_expression":
-            inner = inner.child_by_field_name("argument")
-        else:
-            inner = inner.named_child(0)
-    return inner is not None and text_of(inner) == text_of(name)
+    inner = uncast(node)
+    if inner.type == "pointer_expression" and (what := inner.child_by_field_name("argument")):
+        inner = uncast(what)
+    return text_of(inner) == name
 
 
 def _elements(
-    size: Node, parameter: Parameter, values: HostValues, types: Mapping[str, str]
+    size: Node, origin: str, parameter: Parameter, values: HostValues, types: Mapping[str, str]
 ) -> list[Node] | None:
     """The factors of a number of bytes without the size of an element; None where it has none."""
     factors = list(_factors(size, values, 0))
     for at, factor in enumerate(factors):
-        if factor.type == "sizeof_expression" and _sizes(factor, parameter, types):
+        if factor.type == "sizeof_expression" and _sizes(factor, origin, parameter, types):
             return factors[:at] + factors[at + 1 :]
     one_byte = parameter.dtype is not None and parameter.dtype[-1] == "1" and parameter.lanes == 1
     return factors if one_byte else None
@@ -224,10 +248,15 @@ def _factors(node: Node, values: HostValues, depth: int) -> Iterator[Node]:
         yield node
 
 
-def _sizes(node: Node, parameter: Parameter, types: Mapping[str, str]) -> bool:
-    """Whether ``sizeof(float)`` is that of an element of a parameter."""
+def _sizes(node: Node, origin: str, parameter: Parameter, types: Mapping[str, str]) -> bool:
+    """Whether ``sizeof(float)`` or ``sizeof(*p)`` is that of an element of a parameter."""
     words = re.sub(r"^sizeof|[()]", " ", text_of(node)).strip()
-    words = types.get(words, words)
+    return words in (f"*{origin}", f"{origin}[0]") or _is_element(words, parameter, types)
+
+
+def _is_element(words: str, parameter: Parameter, types: Mapping[str, str]) -> bool:
+    """Whether a type is that of the elements of a parameter."""
+    words = resolve(words, types)[0]
     dtype, lanes = element_dtype(words)
     same = _bytes(dtype, lanes) == _bytes(parameter.dtype, parameter.lanes) > 0
     return same or words == parameter.ctype

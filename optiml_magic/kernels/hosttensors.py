@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from optiml_magic.kernels.hostpointers import uncast
 from optiml_magic.source.expressions import Expression, parse_expression
 from optiml_magic.source.formals import text_of
 
@@ -20,12 +21,12 @@ _EXTENT = re.compile(
     r"(?P<tensor>\w+)\.(?:(?P<all>numel\(\))|size\((?P<axis>\d)\)|sizes\(\)\[(?P<at>\d)\])"
 )
 
-_CAST = re.compile(r"(?:static|reinterpret|const)_cast\s*<")
+_MADE = re.compile(r"(?:torch|at)::(?P<kind>empty|zeros|ones|full)(?P<like>_like)?")
 
 
 def tensor_of(argument: Node) -> str:
     """The tensor whose data an argument is; empty where it is none's."""
-    found = _DATA.fullmatch(_without_casts(argument))
+    found = _DATA.fullmatch(_plain(argument))
     return found[1] if found else ""
 
 
@@ -34,7 +35,7 @@ def tensor_extent(
 ) -> Expression | None:
     """A number that is an extent of a tensor, by the buffer that is its data."""
     local = values.definition(text_of(argument)) if argument.type == "identifier" else None
-    found = _EXTENT.fullmatch(_without_casts(argument if local is None else local))
+    found = _EXTENT.fullmatch(_plain(argument if local is None else local))
     buffer = tensors.get(found["tensor"]) if found else None
     if found is None or buffer is None:
         return None
@@ -42,13 +43,32 @@ def tensor_extent(
     return parse_expression(f"size({buffer})" if found["all"] else f"shape({buffer}, {axis})")
 
 
-def _without_casts(node: Node) -> str:
-    inner: Node | None = node
-    while inner is not None:
-        node, inner = inner, None
-        if node.type == "cast_expression":
-            inner = node.child_by_field_name("value")
-        elif node.type == "call_expression" and _CAST.match(text_of(node)):
-            listed = node.child_by_field_name("arguments")
-            inner = listed.named_child(0) if listed is not None else None
-    return "".join(text_of(node).split())
+def tensor_made(
+    definition: Node, values: HostValues, sizes: Mapping[str, str], tensors: Mapping[str, str]
+) -> tuple[Expression, bool] | None:
+    """How many elements a new tensor has, in the names of the task, and whether all are zeros.
+
+    ``sizes`` are the numbers that the task has, by what the host calls them; extents of tensors
+    that ``values`` are spelled with are known, too.
+    """
+    function, listed = (definition.child_by_field_name(part) for part in ("function", "arguments"))
+    made = _MADE.fullmatch(text_of(function))
+    first = listed.named_child(0) if listed is not None and listed.named_child_count else None
+    if made is None or first is None:
+        return None
+    if made["like"]:
+        buffer = tensors.get(text_of(first))
+        found = f"size({buffer})" if buffer is not None else ""
+        return (parse_expression(found), made["kind"] == "zeros") if found else None
+    if first.type != "initializer_list":
+        return None
+    axes = [values.expression(axis) for axis in first.named_children]
+    if not axes or any(axis is None or not axis.names <= sizes.keys() for axis in axes):
+        return None
+    text = " * ".join(f"({axis})" for axis in axes)
+    renamed = re.sub(r"[A-Za-z_]\w*", lambda word: sizes.get(word[0], word[0]), text)
+    return parse_expression(renamed), made["kind"] == "zeros"
+
+
+def _plain(node: Node) -> str:
+    return "".join(text_of(uncast(node)).split())

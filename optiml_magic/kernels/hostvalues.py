@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
+from optiml_magic.kernels.hostchanges import (
+    changed_by_calls,
+    counts_processors,
+    given_anew,
+    is_given_from_outside,
+    is_listed,
+    set_once,
+    target,
+)
 from optiml_magic.kernels.literals import number
-from optiml_magic.kernels.signature import split_name
-from optiml_magic.source.formals import declared, formals, text_of
+from optiml_magic.source.dtypes import scalar_dtype
+from optiml_magic.source.formals import declared, text_of
 from optiml_magic.source.operators import SM_COUNT
-from optiml_magic.source.syntax import name_of, parse, walk
+from optiml_magic.source.syntax import parse, walk
 from optiml_magic.source.values import Values, changes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Mapping
 
     from tree_sitter import Node
 
     from optiml_magic.source.definitions import Definition
 
+_NAMED = frozenset({"identifier", "field_expression", "call_expression"})
 _REAL = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 _VECTOR = re.compile(r"(?:std|thrust)?(?:::)?(?:host_|device_)?vector\s*<")
+_COPIED = re.compile(r"(\w+)(?:\.begin\(\))?")
 _SIZE = re.compile(r"(\w+)\.size\(\)")
 _RESIZED = re.compile(
     r"\b(\w+)(?:\.|->)(?:push_back|emplace_back|resize|assign|insert|erase|clear|pop_back|swap)\b"
 )
-_SWAPS = frozenset({"swap", "std::swap", "std::exchange"})
-_ON_THE_LINE = re.compile(r"\bargv\b|\bstd::cin\b|\bscanf\b|\bgetenv\b")
+_DEEPEST = 8
 
 
 class HostValues(Values):
@@ -36,37 +48,60 @@ class HostValues(Values):
 
     One that is declared bare and set once, outside of any branch, has that value. With ``as_run``,
     one that only the command line changes has its value where none is given there. ``spelled`` has
-    names for what a launch passes that is no name itself, ``mat.rows``, by its text.
+    names for what a launch passes that is no name itself, ``mat.rows``, by its text. Locals are
+    those that are seen from ``place``, where that is given. What is not known has its number by
+    ``otherwise``, where that is given, and is told in ``assumed``. ``types`` are those of the
+    function's template parameters. Functions ``referring`` may change what they are called with.
     """
 
     def __init__(
         self,
         body: Node,
-        names: Collection[str],
         constants: Mapping[str, int] | None = None,
         kept: Collection[str] = (),
         functions: Mapping[str, Definition] | None = None,
         *,
         as_run: bool = False,
+        place: Node | None = None,
+        referring: Mapping[str, frozenset[int]] | None = None,
     ) -> None:
+        self._place = place
         self._body = body
         self.spelled: dict[str, str] = {}
+        self.otherwise: HostValues | None = None
+        self.types: Mapping[str, str] = {}
+        self.assumed: dict[str, int] = {}
+        self._constructed: dict[str, list[Node]] = {}
         self._vectors: dict[str, Node] = {}
-        super().__init__(body, names, constants, kept, functions)
+        self._pointers: dict[str, Node] = {}
+        self._dims: set[str] = set()
+        self._whole: set[str] = set()  # locals of a type of integers
+        super().__init__(body, (), constants, kept, functions)
         places: dict[str, list[Node]] = {}
-        for name, node in (*changes(body), *_lent(body)):
-            places.setdefault(name, []).append(node)
-        self.changed |= places.keys()
-        self.names -= self.changed
+        for name, node in (*changes(body), *given_anew(body)):
+            if not is_listed(node):
+                places.setdefault(name, []).append(node)
+        self.changed = frozenset(places)
         for name in {found[1] for found in _RESIZED.finditer(text_of(body))} | self.changed:
             self._vectors.pop(name, None)
         for name, nodes in places.items():
-            right = _set_once(nodes, body) if _target(nodes[0]) == name else None
-            if right is not None and self.declared.get(name) == 1 and name not in self.definitions:
+            if len(nodes) == 1 and counts_processors(nodes[0]):
+                self.spelled[name] = SM_COUNT
+            if name in self._dims and name not in self.definitions and self.declared[name] == 1:
+                self._set_by_axis(name, nodes)
+            right = set_once(nodes, body) if target(nodes[0]) == name else None
+            bare = name not in self.definitions and name not in self._pointers
+            if right is not None and self.declared.get(name) == 1 and bare:
                 self.definitions[name] = right
                 self.changed -= {name}
-            elif as_run and all(map(_is_given_from_outside, nodes)):
+            elif as_run and all(map(is_given_from_outside, nodes)):
                 self.changed -= {name}
+        self.changed |= set(changed_by_calls(body, referring or {}))
+
+    def hide(self, names: Collection[str]) -> None:
+        """Take nothing for certain of names that are those of several things."""
+        self.changed |= set(names)
+        self.kept -= set(names)
 
     def number(self, node: Node | None) -> int | float | None:
         """The value of a literal, of what is computed from whole ones, or of a name for one."""
@@ -83,13 +118,17 @@ class HostValues(Values):
                 return None
         if node.type == "identifier":
             local = self.definition(text_of(node))
-            return self.number(local) if local is not None else None
+            found = self.number(local) if local is not None else None
+            whole = text_of(node) in self._whole and isinstance(found, float)
+            return self._converted(found, "int") if whole else found
         return self._real(node)
 
     def _real(self, node: Node) -> int | float | None:
-        """A quotient, product, sum or difference of which one side is no whole number."""
+        """A cast, or a sum, product and so on of which one side is no whole number."""
         if node.type == "parenthesized_expression" and node.named_child_count == 1:
             return self.number(node.named_child(0))
+        if (cast := _cast(node)) is not None:
+            return self._converted(self.number(cast[1]), self.types.get(cast[0], cast[0]))
         if node.type != "binary_expression":
             return None
         left, right = (self.number(node.child_by_field_name(side)) for side in ("left", "right"))
@@ -103,23 +142,69 @@ class HostValues(Values):
         except (ZeroDivisionError, OverflowError):
             return None
 
+    @staticmethod
+    def _converted(number: float | None, to: str) -> int | float | None:
+        dtype = scalar_dtype(to)
+        if number is None or dtype is None or not math.isfinite(number):
+            return None
+        if dtype[-2] == "f" or dtype == "bfloat16":
+            return float(number)
+        return int(number) if dtype[-2] in "iu" and abs(number) < 2**31 else None
+
     def local(self, name: str) -> int | float | None:
         """The number that a local of that name stands for."""
         given = self.definition(name)
         return None if given is None else self.number(given)
 
+    def _set_by_axis(self, name: str, nodes: list[Node]) -> None:
+        """``dim3 grid; grid.x = 4;``, each axis once, where nothing can go around it."""
+        axes = {axis: [n for n in nodes if target(n) == f"{name}.{axis}"] for axis in "xyz"}
+        values = {axis: set_once(own, self._body, self._place) for axis, own in axes.items() if own}
+        if sum(map(len, axes.values())) == len(nodes) and all(values.values()):
+            words = ", ".join(text_of(values.get(axis)) or "1" for axis in "xyz")
+            reread = walk(parse(f"auto x = dim3({words});").root)
+            self.definitions[name] = next(n for n in reread if n.type == "call_expression")
+            self.changed -= {name}
+
+    def vector(self, name: str, depth: int = 0) -> Node | None:
+        """How many elements a vector has, which may be made of another."""
+        count = self._vectors.get(name) if depth < _DEEPEST else None
+        other = _COPIED.fullmatch(text_of(count)) if count is not None else None
+        return self.vector(other[1], depth + 1) if other and other[1] in self._vectors else count
+
+    def constructed(self, name: str) -> list[Node]:
+        """What a local is made with, where its declaration gives its constructor something."""
+        return self._constructed.get(name, [])
+
+    def pointer(self, name: str) -> Node | None:
+        """What a local that leads to memory is made from, if that is once and for all."""
+        if name in self.changed or self.declared.get(name) != 1 or name in self._vectors:
+            return None  # a vector that is made of another is a copy of it
+        return self._pointers.get(name) or self.definitions.get(name)
+
     def _declare(self, node: Node) -> None:
         """``dim3 block(TILE, TILE)`` reads like a function's declaration; it is none."""
+        if self._place is not None and not _is_seen(node, self._place):
+            return
         super()._declare(node)
+        for child in node.children_by_field_name("declarator"):
+            value = child.child_by_field_name("value")
+            if child.type == "init_declarator" and declared(child).depth == 1 and value is not None:
+                self._pointers[declared(child).name] = value
         kind = text_of(node.child_by_field_name("type"))
-        if _VECTOR.match(kind):
-            for child in node.children_by_field_name("declarator"):
-                count = _first_argument(child)
-                if count is not None and self.declared.get(declared(child).name) == 1:
-                    self._vectors[declared(child).name] = count
+        dtype = scalar_dtype(kind)
+        for child in node.children_by_field_name("declarator"):
+            if dtype is not None and dtype[-2] in "iu":
+                self._whole.add(declared(child).name)
+            arguments = _arguments(child)
+            if arguments and self.declared.get(declared(child).name) == 1:
+                self._constructed[declared(child).name] = arguments
+                if _VECTOR.match(kind) and not _is_braced(child):
+                    self._vectors[declared(child).name] = arguments[0]
         if not kind.endswith("dim3"):
             return
         for child in node.children_by_field_name("declarator"):
+            self._dims.add(declared(child).name)
             if child.type == "function_declarator":
                 axes = text_of(child.child_by_field_name("parameters"))
                 reread = walk(parse(f"auto x = dim3{axes};").root)
@@ -141,11 +226,11 @@ class HostValues(Values):
         places = [n for root, n in changes(self._body) if root in roots]
         if node.type == "call_expression" and places:
             return
-        own, written = text_of(node), [n for n in places if _target(n) == text_of(node)]
-        if any(_target(n) in roots for n in places):
+        own, written = text_of(node), [n for n in places if target(n) == text_of(node)]
+        if any(target(n) in roots for n in places):
             return
         if written:
-            right = _set_once(written, self._body)
+            right = set_once(written, self._body)
             first = next(n for n in walk(self._body) if text_of(n) == own)
             if right is None or first.start_byte != written[0].start_byte:
                 return  # before it is set there, it is something else
@@ -156,6 +241,20 @@ class HostValues(Values):
         self.spelled[own] = name
 
     def text(self, node: Node | None, depth: int = 0) -> str | None:
+        found = self._told(node, depth)
+        if found is None and node is not None and text_of(node) in self._whole:
+            real = self.definition(text_of(node))  # as `int n = 1e6`
+            whole = None if real is None else self._converted(literal_number(real), "int")
+            found = None if whole is None else f"({whole})"
+        if found is not None or node is None or self.otherwise is None or node.type not in _NAMED:
+            return found
+        number = self.otherwise.number(node)
+        if not isinstance(number, int):
+            return None
+        self.assumed[text_of(node)] = number
+        return f"({number})"
+
+    def _told(self, node: Node | None, depth: int) -> str | None:
         if node is not None and text_of(node) in self.spelled:
             return self.spelled[text_of(node)]
         if node is not None and node.type == "conditional_expression":
@@ -165,17 +264,23 @@ class HostValues(Values):
                 return self.text(node.child_by_field_name(way), depth + 1)
         if node is not None and node.type == "call_expression":
             size = _SIZE.fullmatch(text_of(node))
-            if size is not None and size[1] in self._vectors:
-                return super().text(self._vectors[size[1]], depth + 1)
+            count = self.vector(size[1]) if size is not None else None
+            if count is not None:
+                return self.text(count, depth + 1)
         if node is not None and node.type == "field_expression":
             field = text_of(node.child_by_field_name("field"))
             if field == "multiProcessorCount":
                 return SM_COUNT
-            axes = self.axes(node.child_by_field_name("argument"))
+            root = text_of(node.child_by_field_name("argument"))
+            if text_of(node) in self.constants and root not in {*self.changed, *self.declared}:
+                return f"({self.constants[text_of(node)]})"
+            owner = node.child_by_field_name("argument")
+            known = owner is None or owner.type != "identifier" or root in self._dims
+            axes = self.axes(owner) if known else None
             if axes is None or field not in ("x", "y", "z"):
                 return None
             at = "xyz".index(field)
-            return super().text(axes[at], depth + 1) if at < len(axes) else "1"
+            return self.text(axes[at], depth + 1) if at < len(axes) else "1"
         return super().text(node, depth)
 
     def axes(self, node: Node | None) -> list[Node] | None:
@@ -199,48 +304,44 @@ class HostValues(Values):
         return [node]
 
 
-def _lent(body: Node) -> Iterator[tuple[str, Node]]:
-    """The names that functions of the text have by a reference, that are swapped or read into."""
-    root = body
-    while root.parent is not None:
-        root = root.parent
-    taken: dict[str, list[tuple[bool, ...]]] = {}
-    for function in (n for n in walk(root) if n.type == "function_definition"):
-        lends = tuple(formal.reference and not formal.const for formal in formals(function))
-        taken.setdefault(name_of(function), []).append(lends)
+def hiding(body: Node, formals: Collection[str], place: Node | None) -> frozenset[str]:
+    """The names of a function that are declared in several blocks that hold a place, if any."""
+    times = Counter(formals)
     for node in walk(body):
-        if node.type == "call_expression":
-            name = split_name(text_of(node.child_by_field_name("function")))[0]
-            listed = node.child_by_field_name("arguments")
-            given = [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
-            for at, argument in enumerate(given):
-                known = taken.get(name, [])
-                lent = any(at < len(lends) and lends[at] for lends in known)
-                if argument.type == "identifier" and (lent or name in _SWAPS):
-                    yield text_of(argument), node
-        elif node.type == "expression_statement":
-            yield from _read_into(node.named_child(0))
+        if node.type == "declaration" and (place is None or _is_seen(node, place)):
+            times.update(
+                declared(child).name for child in node.children_by_field_name("declarator")
+            )
+    return frozenset(name for name, count in times.items() if count > 1)
 
 
-def _read_into(node: Node | None) -> Iterator[tuple[str, Node]]:
-    """The names that a stream gives values to, ``in >> a >> b;``."""
-    while node is not None and node.type == "binary_expression":
-        right = node.child_by_field_name("right")
-        if text_of(node.child_by_field_name("operator")) != ">>" or right is None:
-            return
-        if right.type == "identifier":
-            yield text_of(right), node
-        node = node.child_by_field_name("left")
+def _is_seen(declaration: Node, place: Node) -> bool:
+    """Whether a place is in the block, the loop or the branch that a declaration is for."""
+    scope = declaration.parent
+    if scope is not None and scope.type == "condition_clause":
+        scope = scope.parent
+    return scope is None or scope.start_byte <= place.start_byte < scope.end_byte
 
 
-def _first_argument(declarator: Node) -> Node | None:
+def _is_braced(declarator: Node) -> bool:
+    """Whether it is made as ``v{1, 2}``, of its elements."""
+    value = declarator.child_by_field_name("value")
+    return value is not None and value.type == "initializer_list"
+
+
+def _arguments(declarator: Node) -> list[Node]:
     """Of ``v(n, 1.0f)``, which reads like a function's declaration where it has no literal."""
-    listed = declarator.child_by_field_name("value") or declarator.child_by_field_name("parameters")
+    value = declarator.child_by_field_name("value")
+    listed = value or declarator.child_by_field_name("parameters")
+    if listed is not None and listed.type == "identifier":
+        return [listed]
+    if listed is not None and listed.type == "initializer_list":
+        return list(listed.named_children)
     if listed is None or listed.type not in ("argument_list", "parameter_list"):
-        return None
+        return []
     reread = walk(parse(f"auto x = f{text_of(listed)};").root)
     found = next((n for n in reread if n.type == "argument_list"), None)
-    return found.named_child(0) if found is not None else None
+    return list(found.named_children) if found is not None else []
 
 
 def literal_number(node: Node) -> int | float | None:
@@ -252,28 +353,15 @@ def literal_number(node: Node) -> int | float | None:
     return None if found is None else found[0]
 
 
-def _set_once(nodes: list[Node], body: Node) -> Node | None:
-    """What a local is set to, where that is one assignment that nothing can go around."""
-    (first, *others), statement = nodes, nodes[0].parent
-    if others or first.type != "assignment_expression" or statement is None:
+def _cast(node: Node) -> tuple[str, Node] | None:
+    """The type that a cast in any of its spellings is to, and what it casts."""
+    if node.type == "cast_expression":
+        value = node.child_by_field_name("value")
+        return None if value is None else (text_of(node.child_by_field_name("type")), value)
+    if node.type != "call_expression":
         return None
-    straight = statement.type == "expression_statement" and statement.parent == body
-    plain = text_of(first.child_by_field_name("operator")) == "="
-    return first.child_by_field_name("right") if straight and plain else None
-
-
-def _target(change: Node) -> str:
-    """What one change writes to, or takes the address of, as it is spelled."""
-    for field in ("left", "argument", "value"):
-        target = change.child_by_field_name(field)
-        if target is not None:
-            return text_of(target)
-    return ""
-
-
-def _is_given_from_outside(node: Node) -> bool:
-    """Whether a change only takes what the command line or a file gives."""
-    whole = node
-    while whole.parent is not None and "statement" not in whole.type:
-        whole = whole.parent
-    return _ON_THE_LINE.search(text_of(whole)) is not None
+    function, listed = (node.child_by_field_name(part) for part in ("function", "arguments"))
+    given = listed.named_child(0) if listed is not None and listed.named_child_count == 1 else None
+    if given is None:
+        return None
+    return text_of(function).removeprefix("static_cast<").removesuffix(">").strip(), given

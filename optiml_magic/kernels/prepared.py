@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from optiml_magic.errors import BindingError, SourceError
+from optiml_magic.errors import BindingError, SourceError, UsageError
 from optiml_magic.kernels.flat_rows import flat_rows
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.kernels.launches import infer_launch
+from optiml_magic.kernels.signature import split_name
 from optiml_magic.kernels.unit import lift
 from optiml_magic.kernels.unpacked import unpacked
+from optiml_magic.source.lexer import lex
 from optiml_magic.source.notes import Note
 from optiml_magic.source.program import Program, parse_program
 
@@ -51,8 +53,10 @@ def with_launches(
     dropped, notes = drop_host_code(apart, defines, lacks)
     dropped, rows = flat_rows(dropped, defines)
     notes += structs + rows
+    _require_own_types(dropped)
     program = parse_program(dropped)
     if program.launches:
+        _require_all(program, notes)
         return PreparedProgram(program, "given", notes)
     tuned = [tune.name for tune in program.tunes]
     outside = {k: v for k, v in (defines or {}).items() if k not in tuned}
@@ -60,6 +64,8 @@ def with_launches(
     if not unit.kernels:
         raise without_kernel()
     first, *others = unit.kernels
+    if others and _unread(notes):
+        _require_all(program, notes)
     if others:
         names = ", ".join(kernel.name for kernel in unit.kernels)
         raise SourceError(
@@ -70,11 +76,49 @@ def with_launches(
     try:
         launch = infer_launch(unit, first, tuned)
     except SourceError as unclear:
-        unread = [note.text for note in notes if note.kind == "unread_launch"]
-        reasons = "; ".join([*unread, unclear.message])
-        raise SourceError(reasons, fix=unclear.fix, line=unclear.line) from None
+        unread = [note for note in notes if note.kind == "unread_launch"][:1]
+        reasons = "; ".join([*(note.text for note in unread), unclear.message])
+        fix = unread[0].fix if unread and unread[0].fix else unclear.fix
+        raise SourceError(reasons, fix=fix, line=unclear.line) from None
     note = Note("inferred_launch", f"launch inferred: {launch}")
     return PreparedProgram(program.with_launches([launch]), "inferred", (*notes, note))
+
+
+def _require_own_types(text: str) -> None:
+    """Raise UsageError where device code has a type of PyTorch's headers.
+
+    No SourceError, for which the compiler's own words would be told.
+    """
+    code = lex(text).code
+    found = re.search(r"\b(?P<space>torch|at|c10)::\w+", code)
+    if found is None or f"namespace {found['space']}" in code:
+        return
+    fix = "write a type of CUDA's in its place, such as float or __half"
+    if "Accessor" in found[0]:
+        fix = "let the kernel take x.data_ptr<float>() as `const float* x`, and its sizes"
+    raise UsageError(
+        f"`{found[0]}` is of PyTorch's headers, which device code cannot include here",
+        fix=fix,
+        line=code[: found.start()].count("\n") + 1,
+    )
+
+
+def _unread(notes: Sequence[Note]) -> list[Note]:
+    return [note for note in notes if note.kind == "unread_launch" and note.fix]
+
+
+def _require_all(program: Program, notes: Sequence[Note]) -> None:
+    """Raise SourceError where another kernel's launch could not be read: the program has a gap."""
+    known = {split_name(launch.kernel)[0] for launch in program.launches if launch.kernel}
+    missing = [note for note in _unread(notes) if split_name(note.name)[0] not in known]
+    if missing:
+        read = [str(launch) for launch in program.launches]
+        others = [note.fix.rpartition(": ")[2] for note in missing]
+        raise SourceError(
+            "; ".join(note.text for note in missing),
+            fix="write all launches in their order, with your own sizes for the words in capitals: "
+            + "; ".join([*read, *others]),
+        )
 
 
 @contextmanager

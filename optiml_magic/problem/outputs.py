@@ -16,12 +16,14 @@ from optiml_magic import binding
 from optiml_magic.binding.interface import launched, pairs
 from optiml_magic.kernels.stored_extents import is_no_index, stored_extent
 from optiml_magic.kernels.unit import lift_program
-from optiml_magic.model.dtypes import title
+from optiml_magic.kernels.variables import device_variables
+from optiml_magic.model.dtypes import DType, title
 from optiml_magic.source.expressions import parse_expression
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from optiml_magic.devices.base import Array
     from optiml_magic.kernels.signature import Kernel
     from optiml_magic.model.task import Task
     from optiml_magic.source.directives import LaunchDirective
@@ -56,6 +58,8 @@ def with_stored_shapes(
         if extent is None and (note := allocated.get(buffer.name)):
             extent = parse_expression(note.extent)
         if extent is None or not extent.names <= values.keys() | found.constants.keys():
+            continue
+        if not extent.arrays <= values.keys():
             continue
         lanes = f"({extent}) * {buffer.lanes}" if buffer.lanes > 1 else str(extent)
         dtype = "struct" if buffer.dtype.names else title(buffer.dtype)
@@ -99,19 +103,38 @@ def drawn_as_allocated(
             ):
                 continue
             dtype = np.dtype(parameter.dtype)
-            count = _count(note, values) * parameter.lanes
-            if not 0 < count * dtype.itemsize <= _MOST_BYTES:
+            if dtype.kind in "iu" and not _is_no_index(program, task, name):
                 continue
-            if dtype.kind == "f":
-                top = "1"
-                found[name] = np.random.default_rng(0).random(count, np.float32).astype(dtype)
-            elif dtype.kind in "iu" and _is_no_index(program, task, name):
-                top = "99"
-                found[name] = np.random.default_rng(0).integers(0, 100, count).astype(dtype)
-            else:
-                continue
-            notes.append(f"`{name}` is {count} random {title(dtype)} from 0 to {top}: {note.text}")
+            drawn = _drawn(dtype, _count(note, values) * parameter.lanes, len(found))
+            if drawn is not None:
+                found[name] = drawn
+                notes.append(_told(name, drawn, note))
+    for variable in device_variables(lift_program(program, task.defines)):
+        note = allocated.get(variable.bare_name)
+        if note is None or variable.initialised or variable.bare_name in seen:
+            continue
+        if variable.space == "constant" and variable.dtype in ("<f2", "<f4", "<f8"):
+            many = _count(note, values) * variable.lanes
+            drawn = _drawn(np.dtype(variable.dtype), many, len(found))
+            if drawn is not None:
+                found[variable.bare_name] = drawn
+                notes.append(_told(variable.bare_name, drawn, note))
     return found, notes
+
+
+def _drawn(dtype: DType, count: int, seed: int) -> Array | None:
+    """As many numbers, others for each ``seed``; None where they are of no kind or too many."""
+    if not 0 < count * dtype.itemsize <= _MOST_BYTES:
+        return None
+    rng = np.random.default_rng(seed)
+    if dtype.kind == "f":
+        return rng.random(count, np.float32).astype(dtype)
+    return rng.integers(0, 100, count).astype(dtype) if dtype.kind in "iu" else None
+
+
+def _told(name: str, drawn: Array, note: Note) -> str:
+    top = 1 if drawn.dtype.kind == "f" else 99
+    return f"`{name}` is {drawn.size} random {title(drawn.dtype)} from 0 to {top}: {note.text}"
 
 
 def _is_no_index(program: Program, task: Task, name: str) -> bool:
@@ -137,7 +160,7 @@ def _allocated(read: Sequence[Note]) -> dict[str, Note]:
 def _count(note: Note, values: Mapping[str, Any]) -> int:
     integers = {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
     extent = parse_expression(note.extent)
-    if extent.names <= integers.keys():
+    if extent.names <= integers.keys() and not extent.arrays:
         return extent.evaluate(integers)
     return int(note.value or 0)
 

@@ -1,0 +1,127 @@
+"""What changes a local of a host function: once, from outside, or only as it seems."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from optiml_magic.source.formals import formals, text_of
+from optiml_magic.source.syntax import name_of, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from tree_sitter import Node
+
+_SWAPS = frozenset({"swap", "exchange"})
+_ON_THE_LINE = re.compile(r"\bargv\b|\bstd::cin\b|\bscanf\b|\bgetenv\b")
+
+
+def referring(root: Node) -> dict[str, frozenset[int]]:
+    """The functions of a text that may change what they are called with, and which of it."""
+    found: dict[str, frozenset[int]] = {}
+    for node in walk(root):
+        if node.type == "function_definition":
+            own = {at for at, f in enumerate(formals(node)) if f.reference and not f.const}
+            found[name_of(node)] = found.get(name_of(node), frozenset()) | own
+    return {name: own for name, own in found.items() if own}
+
+
+def changed_by_calls(body: Node, functions: Mapping[str, frozenset[int]]) -> Iterator[str]:
+    """The names that functions are called with which may change them."""
+    for node in walk(body) if functions else ():
+        if node.type != "call_expression":
+            continue
+        called = text_of(node.child_by_field_name("function")).partition("<")[0]
+        own = functions.get(called.rpartition("::")[2], frozenset())
+        listed = node.child_by_field_name("arguments")
+        given = [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
+        for at in own & set(range(len(given))):
+            yield re.split(r"\W", text_of(given[at]), maxsplit=1)[0]
+
+
+def given_anew(body: Node) -> Iterator[tuple[str, Node]]:
+    """The names that are swapped or read into, each with the node that does it."""
+    for node in walk(body):
+        if node.type == "call_expression":
+            called = text_of(node.child_by_field_name("function")).partition("<")[0]
+            listed = node.child_by_field_name("arguments")
+            for argument in listed.named_children if listed is not None else ():
+                if called.rpartition("::")[2] in _SWAPS and argument.type == "identifier":
+                    yield text_of(argument), node
+        elif node.type == "expression_statement":
+            yield from _read_into(node.named_child(0))
+
+
+def _read_into(node: Node | None) -> Iterator[tuple[str, Node]]:
+    """The names that a stream gives values to, ``in >> a >> b;``."""
+    while node is not None and node.type == "binary_expression":
+        right = node.child_by_field_name("right")
+        if text_of(node.child_by_field_name("operator")) != ">>" or right is None:
+            return
+        if right.type == "identifier":
+            yield text_of(right), node
+        node = node.child_by_field_name("left")
+
+
+def set_once(nodes: list[Node], body: Node, place: Node | None = None) -> Node | None:
+    """What a local is set to, where that is one assignment that nothing can go around.
+
+    It is before a ``place``, where one is given, in a block that the place is in.
+    """
+    (first, *others), statement = nodes, nodes[0].parent
+    plain = text_of(first.child_by_field_name("operator")) == "="
+    if others or first.type != "assignment_expression" or not plain:
+        return None
+    while statement is not None and statement.type == "assignment_expression":
+        statement = statement.parent  # of `a = b = c`
+    if statement is None or statement.type != "expression_statement":
+        return None
+    block = statement.parent
+    if place is None or block is None:
+        straight = block == body
+    else:
+        blocks = block.type in ("compound_statement", "case_statement")
+        straight = blocks and statement.end_byte <= place.start_byte < block.end_byte
+    if not straight:
+        return None
+    right = first.child_by_field_name("right")
+    while right is not None and right.type == "assignment_expression":
+        right = right.child_by_field_name("right")
+    return right
+
+
+def is_listed(change: Node) -> bool:
+    """Whether an address is only put into a list of what a launch passes: ``void* args[]``."""
+    node = change.parent
+    while node is not None and node.type in ("cast_expression", "initializer_list"):
+        node = node.parent
+    declaration = node.parent if node is not None and node.type == "init_declarator" else None
+    kind = declaration.child_by_field_name("type") if declaration is not None else None
+    return change.type == "pointer_expression" and text_of(kind) == "void"
+
+
+def counts_processors(change: Node) -> bool:
+    """Whether a local is what ``cudaDeviceGetAttribute`` says of the number of multiprocessors."""
+    listed = change.parent
+    call = listed.parent if listed is not None and listed.type == "argument_list" else None
+    called = text_of(call.child_by_field_name("function")) if call is not None else ""
+    asked = [text_of(n) for n in (listed.named_children if listed else ())][1:2]
+    return called == "cudaDeviceGetAttribute" and asked == ["cudaDevAttrMultiProcessorCount"]
+
+
+def target(change: Node) -> str:
+    """What one change writes to, or takes the address of, as it is spelled."""
+    for field in ("left", "argument", "value"):
+        written = change.child_by_field_name(field)
+        if written is not None:
+            return text_of(written)
+    return ""
+
+
+def is_given_from_outside(node: Node) -> bool:
+    """Whether a change only takes what the command line or a file gives."""
+    whole = node
+    while whole.parent is not None and "statement" not in whole.type:
+        whole = whole.parent
+    return _ON_THE_LINE.search(text_of(whole)) is not None

@@ -1,0 +1,195 @@
+"""What a launch is read with: its call, the function that makes it, and the text around that."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from optiml_magic.kernels.hostbranches import Arm, arms, is_reached
+from optiml_magic.kernels.hostcalls import Caller
+from optiml_magic.kernels.hostpointers import pointed
+from optiml_magic.kernels.hostvalues import HostValues, hiding
+from optiml_magic.kernels.signature import Kernel
+from optiml_magic.source.definitions import Definition
+from optiml_magic.source.expressions import Expression, parse_expression
+from optiml_magic.source.formals import formals
+from optiml_magic.source.operators import SM_COUNT
+from optiml_magic.source.values import tidy
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tree_sitter import Node
+
+DEEPEST = 4  # wrappers within wrappers; ours
+
+
+@dataclass(frozen=True)
+class Host:
+    """What a text says outside of its functions."""
+
+    fixed: Mapping[str, int]
+    functions: Mapping[str, Definition]
+    callers: Mapping[int, Caller]
+    aliases: Mapping[str, str]
+    referring: Mapping[str, frozenset[int]]
+    read: dict[tuple[int, int, int, bool], HostValues] = field(default_factory=dict)
+
+    def values(
+        self, function: Node, kept: Mapping[str, str], place: Node | None = None
+    ) -> HostValues:
+        """What may be said in the names of a function that are ``kept``, seen from a place.
+
+        One that hides another is not known: what is computed with it may mean the other.
+        """
+        body = function.child_by_field_name("body") or function
+        own = [formal.name for formal in formals(function)]
+        fixed = {name: value for name, value in self.fixed.items() if name not in own}
+        values = HostValues(body, fixed, kept, self.functions, place=place,
+                            referring=self.referring)  # fmt: skip
+        values.hide(hiding(body, own, place))
+        return values
+
+    def as_run(
+        self, function: Node, place: Node | None = None, depth: int = 0, *, every: bool = False
+    ) -> HostValues:
+        """The numbers of the program where its command line gives none.
+
+        A function that is called several times has those of its first call, or, with ``every``,
+        none that a call gives it.
+        """
+        every = every and not self._is_called_once(function)
+        key = (function.start_byte, place.start_byte if place is not None else -1, depth, every)
+        if key not in self.read:
+            self.read[key] = self._as_run(function, place, depth, every=every)
+        return self.read[key]
+
+    def _is_called_once(self, function: Node) -> bool:
+        """Whether no function on the way to one is called again."""
+        for _ in range(DEEPEST):
+            caller = self.callers.get(function.start_byte)
+            if caller is None or caller.others:
+                return caller is None
+            function = caller.function
+        return False
+
+    def _as_run(self, function: Node, place: Node | None, depth: int, *, every: bool) -> HostValues:
+        body = function.child_by_field_name("body") or function
+        own = [formal.name for formal in formals(function)]
+        fixed = {name: value for name, value in self.fixed.items() if name not in own}
+        fixed |= {"argc": 1} if "argc" in own else {}
+        caller = self.callers.get(function.start_byte)
+        if caller is not None and depth < DEEPEST and not (every and caller.others):
+            outer = self.as_run(caller.function, caller.call, depth + 1, every=every)
+            for name, given in caller.arguments.items():
+                axes = outer.axes(given) or []
+                parts = zip((f"{name}.{axis}" for axis in "xyz"), axes, strict=False)
+                numbers = [(name, outer.number(given)), *((n, outer.number(a)) for n, a in parts)]
+                fixed |= {named: n for named, n in numbers if isinstance(n, int)}
+        values = HostValues(body, fixed, (), self.functions, as_run=True, place=place,
+                            referring=self.referring)  # fmt: skip
+        values.hide(hiding(body, own, place))
+        values.types = {**self.aliases, **(caller.types if caller is not None else {})}
+        return values
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One ``kernel<<<config>>>(arguments)`` in a host function."""
+
+    kernel: Kernel
+    name: str
+    config: tuple[Node, ...]
+    arguments: tuple[Node, ...]
+    node: Node
+    function: Node
+    line: int
+    looped: bool
+    host: Host
+
+    @property
+    def place(self) -> int:
+        """Of which function the names are."""
+        return self.function.start_byte
+
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """When it is launched: the place of each call that leads to it, the outermost first."""
+        return tuple(node.start_byte for node in reversed(self.way))
+
+    @cached_property
+    def way(self) -> tuple[Node, ...]:
+        """The calls that lead to it, itself first, and the function where they begin last."""
+        found, function = [self.node], self.function
+        for _ in range(DEEPEST):
+            caller = self.host.callers.get(function.start_byte)
+            if caller is None:
+                break
+            found.append(caller.call)
+            function = caller.function
+        return (*found, function)
+
+    @cached_property
+    def is_reached(self) -> bool:
+        """Whether the program may come here as it runs; of a function's calls one is followed."""
+        function, node = self.function, self.node
+        for _ in range(DEEPEST):
+            if not is_reached(node, self.host.as_run(function, node, every=True)):
+                return False
+            caller = self.host.callers.get(function.start_byte)
+            if caller is None or caller.others:
+                break
+            node, function = caller.call, caller.function
+        return True
+
+    def origin(self, argument: Node) -> tuple[Node, str, Node]:
+        """The function whose memory an argument is, what that calls it, and where it gives it.
+
+        The name is empty where the argument is no beginning of memory.
+        """
+        return self.passing(argument)[-1]
+
+    def passing(self, argument: Node) -> list[tuple[Node, str, Node]]:
+        """The same of each function that hands it on, from the one that launches outwards."""
+        function, name = self.function, pointed(argument, self.names)
+        found = [(function, name, argument)]
+        for _ in range(DEEPEST):
+            caller = self.host.callers.get(function.start_byte)
+            given = caller.arguments.get(name) if caller is not None else None
+            outer = ""
+            if caller is not None and given is not None:
+                outer = pointed(given, self.host.values(caller.function, {}, caller.call))
+            if caller is None or given is None or not outer:
+                break
+            function, name = caller.function, outer
+            found.append((function, name, given))
+        return found
+
+    def values(self, kept: Mapping[str, str]) -> HostValues:
+        return self.host.values(self.function, kept, self.node)
+
+    @cached_property
+    def names(self) -> HostValues:
+        """The locals where it stands, for what needs none of the task's names."""
+        return self.values({})
+
+    @cached_property
+    def sides(self) -> Mapping[int, Arm]:
+        """The branches that it is in, by their places, of those that are not decided."""
+        values = self.host.as_run(self.function, self.node, every=True)
+        return {arm.place: arm for arm in arms(self.node, values)}
+
+    @cached_property
+    def as_run(self) -> HostValues:
+        return self.host.as_run(self.function, self.node)
+
+
+def expressed(values: HostValues, node: Node, scalars: Mapping[str, str]) -> Expression | None:
+    """The node's value in the names of the task."""
+    expression = values.expression(node)
+    if expression is None or not expression.names <= {*scalars, SM_COUNT}:
+        return None
+    renamed = re.sub(r"[A-Za-z_]\w*", lambda m: scalars.get(m[0], m[0]), str(expression))
+    return tidy(parse_expression(renamed))

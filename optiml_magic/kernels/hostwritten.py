@@ -1,0 +1,73 @@
+"""Launches as host code writes them: ``<<<...>>>`` and ``cudaLaunchKernel``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from optiml_magic.kernels.hostpointers import uncast
+from optiml_magic.source.formals import declared, text_of
+from optiml_magic.source.syntax import walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node
+
+    from optiml_magic.source.syntax import Syntax
+
+_BY_FUNCTION = frozenset({"cudaLaunchKernel", "cudaLaunchCooperativeKernel"})
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """One launch; ``name`` has the template arguments, ``config`` grid, block and so on."""
+
+    name: str
+    config: tuple[Node, ...]
+    arguments: tuple[Node, ...]
+    node: Node
+
+
+def written_launches(syntax: Syntax) -> Iterator[Written]:
+    """The launches of a text in order."""
+    for node in walk(syntax.root):
+        if node.type != "call_expression":
+            continue
+        called, given = node.child_by_field_name("function"), _given(node)
+        config = next((n for n in node.children if n.type == "kernel_call_syntax"), None)
+        if config is not None:
+            parts = tuple(n for n in config.named_children if n.type != "comment")
+            yield Written(text_of(called), parts, given, node)
+        elif text_of(called) in _BY_FUNCTION and len(given) >= 4:
+            name = text_of(uncast(given[0])).removeprefix("&").strip()
+            yield Written(name, (*given[1:3], *given[4:5]), _listed(given[3], node), node)
+
+
+def _given(call: Node) -> tuple[Node, ...]:
+    listed = call.child_by_field_name("arguments")
+    return tuple(a for a in (listed.named_children if listed else ()) if a.type != "comment")
+
+
+def _listed(array: Node, call: Node) -> tuple[Node, ...]:
+    """What the addresses in an array of a launch are those of; empty where that is unclear."""
+    function = call.parent
+    while function is not None and function.type != "function_definition":
+        function = function.parent
+    if function is None:
+        return ()
+    made = [
+        node.child_by_field_name("value")
+        for node in walk(function)
+        if node.type == "init_declarator" and declared(node).name == text_of(array)
+    ]
+    if len(made) != 1 or made[0] is None or made[0].type != "initializer_list":
+        return ()
+    found = [uncast(node) for node in made[0].named_children if node.type != "comment"]
+    pointees = [node.child_by_field_name("argument") for node in found if _is_address(node)]
+    given = tuple(node for node in pointees if node is not None)
+    return given if len(given) == len(found) else ()
+
+
+def _is_address(node: Node) -> bool:
+    return node.type == "pointer_expression" and text_of(node).startswith("&")
