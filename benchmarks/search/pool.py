@@ -6,7 +6,7 @@
 Each kernel of ``tasks.py`` is searched by every policy, by the tree search with each part off,
 and with the experience that ships, with several seeds each: first all of them a little, then
 further. A program is evaluated once for all of them (``filling.py``). FOLDER/NAME.jsonl has the
-evaluations as they come, FOLDER/NAME.pool.gz the pool and what it lacks. A task has ``--seconds``
+evaluations as they come, FOLDER/NAME.pool.xz the pool and what it lacks. A task has ``--seconds``
 at most, and none begins that could not end before ``--limit``. The same command goes on with the
 tasks whose searches did not end. ``benchmarks/search/policies.py FOLDER`` searches over the pools.
 """
