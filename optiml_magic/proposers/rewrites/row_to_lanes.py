@@ -54,6 +54,7 @@ from optiml_magic.proposers.rewrites.rounds_of_lanes import (
     handed_exactly,
     of_a_block,
     repeats,
+    seldom,
     small,
     unshared,
 )
@@ -68,7 +69,7 @@ _SECTOR = 8  # elements of four bytes
 _A_VECTOR = 4  # elements of a row that a thread by itself loads at once: ours
 _STRIPS = (16, 32, 8)  # elements that a thread takes at once of a row that is its own: ours
 _BESIDE = 0.2  # the chance of lanes where threads load neighbours without them: ours
-_FEW_ROWS = 0.15  # the chance of strips of long rows that are too few for the chip: ours
+_SELDOM = 0.15  # the chance of strips of rows too few for the chip, or seldom walked along: ours
 _ONE_STRIP = 0.4  # the chance of strips of rows that have not two of them: ours
 SHORT = 256  # a block takes no shorter row: ours
 _UNEVEN = 128  # elements of a row that begins anywhere, up to which vectors are few: ours
@@ -99,7 +100,8 @@ class RowToLanes(KernelRule):
         if not found:
             return
         length = _length(kernel, found)
-        strips = _FEW_ROWS if length >= SHORT and few_threads(kernel) else 0.8
+        few = length >= SHORT and few_threads(kernel)
+        strips = _SELDOM if few or all(seldom(kernel, axis) for axis in found) else 0.8
         yield from _by_itself(kernel, {i for a in found for i in loops_in(a.node.body)}, strips)
         kernel = _unguarded(kernel, found)
         found = _walked(kernel)

@@ -109,6 +109,41 @@ __global__ void k(float* a, int m, int n) {
 """
 
 
+GAMMA = """\
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const unsigned char* w, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = %s;
+}
+"""
+FIRST_OF_ALL = """\
+#pragma optiml launch k grid(cdiv(m, 256)) block(256)
+__global__ void k(const float* a, int* out, int m, int n, int some, float r) {
+    int j = blockIdx.x * blockDim.x + threadIdx.x;
+    if (j >= m) return;
+    for (int i = 0, count = 0; i < n && count < some; ++i) {
+        if (%s) {
+            if (count == 0) for (int l = 0; l < some; ++l) out[j * some + l] = i;
+            out[j * some + count++] = i;
+        }
+    }
+}
+"""
+CIPHER = """\
+__constant__ int order[8] = {3, 1, 4, 0, 5, 7, 2, 6};
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const int* q, int* y, int n) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= n) return;
+    int v[8], s = 0;
+    for (int i = 0; i < 8; ++i) v[i] = q[r * 8 + i];
+    for (int round = 0; round < %d; ++round)
+        for (int i = 0; i < 8; ++i) s = s * 3 + v[order[i]];
+    for (int i = 0; i < 8; ++i) y[r * 8 + i] = s ^ v[i];
+}
+"""
+
+
 def known(text: str, grid: tuple[int, int, int], block: int, **sizes: int) -> Kernel:
     launch = LaunchFacts("k", 1, grid, (block, 1, 1), {}, sizes)
     return kernel_of(text, Facts((launch,), {}, 1e-5, 1e-8, "h200"))
@@ -161,6 +196,35 @@ def test_vectors_bring_what_data_leave_out(test: str, likely: bool) -> None:
 def test_a_float_of_a_byte_by_its_exponent_is_looked_up() -> None:
     """``ldexp`` is some forty instructions, and either way of the branch calls it."""
     assert chances(LookUp(), known(BYTES, (1 << 16, 1, 1), 256, n=1 << 24))
+
+
+@pytest.mark.parametrize(
+    ("text", "likely"),
+    [
+        (BYTES, False),
+        (GAMMA % "powf(w[i] / 255.0f, 2.2f)", True),
+    ],
+)
+def test_what_takes_no_longer_than_its_bytes_is_less_worth_a_table(text: str, likely: bool) -> None:
+    (chance,) = chances(LookUp(), known(text, (1 << 16, 1, 1), 256, n=1 << 24)).values()
+    assert (chance > 0.8) == likely
+
+
+@pytest.mark.parametrize(
+    ("test", "seldom"), [("a[i] + j < r", True), ("i % 8 < 4", False), ("i >= 0", False)]
+)
+def test_rows_that_data_choose_among_the_rounds(test: str, seldom: bool) -> None:
+    sizes = {"m": 1 << 15, "n": 8192, "some": 16}
+    found = chances(RowToLanes(), known(FIRST_OF_ALL % test, (128, 1, 1), 256, **sizes))
+    assert found
+    assert all((chance < 0.5) == seldom for chance in found.values())
+
+
+@pytest.mark.parametrize(("rounds", "first"), [(1, False), (64, True)])
+def test_places_of_tables_behind_rows_that_take_more(rounds: int, first: bool) -> None:
+    found = chances(ScalariseArray(), known(CIPHER % rounds, (1 << 14, 1, 1), 64, n=1 << 20))
+    rows = max(chance for key, chance in found.items() if key.startswith("rows"))
+    assert (found["tables"] > rows) == first
 
 
 def test_one_thread_does_not_load_ahead_for_a_block() -> None:
