@@ -144,6 +144,16 @@ __global__ void k(const int* q, int* y, int n) {
 """
 
 
+POINTS = """\
+struct Quat { float x, y, z, w; };
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const %s* p, const float* by, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) { auto one = p[i]; out[i] = (one.x + one.y + one.z) * by[i]; }
+}
+"""
+
+
 def known(text: str, grid: tuple[int, int, int], block: int, **sizes: int) -> Kernel:
     launch = LaunchFacts("k", 1, grid, (block, 1, 1), {}, sizes)
     return kernel_of(text, Facts((launch,), {}, 1e-5, 1e-8, "h200"))
@@ -225,6 +235,14 @@ def test_places_of_tables_behind_rows_that_take_more(rounds: int, first: bool) -
     found = chances(ScalariseArray(), known(CIPHER % rounds, (1 << 14, 1, 1), 64, n=1 << 20))
     rows = max(chance for key, chance in found.items() if key.startswith("rows"))
     assert (found["tables"] > rows) == first
+
+
+@pytest.mark.parametrize(
+    ("record", "likely"), [("float3", True), ("float4", False), ("Quat", False)]
+)
+def test_vectors_of_several_records_that_are_vectors(record: str, likely: bool) -> None:
+    found = chances(VectoriseMap(), known(POINTS % record, (1 << 16, 1, 1), 256, n=1 << 24))
+    assert (found["map 4"] >= 0.7) == likely
 
 
 def test_one_thread_does_not_load_ahead_for_a_block() -> None:
