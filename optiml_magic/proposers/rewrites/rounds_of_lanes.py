@@ -27,6 +27,7 @@ from optiml_magic.kernels.tree import Loop
 
 LONG = 8192  # elements of a row that a warp takes at most: ours
 _SECTOR_BYTES = 32
+_THREAD = "threadIdx.x"
 _BUSY = 0.125  # of the warps that a chip holds, from which on these hide what loads take: ours
 
 
@@ -108,6 +109,21 @@ def seldom(kernel: Kernel, axis: Axis) -> bool:
     own = [a for a in kernel.reading.accesses if a.space == "global" and axis.name in a.loops]
     told = [{c for c in a.guard if MEMORY in c.depends and axis.name not in c.depends} for a in own]
     return bool(told and around(kernel, axis)) and bool(set.intersection(*told))
+
+
+def windows(kernel: Kernel, found: Sequence[Axis]) -> bool:
+    """Whether memory says where some rows begin, such as those of a resized image.
+
+    These may be neighbours already, which lanes are to make of them.
+    """
+    effects, symbols = Effects(kernel), kernel.reading.symbols
+    return any(
+        symbols[name].kind == "load" and _THREAD in symbols[name].depends
+        and axis.name not in symbols[name].depends
+        for axis in found for access in effects.accesses(axis.node)
+        if access.mode == "load" and access.space == "global" and access.offset is not None
+        for name in symbols.inside(access.offset) & symbols.table.keys()
+    )  # fmt: skip
 
 
 def _times(kernel: Kernel, axis: Axis) -> Iterator[int]:

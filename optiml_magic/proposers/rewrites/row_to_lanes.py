@@ -57,6 +57,7 @@ from optiml_magic.proposers.rewrites.rounds_of_lanes import (
     seldom,
     small,
     unshared,
+    windows,
 )
 from optiml_magic.proposers.rewrites.row_threads import A_LANE, few_threads, of_rows
 
@@ -69,6 +70,7 @@ _SECTOR = 8  # elements of four bytes
 _A_VECTOR = 4  # elements of a row that a thread by itself loads at once: ours
 _STRIPS = (16, 32, 8)  # elements that a thread takes at once of a row that is its own: ours
 _BESIDE = 0.2  # the chance of lanes where threads load neighbours without them: ours
+_WINDOWS = 0.8  # the chance of lanes for short rows that may be neighbours already: ours
 _SELDOM = 0.15  # the chance of strips of rows too few for the chip, or seldom walked along: ours
 _ONE_STRIP = 0.4  # the chance of strips of rows that have not two of them: ours
 SHORT = 256  # a block takes no shorter row: ours
@@ -139,6 +141,7 @@ class RowToLanes(KernelRule):
         late = 0 < length <= _A_VECTOR or others_load(kernel, found)
         late = late or repeats(kernel, found, points[0].get("LANES", lanes.count))
         neighbours = _beside(kernel, found)
+        likely = _WINDOWS if 0 < length < 2 * _SECTOR and windows(kernel, found) else 0.85
         title = f"lanes of a warp share the loop over {counters}"
         if across(kernel, found):
             beside = Lanes("apart", 8, 256, COUNTS, BLOCKS)
@@ -164,7 +167,7 @@ class RowToLanes(KernelRule):
         if not length or length <= LONG or mixed:
             yield Site(
                 f"warp {at}", title, partial(shared_by, kernel, at, lanes, vectors=vectors),
-                _BESIDE if neighbours else 0.4 if late else 0.85, hypothesis, points, arithmetic,
+                _BESIDE if neighbours else 0.4 if late else likely, hypothesis, points, arithmetic,
             )  # fmt: skip
         inner = _inner_vectors(kernel, at)
         if inner is not None and (not length or length <= LONG):

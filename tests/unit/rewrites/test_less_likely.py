@@ -196,6 +196,15 @@ def test_rows_that_a_table_begins_may_be_neighbours() -> None:
     assert all(chance < 0.2 for chance in chances(CoalesceMapping(), kernel).values())
 
 
+@pytest.mark.parametrize(("taps", "likely"), [(12, False), (40, True)])
+def test_lanes_share_short_rows_less_likely_where_data_begin_them(taps: int, likely: bool) -> None:
+    sizes = {"w": 1920, "h": 4320, "wide": 3840, "taps": taps}
+    found = chances(RowToLanes(), known(RESIZED, (8, 4320, 1), 256, **sizes))
+    warp = [chance for key, chance in found.items() if key.startswith("warp")]
+    assert warp
+    assert all((chance > 0.8) == likely for chance in warp)
+
+
 @pytest.mark.parametrize(("test", "likely"), [("i < n", True), ("when[i] < 9", False)])
 def test_vectors_bring_what_data_leave_out(test: str, likely: bool) -> None:
     found = chances(BlockSum(), known(FILTER % test, (4096, 1, 1), 256, n=1 << 20))
