@@ -189,6 +189,15 @@ def test_threads_of_rows_that_are_gone_through_again(rows: int, first: int) -> N
     assert site.points[0] == {"THREADS": first}
 
 
+@pytest.mark.parametrize(("row", "first"), [("r * n", 256), ("(step * m + r) * n", 1024)])
+def test_threads_of_rows_that_others_follow(row: str, first: int) -> None:
+    rule, text = RowToLanes(), BISECTION.replace("r * n", row).replace("(size_t)", "")
+    kernel = known(text, (8, 1, 1), 64, m=512, n=32000)
+    sites = [s for s in rule.sites(rule.shaped(kernel)) if isinstance(s, Site)]
+    (site,) = (s for s in sites if s.key.startswith("block"))
+    assert site.points[0] == {"THREADS": first}
+
+
 def test_rows_that_a_table_begins_may_be_neighbours() -> None:
     kernel = known(RESIZED, (8, 4320, 1), 256, w=1920, h=4320, wide=3840, taps=12)
     assert apart(kernel, "threadIdx.x") > apart(kernel, "blockIdx.y")
