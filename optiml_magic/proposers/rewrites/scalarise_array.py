@@ -176,7 +176,7 @@ def _bounding(kernel: Kernel, wanted: Callable[[Axis], bool]) -> dict[str, int]:
         length = rounds(kernel, axis)
         few = axis.trips is None and 1 < (length or 0) <= _LONG
         if few and named <= given.keys() and wanted(axis):
-            sizes |= {name: int(given[name]) for name in named}
+            sizes |= {name: int(given[name]) for name in sorted(named)}
     return {name: size for name, size in sizes.items() if name not in kernel.program.values}
 
 

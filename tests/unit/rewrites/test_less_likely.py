@@ -14,6 +14,7 @@ from optiml_magic.proposers.rewrites.load_ahead import LoadAhead
 from optiml_magic.proposers.rewrites.look_up import LookUp
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
+from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.proposers.rewrites.vectorise_map import VectoriseMap
 from tests.unit.primitives.alike import kernel_of
 
@@ -154,6 +155,18 @@ __global__ void k(const %s* p, const float* by, float* out, int n) {
 """
 
 
+WINDOW = """\
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const float* a, const float* by, float* out, int n, int d, int c, int b, int e) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n - 8) return;
+    float s = 0.0f;
+    for (int k = 0; k < (d + c) / (b + e); ++k) s += a[i + k] * by[k];
+    out[i] = s;
+}
+"""
+
+
 def known(text: str, grid: tuple[int, int, int], block: int, **sizes: int) -> Kernel:
     launch = LaunchFacts("k", 1, grid, (block, 1, 1), {}, sizes)
     return kernel_of(text, Facts((launch,), {}, 1e-5, 1e-8, "h200"))
@@ -261,6 +274,15 @@ def test_places_of_tables_behind_rows_that_take_more(rounds: int, first: bool) -
 def test_vectors_of_several_records_that_are_vectors(record: str, likely: bool) -> None:
     found = chances(VectoriseMap(), known(POINTS % record, (1 << 16, 1, 1), 256, n=1 << 24))
     assert (found["map 4"] >= 0.7) == likely
+
+
+def test_sizes_that_are_numbers_come_by_name() -> None:
+    """Titles and keys of sites are the same in each run, whatever the order of a set is."""
+    rule, sizes = ShareLoads(), {"d": 6, "c": 4, "b": 1, "e": 1}
+    kernel = known(WINDOW, (1 << 16, 1, 1), 256, n=1 << 24, **sizes)
+    titles = [s.title for s in rule.sites(rule.shaped(kernel)) if isinstance(s, Site)]
+    assert titles
+    assert all(", where b is 1, where c is 4, where d is 6, where e is 1" in t for t in titles)
 
 
 def test_one_thread_does_not_load_ahead_for_a_block() -> None:
