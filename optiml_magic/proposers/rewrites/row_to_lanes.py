@@ -141,7 +141,8 @@ class RowToLanes(KernelRule):
         late = 0 < length <= _A_VECTOR or others_load(kernel, found)
         late = late or repeats(kernel, found, points[0].get("LANES", lanes.count))
         neighbours = _beside(kernel, found)
-        likely = _WINDOWS if 0 < length < 2 * _SECTOR and windows(kernel, found) else 0.85
+        short = 0 < length < 2 * _SECTOR and not uneven  # uneven rows lie one behind the other
+        likely = _WINDOWS if short and windows(kernel, found) else 0.85
         title = f"lanes of a warp share the loop over {counters}"
         if across(kernel, found):
             beside = Lanes("apart", 8, 256, COUNTS, BLOCKS)
