@@ -41,6 +41,13 @@ def _told_by_data(kernel: Kernel, access: Access, name: str) -> bool:
     )
 
 
+def sectors_apart(kernel: Kernel) -> dict[Access, int]:
+    """Sectors that a warp touches by each access whose elements lie apart from lane to lane."""
+    asked = [access for access in kernel.reading.accesses if access.space == "global"]
+    found = {access: _sectors(kernel, access, along(kernel, "x")) for access in asked}
+    return {access: taken for access, taken in found.items() if taken}
+
+
 def side_by_side(kernel: Kernel, access: Access) -> bool:
     """Whether the lanes of a warp take neighbours at the measured sizes, whatever tells them so."""
     return access.offset is not None and not _sectors(kernel, access, _THREAD)

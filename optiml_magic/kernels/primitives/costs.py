@@ -19,6 +19,7 @@ _WAIT = 4e-8  # seconds of a round of a loop that loads, several of them under w
 _MANY = 16  # accesses that a function counts for which is a hundred instructions and more: ours
 _SHORT = 64  # rounds of a loop that compilers write out: ours
 _UNKNOWN = 32  # rounds of a loop of which nothing is known
+_HUNDRED, _THIRTY = 100, 30  # instructions of functions that are long and middling: ours
 
 
 def rough_seconds(kernel: Kernel) -> float | None:
@@ -66,6 +67,14 @@ def is_long(kernel: Kernel, *found: Expr) -> bool:
     """Whether what expressions call is about a hundred instructions, or what that calls is."""
     names = [*_called(kernel, (e for one in found for e in every(one)))]
     return any(map(functions.is_long, names)) or sum(map(functions.is_middling, names)) > 1
+
+
+def instructions(kernel: Kernel, expr: Expr) -> int:
+    """Roughly those of the longest function that an expression calls, or that this calls; or 0."""
+    names = {*_called(kernel, every(expr))}
+    if any(map(functions.is_long, names)):
+        return _HUNDRED
+    return _THIRTY if any(map(functions.is_middling, names)) else 0
 
 
 def _called(kernel: Kernel, found: Iterable[Expr]) -> Iterator[str]:

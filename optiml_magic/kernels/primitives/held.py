@@ -205,7 +205,7 @@ def _short(kernel: Kernel) -> dict[str, int]:
             names = {name for form in forms for name in form.symbols}
             length = rounds(kernel, axis) if axis is not None else None
             if names <= given.keys() and 1 < (length or 0) <= LONGEST:
-                found |= {n: int(given[n]) for n in names if n not in kernel.program.values}
+                found |= {n: int(given[n]) for n in sorted(names) if n not in kernel.program.values}
     return found
 
 

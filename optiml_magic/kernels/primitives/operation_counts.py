@@ -12,6 +12,7 @@ from optiml_magic.kernels.expressions import Expr, Literal, Name, every
 from optiml_magic.kernels.primitives.base import Kernel, once
 from optiml_magic.kernels.primitives.costs import is_long
 from optiml_magic.kernels.primitives.sizes import usual_rounds
+from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tree import Loop, Statement
 
 _UNKNOWN = 32  # rounds of a loop of which nothing is known: ours
@@ -32,14 +33,18 @@ def operations_outside(kernel: Kernel, loops: Collection[Loop]) -> float:
 
 def requests(kernel: Kernel) -> dict[str, float]:
     """How often a thread asks global memory for elements of each array, by its name."""
-    made = {axis.name: _rounds(kernel).get(loop, _UNKNOWN) for loop, axis in kernel.axes().items()}
     found = dict[str, float]()
     for access in kernel.reading.accesses:
         if access.space == "global":
-            each = math.prod(made.get(name, _UNKNOWN) for name in access.loops)
-            each *= _ATOMIC if access.mode == "atomic" else 1
+            each = times(kernel, access) * (_ATOMIC if access.mode == "atomic" else 1)
             found[access.array] = found.get(access.array, 0.0) + each
     return found
+
+
+def times(kernel: Kernel, access: Access) -> int:
+    """How often a thread comes to an access, in all rounds of the loops that it is in."""
+    made = {axis.name: _rounds(kernel).get(loop, _UNKNOWN) for loop, axis in kernel.axes().items()}
+    return math.prod(made.get(name, _UNKNOWN) for name in access.loops)
 
 
 def _of(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
 from optiml_magic.chips import CHIPS
@@ -22,10 +22,12 @@ from optiml_magic.kernels.primitives.sizes import (
 )
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.symbols import MEMORY
 from optiml_magic.kernels.tree import Loop
 
 LONG = 8192  # elements of a row that a warp takes at most: ours
 _SECTOR_BYTES = 32
+_THREAD = "threadIdx.x"
 _BUSY = 0.125  # of the warps that a chip holds, from which on these hide what loads take: ours
 
 
@@ -92,11 +94,41 @@ def repeats(kernel: Kernel, found: Sequence[Axis], lanes: int) -> bool:
     words = sum(
         words_taken(kernel, axis)
         * (1 if rounds(kernel, axis) else usual_rounds(kernel, axis) or 1)
-        * prod(usual_rounds(kernel, outer) or 1 for outer in around(kernel, axis))
+        * (1 if seldom(kernel, axis) else prod(_times(kernel, axis)))
         for axis in found
     )
     rate = chip.fp32_per_sm * chip.sms * chip.clock
     return lanes * outside / rate > words * _SECTOR_BYTES / chip.dram_bandwidth
+
+
+def seldom(kernel: Kernel, axis: Axis) -> bool:
+    """Whether memory says in which of the rounds around a loop it is made at all.
+
+    Such as what begins a list, once for each: how often is not known, and is counted as once.
+    """
+    own = [a for a in kernel.reading.accesses if a.space == "global" and axis.name in a.loops]
+    told = [{c for c in a.guard if MEMORY in c.depends and axis.name not in c.depends} for a in own]
+    return bool(told and around(kernel, axis)) and bool(set.intersection(*told))
+
+
+def windows(kernel: Kernel, found: Sequence[Axis]) -> bool:
+    """Whether memory says where some rows begin, such as those of a resized image.
+
+    These may be neighbours already, which lanes are to make of them.
+    """
+    effects, symbols = Effects(kernel), kernel.reading.symbols
+    return any(
+        symbols[name].kind == "load" and _THREAD in symbols[name].depends
+        and axis.name not in symbols[name].depends
+        for axis in found for access in effects.accesses(axis.node)
+        if access.mode == "load" and access.space == "global" and access.offset is not None
+        for name in symbols.inside(access.offset) & symbols.table.keys()
+    )  # fmt: skip
+
+
+def _times(kernel: Kernel, axis: Axis) -> Iterator[int]:
+    """The rounds of the loops around a loop."""
+    return (usual_rounds(kernel, outer) or 1 for outer in around(kernel, axis))
 
 
 def of_a_block(kernel: Kernel, length: int) -> bool:

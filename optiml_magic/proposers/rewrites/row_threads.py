@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel
-from optiml_magic.kernels.primitives.effects import loops_in
-from optiml_magic.kernels.primitives.sizes import threads
+from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.sizes import around, threads
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.model.space import Point
 
@@ -32,11 +32,20 @@ def of_rows(
     """
     if not length:
         return ({},)
-    loops, most = loops_in(kernel.function.body), counts[-1]
-    again = any(a.node in loops_in(loop.body) for a in found for loop in loops)
-    each, rows = (_AGAIN * A_LANE, 1) if again else (A_LANE, 4)
+    most = counts[-1]
+    each, rows = (_AGAIN * A_LANE, 1) if any(_again(kernel, a) for a in found) else (A_LANE, 4)
     count, chip = threads(kernel), CHIPS.get(kernel.chip)
     fit = max((n for n in counts if n * each <= length + each), default=counts[0])
     if fit >= most or (count is not None and chip is not None and count < rows * chip.sms):
         return ({"THREADS": most}, {"THREADS": most // 2})
     return ({"THREADS": fit}, {"THREADS": 2 * fit})
+
+
+def _again(kernel: Kernel, axis: Axis) -> bool:
+    """Whether a loop is made again over the same elements, and not in each round over others."""
+    inside, outer = kernel.reading.symbols.inside, {a.name for a in around(kernel, axis)}
+    return any(
+        not outer & inside(access.offset)
+        for access in Effects(kernel).accesses(axis.node)
+        if outer and access.space == "global" and access.offset is not None
+    )

@@ -54,8 +54,10 @@ from optiml_magic.proposers.rewrites.rounds_of_lanes import (
     handed_exactly,
     of_a_block,
     repeats,
+    seldom,
     small,
     unshared,
+    windows,
 )
 from optiml_magic.proposers.rewrites.row_threads import A_LANE, few_threads, of_rows
 
@@ -68,7 +70,8 @@ _SECTOR = 8  # elements of four bytes
 _A_VECTOR = 4  # elements of a row that a thread by itself loads at once: ours
 _STRIPS = (16, 32, 8)  # elements that a thread takes at once of a row that is its own: ours
 _BESIDE = 0.2  # the chance of lanes where threads load neighbours without them: ours
-_FEW_ROWS = 0.15  # the chance of strips of long rows that are too few for the chip: ours
+_WINDOWS = 0.8  # the chance of lanes for short rows that may be neighbours already: ours
+_SELDOM = 0.15  # the chance of strips of rows too few for the chip, or seldom walked along: ours
 _ONE_STRIP = 0.4  # the chance of strips of rows that have not two of them: ours
 SHORT = 256  # a block takes no shorter row: ours
 _UNEVEN = 128  # elements of a row that begins anywhere, up to which vectors are few: ours
@@ -99,7 +102,8 @@ class RowToLanes(KernelRule):
         if not found:
             return
         length = _length(kernel, found)
-        strips = _FEW_ROWS if length >= SHORT and few_threads(kernel) else 0.8
+        few = length >= SHORT and few_threads(kernel)
+        strips = _SELDOM if few or all(seldom(kernel, axis) for axis in found) else 0.8
         yield from _by_itself(kernel, {i for a in found for i in loops_in(a.node.body)}, strips)
         kernel = _unguarded(kernel, found)
         found = _walked(kernel)
@@ -137,6 +141,8 @@ class RowToLanes(KernelRule):
         late = 0 < length <= _A_VECTOR or others_load(kernel, found)
         late = late or repeats(kernel, found, points[0].get("LANES", lanes.count))
         neighbours = _beside(kernel, found)
+        short = 0 < length < 2 * _SECTOR and not uneven  # uneven rows lie one behind the other
+        likely = _WINDOWS if short and windows(kernel, found) else 0.85
         title = f"lanes of a warp share the loop over {counters}"
         if across(kernel, found):
             beside = Lanes("apart", 8, 256, COUNTS, BLOCKS)
@@ -162,7 +168,7 @@ class RowToLanes(KernelRule):
         if not length or length <= LONG or mixed:
             yield Site(
                 f"warp {at}", title, partial(shared_by, kernel, at, lanes, vectors=vectors),
-                _BESIDE if neighbours else 0.4 if late else 0.85, hypothesis, points, arithmetic,
+                _BESIDE if neighbours else 0.4 if late else likely, hypothesis, points, arithmetic,
             )  # fmt: skip
         inner = _inner_vectors(kernel, at)
         if inner is not None and (not length or length <= LONG):

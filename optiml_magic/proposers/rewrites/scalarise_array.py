@@ -12,7 +12,6 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.endings import enclosed, ended
 from optiml_magic.kernels.primitives.flag_words import flagged, flags_in_words
 from optiml_magic.kernels.primitives.held import Holding, holding
-from optiml_magic.kernels.primitives.known_tables import known_tables, tables_known
 from optiml_magic.kernels.primitives.let_on import let_on
 from optiml_magic.kernels.primitives.localised import localised, own_scratch
 from optiml_magic.kernels.primitives.operation_counts import requests
@@ -37,14 +36,11 @@ from optiml_magic.kernels.tree import Blank, Block, Loop, walk
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.table_places import LOCAL, tables
 
 _FEW = 64  # rounds of the outermost loop
 _LONG = 128  # rounds of a loop that a size bounds
 _MOST = 1024  # rounds that are written out
-_LOCAL = Hypothesis(
-    "launch__local_bytes_per_thread", "lower",
-    "constant indices let the array lie in registers", (1.5, 1e6),
-)  # fmt: skip
 _BLOCKS = (128, 64, 256)
 _ROWS = 0.86  # the chance of rows in registers
 _ALL, _PART = 0.945, 0.6  # of rows that a warp brings, of most requests and of a few: ours
@@ -73,7 +69,7 @@ class ScalariseArray(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        yield from _tables(kernel)
+        yield from tables(kernel)
         yield from _places(kernel)
         yield from _flags(kernel)
         yield from [*_sized(kernel)] or _walked(kernel)
@@ -122,20 +118,9 @@ def _owning(kernel: Kernel, where: str = "") -> Iterator[Site | Refused]:
         elif not where and _indexed(kernel, axis) and not _said(kernel, loop):
             yield Site(
                 f"local {number}", "unroll the loops that index a local array",
-                partial(unroll, kernel, number), 0.4, _LOCAL,
+                partial(unroll, kernel, number), 0.4, LOCAL,
             )  # fmt: skip
     yield from _stretch(kernel, held, where)
-
-
-def _tables(kernel: Kernel) -> Iterator[Site]:
-    """Local arrays whose places tables of numbers say."""
-    placing = known_tables(kernel)
-    if placing:
-        tables = sorted({table for own in placing.values() for table in own})
-        yield Site(
-            "tables", f"find places in {', '.join(sorted(placing))} by the numbers of "
-            f"{', '.join(tables)}", partial(tables_known, kernel), 0.91, _LOCAL,
-        )  # fmt: skip
 
 
 def _places(kernel: Kernel) -> Iterator[Site]:
@@ -148,13 +133,13 @@ def _places(kernel: Kernel) -> Iterator[Site]:
             "order", f"sort {names} by a network of exchanges",
             partial(in_turn, kernel, (
                 ordered, partial(where_legal, searched), written_short,
-            )), 0.92, _LOCAL, arithmetic=("which of two zeros comes first",) if floats else (),
+            )), 0.92, LOCAL, arithmetic=("which of two zeros comes first",) if floats else (),
         )  # fmt: skip
     arrays = sorted({array for one in searches(kernel) for array in one.arrays})
     if arrays:
         yield Site(
             "places", f"look for a place in {', '.join(arrays)} with constant indices",
-            partial(in_turn, kernel, (searched, _held, written_short)), 0.9, _LOCAL,
+            partial(in_turn, kernel, (searched, _held, written_short)), 0.9, LOCAL,
         )  # fmt: skip
 
 
@@ -164,7 +149,7 @@ def _flags(kernel: Kernel) -> Iterator[Site]:
     if names:
         yield Site(
             "flags", f"keep the flags of {', '.join(names)} as bits of a number",
-            partial(flags_in_words, kernel), 0.88, _LOCAL,
+            partial(flags_in_words, kernel), 0.88, LOCAL,
         )  # fmt: skip
 
 
@@ -177,7 +162,7 @@ def _sized(kernel: Kernel) -> Iterator[Site]:
             "sized", f"walk through local arrays with constant indices, where {where}",
             partial(in_turn, kernel, (
                 partial(sized, values=sizes), _held, partial(where_legal, searched), written_short,
-            )), 0.85, _LOCAL,
+            )), 0.85, LOCAL,
         )  # fmt: skip
 
 
@@ -191,7 +176,7 @@ def _bounding(kernel: Kernel, wanted: Callable[[Axis], bool]) -> dict[str, int]:
         length = rounds(kernel, axis)
         few = axis.trips is None and 1 < (length or 0) <= _LONG
         if few and named <= given.keys() and wanted(axis):
-            sizes |= {name: int(given[name]) for name in named}
+            sizes |= {name: int(given[name]) for name in sorted(named)}
     return {name: size for name, size in sizes.items() if name not in kernel.program.values}
 
 
@@ -201,7 +186,7 @@ def _walked(kernel: Kernel) -> Iterator[Site]:
     if arrays:
         yield Site(
             "walked", f"walk through all of {', '.join(arrays)} with constant indices",
-            partial(in_turn, kernel, (walked, _held, written_short)), 0.8, _LOCAL,
+            partial(in_turn, kernel, (walked, _held, written_short)), 0.8, LOCAL,
         )  # fmt: skip
 
 

@@ -369,7 +369,7 @@ def _short(kernel: Kernel) -> dict[str, int]:
         held = words_taken(kernel, axis)
         if names <= given.keys() and 0 < total <= _UNROLLED and held <= _HELD:
             short.add(axis.name)
-            found |= {n: int(given[n]) for n in names if n not in kernel.program.values}
+            found |= {n: int(given[n]) for n in sorted(names) if n not in kernel.program.values}
     for access in kernel.reading.accesses if short else ():
         index = access.index if access.loops and access.index is not None else Polynomial()
         for monomial, _ in index.terms:  # how far windows lie apart, their elements, and borders

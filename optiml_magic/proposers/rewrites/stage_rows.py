@@ -82,7 +82,7 @@ def _lengths(kernel: Kernel) -> dict[str, int]:
     found = dict[str, int]()
     for access in kernel.reading.accesses:
         by = access.index.coefficient("threadIdx.x") if access.index is not None else None
-        for name in by.symbols if by is not None and access.mode == "load" else ():
+        for name in sorted(by.symbols) if by is not None and access.mode == "load" else ():
             if name in given and name not in kernel.program.values and given[name] <= _LONGEST:
                 found[name] = int(given[name])
     return found

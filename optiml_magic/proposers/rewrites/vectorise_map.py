@@ -41,6 +41,7 @@ _ALONE = 8  # loads of an item that no vector brings, from which on it is less o
 _RARELY = 0.3  # of its chance, which is left of it at least: ours
 _FILLED = 0.8  # the same where a thread stored a part of several sectors by itself: ours
 _SCATTERED = 0.1  # the same where neighbours that were stored together lie apart: ours
+_RECORD = 128  # bytes of an item that neighbours' requests fill lines of the cache with: ours
 _UNKNOWN = 8  # rounds of a loop of which nothing is known: ours
 _FIELDS = 4  # of an item, such as the channels of a pixel, that are taken as a number: ours
 _THREAD = "threadIdx.x"
@@ -140,7 +141,24 @@ def _brought(kernel: Kernel, groups: Neighbours, width: int) -> float:
     loads = {a: _times(kernel, a) for a in groups.accesses if a.mode == "load"}
     alone, total = sum(n for a, n in loads.items() if a not in grouped), sum(loads.values())
     least = _FILLED if any(g.does("store") and g.apart > 1 for g in groups.found) else _RARELY
-    return max(least, 1 - alone / total) if alone >= _ALONE else 1.0
+    brought = max(least, 1 - alone / total) if alone >= _ALONE else 1.0
+    return brought if width == 1 else max(_RARELY, brought * _narrow(groups))
+
+
+def _narrow(groups: Neighbours) -> float:
+    """The share of an item's bytes that are not of records as wide as a vector, or wider.
+
+    The loads of one of these fill their sectors already, and those of several lie apart.
+    """
+    found = {g.accesses[0].array: g.size * g.apart for g in groups.found}
+    taken = dict(found)
+    for access in groups.accesses:
+        step = access.offset.coefficient(_THREAD) if access.offset is not None else None
+        apart = abs(step.value or 0) if step is not None else 0
+        if access.array not in found and WIDEST <= apart <= _RECORD:
+            taken[access.array] = apart
+    narrow = sum(size for size in found.values() if size < WIDEST)
+    return narrow / sum(taken.values()) if taken else 1.0
 
 
 def _times(kernel: Kernel, access: Access) -> int:

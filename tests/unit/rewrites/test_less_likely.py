@@ -14,6 +14,7 @@ from optiml_magic.proposers.rewrites.load_ahead import LoadAhead
 from optiml_magic.proposers.rewrites.look_up import LookUp
 from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.scalarise_array import ScalariseArray
+from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.proposers.rewrites.vectorise_map import VectoriseMap
 from tests.unit.primitives.alike import kernel_of
 
@@ -109,6 +110,63 @@ __global__ void k(float* a, int m, int n) {
 """
 
 
+GAMMA = """\
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const unsigned char* w, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = %s;
+}
+"""
+FIRST_OF_ALL = """\
+#pragma optiml launch k grid(cdiv(m, 256)) block(256)
+__global__ void k(const float* a, int* out, int m, int n, int some, float r) {
+    int j = blockIdx.x * blockDim.x + threadIdx.x;
+    if (j >= m) return;
+    for (int i = 0, count = 0; i < n && count < some; ++i) {
+        if (%s) {
+            if (count == 0) for (int l = 0; l < some; ++l) out[j * some + l] = i;
+            out[j * some + count++] = i;
+        }
+    }
+}
+"""
+CIPHER = """\
+__constant__ int order[8] = {3, 1, 4, 0, 5, 7, 2, 6};
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const int* q, int* y, int n) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= n) return;
+    int v[8], s = 0;
+    for (int i = 0; i < 8; ++i) v[i] = q[r * 8 + i];
+    for (int round = 0; round < %d; ++round)
+        for (int i = 0; i < 8; ++i) s = s * 3 + v[order[i]];
+    for (int i = 0; i < 8; ++i) y[r * 8 + i] = s ^ v[i];
+}
+"""
+
+
+POINTS = """\
+struct Quat { float x, y, z, w; };
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const %s* p, const float* by, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) { auto one = p[i]; out[i] = (one.x + one.y + one.z) * by[i]; }
+}
+"""
+
+
+WINDOW = """\
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const float* a, const float* by, float* out, int n, int d, int c, int b, int e) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n - 8) return;
+    float s = 0.0f;
+    for (int k = 0; k < (d + c) / (b + e); ++k) s += a[i + k] * by[k];
+    out[i] = s;
+}
+"""
+
+
 def known(text: str, grid: tuple[int, int, int], block: int, **sizes: int) -> Kernel:
     launch = LaunchFacts("k", 1, grid, (block, 1, 1), {}, sizes)
     return kernel_of(text, Facts((launch,), {}, 1e-5, 1e-8, "h200"))
@@ -144,11 +202,29 @@ def test_threads_of_rows_that_are_gone_through_again(rows: int, first: int) -> N
     assert site.points[0] == {"THREADS": first}
 
 
+@pytest.mark.parametrize(("row", "first"), [("r * n", 256), ("(step * m + r) * n", 1024)])
+def test_threads_of_rows_that_others_follow(row: str, first: int) -> None:
+    rule, text = RowToLanes(), BISECTION.replace("r * n", row).replace("(size_t)", "")
+    kernel = known(text, (8, 1, 1), 64, m=512, n=32000)
+    sites = [s for s in rule.sites(rule.shaped(kernel)) if isinstance(s, Site)]
+    (site,) = (s for s in sites if s.key.startswith("block"))
+    assert site.points[0] == {"THREADS": first}
+
+
 def test_rows_that_a_table_begins_may_be_neighbours() -> None:
     kernel = known(RESIZED, (8, 4320, 1), 256, w=1920, h=4320, wide=3840, taps=12)
     assert apart(kernel, "threadIdx.x") > apart(kernel, "blockIdx.y")
     assert apart(kernel, "threadIdx.x", data=False) < apart(kernel, "blockIdx.y")
     assert all(chance < 0.2 for chance in chances(CoalesceMapping(), kernel).values())
+
+
+@pytest.mark.parametrize(("taps", "likely"), [(12, False), (40, True)])
+def test_lanes_share_short_rows_less_likely_where_data_begin_them(taps: int, likely: bool) -> None:
+    sizes = {"w": 1920, "h": 4320, "wide": 3840, "taps": taps}
+    found = chances(RowToLanes(), known(RESIZED, (8, 4320, 1), 256, **sizes))
+    warp = [chance for key, chance in found.items() if key.startswith("warp")]
+    assert warp
+    assert all((chance > 0.8) == likely for chance in warp)
 
 
 @pytest.mark.parametrize(("test", "likely"), [("i < n", True), ("when[i] < 9", False)])
@@ -161,6 +237,52 @@ def test_vectors_bring_what_data_leave_out(test: str, likely: bool) -> None:
 def test_a_float_of_a_byte_by_its_exponent_is_looked_up() -> None:
     """``ldexp`` is some forty instructions, and either way of the branch calls it."""
     assert chances(LookUp(), known(BYTES, (1 << 16, 1, 1), 256, n=1 << 24))
+
+
+@pytest.mark.parametrize(
+    ("text", "likely"),
+    [
+        (BYTES, False),
+        (GAMMA % "powf(w[i] / 255.0f, 2.2f)", True),
+    ],
+)
+def test_what_takes_no_longer_than_its_bytes_is_less_worth_a_table(text: str, likely: bool) -> None:
+    (chance,) = chances(LookUp(), known(text, (1 << 16, 1, 1), 256, n=1 << 24)).values()
+    assert (chance > 0.8) == likely
+
+
+@pytest.mark.parametrize(
+    ("test", "seldom"), [("a[i] + j < r", True), ("i % 8 < 4", False), ("i >= 0", False)]
+)
+def test_rows_that_data_choose_among_the_rounds(test: str, seldom: bool) -> None:
+    sizes = {"m": 1 << 15, "n": 8192, "some": 16}
+    found = chances(RowToLanes(), known(FIRST_OF_ALL % test, (128, 1, 1), 256, **sizes))
+    assert found
+    assert all((chance < 0.5) == seldom for chance in found.values())
+
+
+@pytest.mark.parametrize(("rounds", "first"), [(1, False), (64, True)])
+def test_places_of_tables_behind_rows_that_take_more(rounds: int, first: bool) -> None:
+    found = chances(ScalariseArray(), known(CIPHER % rounds, (1 << 14, 1, 1), 64, n=1 << 20))
+    rows = max(chance for key, chance in found.items() if key.startswith("rows"))
+    assert (found["tables"] > rows) == first
+
+
+@pytest.mark.parametrize(
+    ("record", "likely"), [("float3", True), ("float4", False), ("Quat", False)]
+)
+def test_vectors_of_several_records_that_are_vectors(record: str, likely: bool) -> None:
+    found = chances(VectoriseMap(), known(POINTS % record, (1 << 16, 1, 1), 256, n=1 << 24))
+    assert (found["map 4"] >= 0.7) == likely
+
+
+def test_sizes_that_are_numbers_come_by_name() -> None:
+    """Titles and keys of sites are the same in each run, whatever the order of a set is."""
+    rule, sizes = ShareLoads(), {"d": 6, "c": 4, "b": 1, "e": 1}
+    kernel = known(WINDOW, (1 << 16, 1, 1), 256, n=1 << 24, **sizes)
+    titles = [s.title for s in rule.sites(rule.shaped(kernel)) if isinstance(s, Site)]
+    assert titles
+    assert all(", where b is 1, where c is 4, where d is 6, where e is 1" in t for t in titles)
 
 
 def test_one_thread_does_not_load_ahead_for_a_block() -> None:
