@@ -61,7 +61,7 @@ USE = "if (i < n) sum = fmaxf(sum, a[i]);"
          "item"),
         (f"size_t w = blockIdx.x * 256; for (int j = 0; j < 4; ++j) {{ size_t i = w + j * 64 + u; {USE} }}",
          "w + ((unsigned int)item)"),
-        (f"for (int j = 0; j < 4; ++j) {{ const float* p = a + j * 64 + t; int i = blockIdx.x * 256; if (i + j * 64 + t < n) sum = fmaxf(sum, p[i]); }}",
+        ("for (int j = 0; j < 4; ++j) { const float* p = a + j * 64 + t; int i = blockIdx.x * 256; if (i + j * 64 + t < n) sum = fmaxf(sum, p[i]); }",
          "a + item"),
     ],
 )  # fmt: skip
