@@ -41,7 +41,7 @@ _DEEPEST = 8
 
 
 def allocations(
-    body: Node,
+    given: Node,
     origin: str,
     parameter: Parameter,
     name: str,
@@ -53,9 +53,10 @@ def allocations(
 
     ``origin`` is what the host calls the buffer, and ``name`` what the task does. ``values`` are
     those that a directive may name, the ``scalars`` by what the host calls them, and the numbers of
-    the program as it runs; ``types`` are those of the host's template parameters.
+    the program as it runs; ``types`` are those of the host's template parameters. A scalar that
+    changes before the buffer is ``given`` to a launch is another one there.
     """
-    named, known = values
+    body, (named, known) = _body_around(given), values
     found = [args for function, args in _calls(body, _ALLOCATE) if _is(args[0], origin)]
     own = owned(origin, body, named) if not found else None
     if own is not None and _is_element(own.ctype, parameter, types):
@@ -72,8 +73,9 @@ def allocations(
         return
     count = [known.number(factor) for factor in factors]
     texts = [named.expression(factor) for factor in factors]
-    extent = ""
-    if all(e is not None and e.names <= set(scalars) for e in texts):
+    extent, since = "", min((f.start_byte for f in factors), default=0)
+    changed = {n for n, at in changes(body) if since < at.start_byte < given.start_byte}
+    if all(e is not None and e.names <= scalars.keys() - changed for e in texts):
         text = " * ".join(f"({e})" for e in texts) or "1"
         renamed = re.sub(r"[A-Za-z_]\w*", lambda m: scalars.get(m[0], m[0]), text)
         try:
@@ -90,6 +92,13 @@ def allocations(
     yield Note("allocated", told, name, whole or None, extent=extent or str(whole))
 
 
+def _body_around(node: Node) -> Node:
+    """The body of the function that a node is in."""
+    while node.parent is not None and node.type != "function_definition":
+        node = node.parent
+    return node.child_by_field_name("body") or node
+
+
 def filled_constants(root: Node, fixed: Mapping[str, int]) -> Iterator[Note]:
     """A note with how many elements each ``__constant__`` has that the host fills."""
     wanted = {text_of(args[0]): line_of(args[0]) for _, args in _calls(root, _TO_SYMBOL)}
@@ -98,6 +107,8 @@ def filled_constants(root: Node, fixed: Mapping[str, int]) -> Iterator[Note]:
             continue
         for declarator in node.children_by_field_name("declarator"):
             name, inner, whole = declared(declarator).name, declarator, 1
+            if inner.type == "init_declarator":
+                inner = inner.child_by_field_name("declarator") or inner
             values = HostValues(node, fixed)
             while inner.type == "array_declarator":
                 extent = values.number(inner.child_by_field_name("size"))

@@ -193,7 +193,7 @@ class Passed:
         values = self._named[key], host.as_run(function)  # in any block of it
         caller = host.callers.get(function.start_byte)
         types = {**host.aliases, **(caller.types if caller is not None else {})}
-        yield from allocations(body, origin, parameter, name, values, sizes, types)
+        yield from allocations(given, origin, parameter, name, values, sizes, types)
         made = None
         if function == call.function and (definition := values[0].definition(origin)):
             values[0].spelled |= self.extents(call, values[0])

@@ -5,6 +5,7 @@ Both sides are sets of bytes of an array: the compiler may merge accesses, and s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,8 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optiml_magic.kernels.expressions import Call
+from optiml_magic.kernels.functions import ATOMICS, bare
 from optiml_magic.kernels.read import read
-from optiml_magic.kernels.reading import Reading
+from optiml_magic.kernels.reading import Access, Reading
 from optiml_magic.kernels.unit import Unit, lift
 from optiml_magic.source.program import parse_program
 from optiml_magic.testing.claims import claims
@@ -204,6 +207,18 @@ def _predict(
         threads, must = lanes.thread[known], lanes.must[known]
         side.may.append((threads, offsets, size))
         side.must.append((threads[must], offsets[must], size))
+        if _swaps(access):
+            first = sides.setdefault((buffer, "load", key[2]), _Side())
+            first.lines.add(access.line)
+            first.may.append((threads, offsets, size))
+
+
+def _swaps(access: Access) -> bool:
+    """Whether a function of the text repeats a compare-and-swap: it may load the element first."""
+    call = access.node
+    return access.mode == "atomic" and isinstance(call, Call) and (
+        re.sub(r"_(?:block|system)$", "", bare(call.function)) not in ATOMICS
+    )  # fmt: skip
 
 
 def _addresses(offsets: Numbers) -> _Keys:

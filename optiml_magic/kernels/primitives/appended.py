@@ -16,7 +16,6 @@ from optiml_magic.kernels.editing import Node, text
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
-    Call,
     Expr,
     Lambda,
     Literal,
@@ -26,12 +25,12 @@ from optiml_magic.kernels.expressions import (
     Unread,
     every,
 )
-from optiml_magic.kernels.functions import pure
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.ahead import Ahead, ahead, branches, check_found, check_names
 from optiml_magic.kernels.primitives.all_rounds import asked
 from optiml_magic.kernels.primitives.appended_places import places_apart
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.computing import noticed
 from optiml_magic.kernels.primitives.effects import Effects, declared_in
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.full import Full, begun, full
@@ -349,13 +348,8 @@ def _check_work(effects: Effects, loop: Loop, work: Sequence[Statement], count: 
 
 def check_calls(kernel: Kernel, effects: Effects, loop: Loop) -> None:
     """Raise NotLegal for functions that may do more than to compute, whose order would be seen."""
-    loads = {access.own for access in kernel.reading.accesses}
-    for e in effects.inside(loop):
-        known = not isinstance(e, Call) or e in loads or pure(e.function)
-        if isinstance(e, Call) and not known and not kernel.unit.called(
-            e.function, len(e.arguments)
-        ):  # fmt: skip
-            raise NotLegal(f"`{e.function}` may do something", loop.line)
+    for name in noticed(kernel, effects.inside(loop)):
+        raise NotLegal(f"`{name}` may do something", loop.line)
 
 
 def _check_beyond(kernel: Kernel, effects: Effects, asks: Sequence[Statement]) -> None:

@@ -16,7 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from optiml_magic.kernels.editing import Node, Swaps, edited
 from optiml_magic.kernels.expressions import Binary, Call, Expr, Name
 from optiml_magic.kernels.operations import Operations
-from optiml_magic.kernels.primitives.spelled_names import beside_macros, hidden
+from optiml_magic.kernels.primitives.spelled_names import apart, beside_macros, renamed
 from optiml_magic.kernels.printing import Printer, printed
 from optiml_magic.kernels.read import read
 from optiml_magic.kernels.reading import Axis, Reading
@@ -357,19 +357,20 @@ def _same(program: Program, launch: LaunchDirective) -> LaunchDirective:
 
 def _inserted(kernel: Kernel, text: str, helpers: Iterable[str]) -> str:
     """Helpers in front of a kernel or its template head; one further below is moved there."""
-    function = kernel.function
-    start = kernel.unit.origin.origin(*(function.whole or function.span))[0]
-    raw = text.encode()
-    start = raw.rfind(b"\n", 0, start) + 1
-    before, behind = raw[:start].decode(), raw[start:].decode()
-    added = ""
-    for helper in (beside_macros(helper, kernel.program.text) for helper in helpers):
-        if "__global__" not in helper and (name := hidden(helper, function)):
-            raise NotLegal(f"`{name}` is a local's name, and that of a function it needs")
-        words = f"{helper.strip()}\n\n"
-        if helper.strip() not in before:
-            behind = behind.replace(words, "")
-            added += words
+    function, raw, old = kernel.function, text.encode(), kernel.unit.text.encode()
+    first, end = kernel.unit.origin.origin(*(function.whole or function.span))
+    head = kernel.unit.origin.origin(*function.head)[1] if function.head else first
+    made = [beside_macros(helper, kernel.program.text) for helper in helpers]
+    names = apart(made, kernel.program.text, function, body := old[head:end].decode())
+    if taken := [name for name, other in names.items() if not other]:
+        raise NotLegal(f"`{taken[0]}` is a name of its own, and that of a function it needs")
+    start, to = raw.rfind(b"\n", 0, first) + 1, len(raw) - len(old[end:])
+    own = raw[start:head].decode() + renamed(raw[head:to].decode(), names, body)
+    before, behind, added = raw[:start].decode(), own + old[end:].decode(), ""
+    for helper in (renamed(helper, names).strip() for helper in made):
+        if helper not in before:
+            behind = behind.replace(f"{helper}\n\n", "")
+            added += f"{helper}\n\n"
     return before + added + behind
 
 
@@ -395,6 +396,5 @@ def _relaunch(
     known = {str(d) for d in program.directives}
     start = text.rfind("\n", 0, old.start) + 1
     blanks = text[start : old.start] if text[start : old.start].isspace() else ""
-    added = [str(d) for d in before if str(d) not in known]
-    lines = ("\n" + blanks).join([*added, str(new)])
+    lines = f"\n{blanks}".join([*(str(d) for d in before if str(d) not in known), str(new)])
     return Edit(len(text[: old.start].encode()), len(text[: old.end].encode()), lines)

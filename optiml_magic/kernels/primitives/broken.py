@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from optiml_magic.kernels.editing import Node
 from optiml_magic.kernels.expressions import (
     Binary,
-    Call,
     Expr,
     Lambda,
     Literal,
@@ -24,11 +23,11 @@ from optiml_magic.kernels.expressions import (
     Unread,
     every,
 )
-from optiml_magic.kernels.functions import pure
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.all_rounds import asked
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.combine import Group
+from optiml_magic.kernels.primitives.computing import noticed
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.halving import flat
@@ -348,20 +347,17 @@ def _check_asks(
     """Raise NotLegal where what ends the loop depends on rounds before, or does more than ask."""
     inner = {v for s in asks for w in walk(s) if isinstance(w, Declare) for v in w.variables}
     passing = {*effects.changed(loop.body)} - own - given - inner
-    loads = {access.own for access in kernel.reading.accesses}
     for statement in asks:
         if effects.mentions(statement) & passing:
             raise NotLegal(_BEFORE, statement.line)
         if {*effects.changed(statement)} - own:
             raise NotLegal("what ends the loop changes something", statement.line)
+        for name in noticed(kernel, effects.inside(statement)):
+            raise NotLegal(f"`{name}` may do something", statement.line)
         for e in effects.inside(statement):
             match e:
                 case Lambda() | Unread():
                     raise NotLegal("what ends the loop is not followed", statement.line)
-                case Call(function=name, arguments=arguments):
-                    own_text = kernel.unit.called(name, len(arguments))
-                    if not own_text and e not in loads and not pure(name):
-                        raise NotLegal(f"`{name}` may do something", statement.line)
                 case Binary(op="/" | "%", right=right):
                     kind = kernel.reading.types.get(right)
                     whole = kind is None or kind.integral

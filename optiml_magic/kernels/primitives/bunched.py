@@ -22,6 +22,8 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.primitives.alike import Part, Rounds
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cornered import Corner, corner
+from optiml_magic.kernels.primitives.effects import declared_in, loops_in
+from optiml_magic.kernels.primitives.effects import names as names_in
 from optiml_magic.kernels.primitives.naming import LocalSpeller, declared_type
 from optiml_magic.kernels.tree import (
     Block,
@@ -213,11 +215,18 @@ class _Taking:
         return [*once, *self._for_items(body, stores=stores)]
 
     def _loaded(self, run: Sequence[Statement], swaps: dict[Node, Node]) -> Iterator[str]:
-        """What all items load alike, into locals, which ``swaps`` has in its place."""
+        """What all items load alike, into locals, which ``swaps`` has in its place.
+
+        Not what loops within load, which may make no round, nor by what is declared within.
+        """
         names: dict[str, str] = {}
+        late = {e for s in run for loop in loops_in(s) for e in self.effects.inside(loop)}
+        within = {v for s in run for v in declared_in(s)}
         for expr in (e for statement in run for e in expressions(statement)):
             access = self.rounds.sure.get(expr)
             if access is None or not self.rounds.same(expr):
+                continue
+            if expr in late or names_in([expr]) & within:
                 continue
             shown = self._shown(expr)
             if shown not in names:

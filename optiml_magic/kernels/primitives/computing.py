@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from optiml_magic.kernels.expressions import Call, builtin
+from collections.abc import Collection
+
+from optiml_magic.kernels.expressions import Call, Expr, builtin
 from optiml_magic.kernels.functions import bare, pure
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.places import reached
@@ -37,3 +39,22 @@ def _computes(kernel: Kernel, function: Function) -> bool:
         pure(bare(expr.function)) or kernel.unit.called(expr.function, len(expr.arguments))
         for expr in expressions(function.body) if isinstance(expr, Call)
     )  # fmt: skip
+
+
+def noticed(kernel: Kernel, inside: Collection[Expr]) -> list[str]:
+    """What is called there, by functions of the text as well, that may do more than find a value.
+
+    Loads and stores are the reading's, and none of these.
+    """
+    accesses = kernel.reading.accesses
+    known = {a.own for a in accesses} | {a.node for a in accesses}
+    calls = [e for e in inside if isinstance(e, Call)]
+    own = {f for e in calls for f in kernel.unit.called(e.function, len(e.arguments))}
+    own |= {f for one in own for f in reached(kernel.unit, one)}
+    calls += [e for f in own for e in expressions(f.body) if isinstance(e, Call)]
+    found = {f.name for f in own if any(isinstance(s, Verbatim) for s in walk(f.body))}
+    for call in calls:
+        computes = call in known or pure(bare(call.function))
+        if not computes and not kernel.unit.called(call.function, len(call.arguments)):
+            found.add(call.function)
+    return sorted(found)

@@ -275,7 +275,9 @@ class _Scattering:
         items = parse_expression(self.speller.form(self._items))
         if not said_alike(old, count.names | items.names):
             raise NotLegal("its launch has other names for the sizes")
-        asked = []
+        asked = list[RequireDirective]()
+        if self._items.value is None:  # a launch without threads is an error
+            asked.append(RequireDirective(parse_expression(f"{items} >= 1")))
         if len(self._sizes) > 1:
             asked.append(RequireDirective(parse_expression(f"{items} <= {_MOST}")))
         grid = (parse_expression(f"cdiv({items}, {_BLOCK})"),)

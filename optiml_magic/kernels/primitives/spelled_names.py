@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
 from optiml_magic.kernels.tree import Declare, Function, walk
 
@@ -12,6 +13,7 @@ _TUNED = re.compile(r"^\s*#\s*pragma\s+optiml\s.*", re.MULTILINE)
 _CALLED = re.compile(r"(\w+)\s*\(")
 _DEFINED = re.compile(r"__device__[^;{}()]*?\b(\w+)\s*\(")
 _TEMPLATE = re.compile(r"^\s*template\b", re.MULTILINE)
+_COUNTED = re.compile(r"^\s*template <int\b", re.MULTILINE)
 _C_BLOCK = re.compile(r'\bextern\s*"C"\s*\{')
 
 
@@ -34,6 +36,39 @@ def beside_macros(helper: str, program: str) -> str:
     if _TEMPLATE.search(helper) and _C_BLOCK.search(program):
         return f'extern "C++" {{\n{helper.strip()}\n}}'
     return helper
+
+
+def apart(helpers: Sequence[str], program: str, function: Function, body: str) -> dict[str, str]:
+    """Other names for functions of ours that the program has for something else.
+
+    The empty name for one that a local of the kernel has, or that its ``body`` mentions, unless it
+    calls one without the numbers in angle brackets that ours is called with. A function that stands
+    in the program is itself; so is another form of it, by its comment.
+    """
+    words, asked = {*_WORD.findall(program)}, {*_WORD.findall(body)}
+    if not (own := [helper for helper in helpers if "__global__" not in helper]):
+        return {}
+    found = {name: "" for helper in own if (name := hidden(helper, function))}
+    for helper in own:
+        comment = helper.strip().partition("\n")[0]
+        ours = comment.startswith("//") and comment in program
+        if ours or helper.strip() in program:
+            continue
+        for name in sorted({*_DEFINED.findall(helper)} & words - {*found}):
+            number, other = 2, f"{name}_2"
+            while other in words and renamed(helper, {**found, name: other}).strip() not in program:
+                number, other = number + 1, f"{name}_{number + 1}"
+            called = _COUNTED.search(helper) and not re.search(rf"\b{name}\b(?!\s*\()", body)
+            found[name] = other if called or name not in asked else ""
+    return found
+
+
+def renamed(words: str, names: Mapping[str, str], body: str = "") -> str:
+    """A text with other names for those functions; of one that a ``body`` calls, for our calls."""
+    told = {*_WORD.findall(body)}
+    for name, other in names.items():
+        words = re.sub(rf"\b{name}\b{'(?=<)' if name in told else ''}", other, words)
+    return words
 
 
 def hidden(helper: str, function: Function) -> str:

@@ -8,7 +8,7 @@ part of what a thread has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Expr, Name, builtin, every
@@ -23,6 +23,7 @@ from optiml_magic.source.expressions import Number
 
 _MOST = 1 << 16  # items of a block: ours
 _THREAD = "threadIdx.x"
+_ADDRESS = 8  # bytes
 
 
 @primitive
@@ -76,7 +77,7 @@ def _sums(
         if thread is None:
             return {}
         kinds = {k.name if (k := kernel.reading.types.get(e)) else "" for e in (thread, place)}
-        if not kinds <= {"int", "unsigned int"}:
+        if not kinds <= {"int", "unsigned int"} or not _of_one_width(kernel, place, thread, around):
             return {}
         item = text(name if kinds == {"int"} else f"(unsigned int){name}")
         outer = around[thread]
@@ -110,6 +111,29 @@ def _numbers(effects: Effects, part: Expr) -> bool:
     if local is not None and local in effects.lasting and not local.type.reference:
         part = local.value if local.value is not None else part
     return builtin(part) == _THREAD
+
+
+def _of_one_width(kernel: Kernel, place: Expr, thread: Expr, around: Mapping[Expr, Expr]) -> bool:
+    """Whether the sums from both to where they meet are whole numbers or pointers of one width.
+
+    A sum of 32 bits wraps around before it is converted for one of 64, or for a float.
+    """
+    first, second = ([*_sums_around(e, around)] for e in (place, thread))
+    widths = set[int | None]()
+    for own, other in ((first, second), (second, first)):
+        meet = next(at for at, e in enumerate(own) if e in other)
+        for kind in map(kernel.reading.types.get, own[: meet + 1]):
+            if kind is None or not (kind.integral or kind.depth):
+                return False
+            widths.add(_ADDRESS if kind.depth else kind.size)
+    return len(widths) == 1 and None not in widths
+
+
+def _sums_around(part: Expr, around: Mapping[Expr, Expr]) -> Iterator[Expr]:
+    """The sums that an expression is a part of, from the innermost."""
+    while isinstance(outer := around.get(part), Binary) and outer.op == "+":
+        yield outer
+        part = outer
 
 
 def _parents(loop: Loop) -> dict[Expr, Expr]:

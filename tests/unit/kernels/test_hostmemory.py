@@ -42,6 +42,9 @@ def test_a_vector_that_is_made_of_another_is_a_copy() -> None:
         ("thrust::device_vector<float> a; k<<<1, 32>>>(a.data(), b, c);", {}),
         ("size_t s = c * 4; s = 2 * c * sizeof(float); cudaMalloc(&a, s); k<<<1, 32>>>(a, b, c);",
          {}),
+        ("cudaMalloc(&a, c * sizeof(float)); c /= 2; k<<<1, 32>>>(a, b, c);", {}),
+        ("size_t s = c * sizeof(float); c -= 1; cudaMalloc(&a, s); k<<<1, 32>>>(a, b, c);", {}),
+        ("c -= 1; cudaMalloc(&a, c * sizeof(float)); k<<<1, 32>>>(a, b, c); c = 4;", {"x": "n"}),
     ],
 )  # fmt: skip
 def test_vectors_have_the_size_that_they_are_made_with(host: str, found: dict[str, object]) -> None:
@@ -133,6 +136,8 @@ def test_what_is_cleared_and_written_begins_with_zeros(host: str, starts: list[s
 
 
 def test_constants_that_the_host_fills_have_their_size() -> None:
-    device = "#define R 2\n__constant__ float w[2 * R + 1][3], one, left[4];\n" + ONE
-    host = "int main() { cudaMemcpyToSymbol(w, h, 60); cudaMemcpyToSymbol(one, &h, 4); }\n"
-    assert allocated(host, device) == {"w": "15", "one": "1"}
+    device = "#define R 2\n__constant__ float w[2 * R + 1][3], one, left[4];\n"
+    device += "__constant__ int begun[4] = {1, 2};\n" + ONE
+    host = "int main() { cudaMemcpyToSymbol(w, h, 60); cudaMemcpyToSymbol(one, &h, 4);\n"
+    host += "cudaMemcpyToSymbol(begun, h, 16); }\n"
+    assert allocated(host, device) == {"w": "15", "one": "1", "begun": "4"}

@@ -20,6 +20,8 @@ WARP = Lanes("warp", 8, 64, (2, 4, 8, 16, 32), (64, 128))
 ROWS = """\
 #define K 5
 __device__ float off(const float* a, int at) { return a[at] * 2 - 1; }
+__device__ bool tells(int at) { printf("%d", at); return at > 1; }
+__device__ bool asks(int at) { return at >= 0 && tells(at); }
 #pragma optiml launch k grid(cdiv(h, 64)) block(64)
 __global__ void k(const float* a, const float* b, const int* c, int* o, float* v, int* n, int h, int w, int d) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -174,6 +176,7 @@ STAY = {
     "marks that meet": f"{LOOP} if ({HIT}) {{ {PUT} v[i * w + j / 2] = m; ++m; }}",
     "a clock": f"{LOOP} if ({HIT} && clock() > 0) {{ {PUT} ++m; }}",
     "it prints": f'{LOOP} if ({HIT}) {{ printf("%d", j); {PUT} ++m; }}',
+    "what it calls prints": f"{LOOP} if (asks(j)) {{ {PUT} ++m; }}",
     "the counter moves": f"{LOOP} if ({HIT}) {{ {PUT} ++m; ++j; }}",
 }  # fmt: skip
 

@@ -20,6 +20,7 @@ BLOCK = Lanes("block", 64, 64, (32, 64, 128), (32, 64, 128))
 STACKED = Lanes("stacked", 2, 64, (2, 4), (64, 128))
 ROWS = """\
 __device__ bool ends(const float* a, int at) { return a[at] > 2.0f; }
+__device__ bool tells(int at) { printf("%d", at); return at > 20; }
 #pragma optiml launch k grid(cdiv(h, 64)) block(64)
 __global__ void k(const float* a, const float* b, const int* c, float* o, int h, int w, int d) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -129,6 +130,7 @@ STAY = {
     "what goes on": (f"float t = 1; {LOOP} {{ if (b[j] > 2.0f) break; t = b[j] - t * t; s += t; }}", "from round to round"),
     "where a pointer came": ("const float* p = b; while (p < b + w) { if (*p > 2.0f) break; s += *p; ++p; } at = (int)(p - b);", ""),
     "a function that waits": (f"{LOOP} {{ if (b[j] > __int_as_float(clock())) break; s += b[j]; }}", "may do something"),
+    "a function that prints": (f"{LOOP} {{ if (tells(j)) break; s += b[j]; }}", "may do something"),
     "the sum in the test": ("for (int j = 0; j < w && s < 9.0f; ++j) s += b[j];", "depends on rounds before"),
     "a test that moves": ("int j = 0; while (j < w && b[j++] < 1.0f) s += b[j];", ""),
     "a test at the end": ("int j = 0; do { s += b[j]; ++j; } while (j < w && b[j] < 1.0f);", ""),

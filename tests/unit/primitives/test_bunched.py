@@ -38,6 +38,12 @@ BODIES = {
     "t += x[l] * a[i]; s += t * x[j]; } out[i] = s; }",
     "its own": f"if (i < n) {{ float s = 0; {LOOP} {{ float t = x[j]; for (int l = 0; l < i % 4; "
     "++l) t *= a[i]; s += t; } out[i] = s; }",
+    "within a test": f"if (i < n) {{ float s = 0; {LOOP} {{ if (a[i] > 0) {{ for (int l = 0; l < j; ++l) "
+    "s += x[l] * a[i]; } } out[i] = s; }",
+    "within a test of rounds": "if (i < n) { float s = 0; for (int j = 0; j < m + 5; ++j) { "
+    "if (j < m) { for (int l = 0; l < 2; ++l) s += x[j] * a[i]; } } out[i] = s; }",
+    "beside its own": f"if (i < n) {{ float s = 0; {LOOP} {{ int l = j, r = i % 3; s += x[l] * r; }} out[i] = s; }}",
+    "in braces": f"if (i < n) {{ float s = 0; {LOOP} {{ {{ int l = m - 1 - j; float r = a[i]; s += x[l] * r; }} }} out[i] = s; }}",
     "array": f"if (i < n) {{ float s[3] = {{0}}; {LOOP} for (int d = 0; d < 3; ++d) "
     "s[d] += x[j] * a[i]; out[i] = s[0] + s[1] * s[2]; }",
     "unsigned": "if (i < n) { float s = 0; for (unsigned j = 0; j < m; ++j) s += x[j] * a[i]; "

@@ -13,6 +13,7 @@ from tests.rewriting.writing import Array, Made
 from .alike import end_of, kernel_of, refused, written
 
 ROWS = """\
+__device__ float tells(int at) { printf("%d", at); return at; }
 #pragma optiml launch k grid(cdiv(m, 64)) block(64)
 __global__ void k(const float* L, const float* B, float* X, float* Y, const int* P, int n, int m) {
     int c = blockIdx.x * blockDim.x + threadIdx.x;
@@ -123,6 +124,7 @@ STAY = {
     "as many rows as memory says": f"for (int i = 0; i < P[0]; ++i) {{ {SUM} {PUT} }}",
     "the count of rows moves": f"int e = n; for (int i = 0; i < e; ++i) {{ {SUM} {PUT} if (s > 1) --e; }}",
     "it prints": f'{EACH} {{ float s = 0; {BEFORE} {{ s += X[j * m + c]; printf("%d", j); }} {PUT} }}',
+    "what it calls prints": f"{EACH} {{ float s = tells(i); {BEFORE} s += X[j * m + c]; {PUT} }}",
     "threads wait": f"__shared__ float t[64]; {EACH} {{ {SUM} t[threadIdx.x] = s; __syncthreads(); {PUT} }}",
 }  # fmt: skip
 

@@ -115,6 +115,11 @@ def test_threads_of_one_block_have_their_place_in_it_as_a_key() -> None:
     same(text, found, SHAPES, {"n": 131, "g": 64}, rounds=True)
 
 
+def test_the_launch_asks_that_there_are_rounds() -> None:
+    text = applied(made(GROUPS)).program.text
+    assert "#pragma optiml require n >= 1\n" in text, text
+
+
 def test_extreme_values_reach_their_sums_alone() -> None:
     text = GROUPS.replace("key[i] ==", "i * 7 % 5 ==").replace("const int* key, ", "")
     text = text.replace("z[j] = s * 2.0f + c;", "z[j] = s == s ? s : 99.0f;")  # any NaN is one

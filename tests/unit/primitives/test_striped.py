@@ -59,6 +59,10 @@ USE = "if (i < n) sum = fmaxf(sum, a[i]);"
          "continue"),
         (f"for (int j = 0; j < 4; ++j) {{ int i = blockIdx.x * 256 + j * 64 + t; for (int q = 0; q < 2; ++q) {USE} }}",
          "item"),
+        (f"size_t w = blockIdx.x * 256; for (int j = 0; j < 4; ++j) {{ size_t i = w + j * 64 + u; {USE} }}",
+         "w + ((unsigned int)item)"),
+        ("for (int j = 0; j < 4; ++j) { const float* p = a + j * 64 + t; int i = blockIdx.x * 256; if (i + j * 64 + t < n) sum = fmaxf(sum, p[i]); }",
+         "a + item"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("n", [1, 63, 256, 1001])
@@ -91,6 +95,11 @@ def test_items_of_a_thread(body: str, now: str, n: int) -> None:
         "for (int j = 0; j < 1; ++j) { int i = blockIdx.x * 256 + j * 64 + t; if (i < n) sum += a[i]; }",
         "long long w = threadIdx.x; for (int j = 0; j < 4; ++j) { long long i = blockIdx.x * 256 + j * 64 + w; if (i < n) sum += a[i]; }",
         "for (int j = 0; j < 4; ++j) { int i = (blockIdx.x * 4 + j) * 64 + t; if (i < n) sum += a[i]; }",
+        # Sums of 32 bits that wrap around before they are one of 64, or a float.
+        "long long w = 5; for (int j = 0; j < 4; ++j) { long long i = w + (-20 + j * 64) + u; if (i >= 0 && i < n) sum += a[i]; }",
+        "long long w = 5; for (int j = 0; j < 4; ++j) { long long i = w + j * 64 + (u - 20 + n); if (i >= 0 && i < n) sum += a[i]; }",
+        "double w = 5; for (int j = 0; j < 4; ++j) { int i = w + (n - 20 + j * 64) + u; if (i >= 0 && i < n) sum += a[i]; }",
+        "for (int j = 0; j < 4; ++j) { float w = 0.5f + t + j * 64; if (w < n) sum += w; }",
     ],
 )  # fmt: skip
 def test_what_is_left_alone(body: str) -> None:
