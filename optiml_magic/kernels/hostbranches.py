@@ -33,8 +33,8 @@ class Arm:
 
 def is_reached(node: Node, values: HostValues) -> bool:
     """Whether no branch around a node is one that the program, as it runs, does not take."""
-    for child, parent in _outward(node):
-        if parent.type == "if_statement" and (arm := _arm(child, parent)) is not None:
+    for child, parent in outward(node):
+        if (arm := arm_of(child, parent)) is not None:
             number = values.number(arm.condition)
             if number is not None and bool(number) != arm.taken:
                 return False
@@ -45,20 +45,24 @@ def is_reached(node: Node, values: HostValues) -> bool:
 
 def arms(node: Node, values: HostValues) -> Iterator[Arm]:
     """The sides that a node is on of branches that are not decided, the innermost first."""
-    for child, parent in _outward(node):
-        arm = _arm(child, parent) if parent.type == "if_statement" else None
+    for child, parent in outward(node):
+        arm = arm_of(child, parent)
         if arm is not None and values.number(arm.condition) is None:
             yield arm
 
 
-def _outward(node: Node) -> Iterator[tuple[Node, Node]]:
+def outward(node: Node) -> Iterator[tuple[Node, Node]]:
+    """Each node around one within its function, with the child of it that leads there."""
     parent = node.parent
     while parent is not None and parent.type != "function_definition":
         yield node, parent
         node, parent = parent, parent.parent
 
 
-def _arm(child: Node, branch: Node) -> Arm | None:
+def arm_of(child: Node, branch: Node) -> Arm | None:
+    """The side of an ``if`` that a child of it is; None for its condition and for other nodes."""
+    if branch.type != "if_statement":
+        return None
     clause = branch.child_by_field_name("condition")
     condition = clause.child_by_field_name("value") if clause is not None else None
     if condition is None or child == clause:

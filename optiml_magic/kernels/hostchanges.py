@@ -64,10 +64,13 @@ def _read_into(node: Node | None) -> Iterator[tuple[str, Node]]:
         node = node.child_by_field_name("left")
 
 
-def set_once(nodes: list[Node], body: Node, place: Node | None = None) -> Node | None:
+def set_once(
+    nodes: list[Node], body: Node, place: Node | None = None, *, sure: bool = False
+) -> Node | None:
     """What a local is set to, where that is one assignment that nothing can go around.
 
-    It is before a ``place``, where one is given, in a block that the place is in.
+    It is before a ``place``, where one is given, in a block that the place is in. It is ``sure``
+    where the branches around it are known to be taken.
     """
     (first, *others), statement = nodes, nodes[0].parent
     plain = text_of(first.child_by_field_name("operator")) == "="
@@ -79,7 +82,7 @@ def set_once(nodes: list[Node], body: Node, place: Node | None = None) -> Node |
         return None
     block = statement.parent
     if place is None or block is None:
-        straight = block == body
+        straight = sure or block == body
     else:
         blocks = block.type in ("compound_statement", "case_statement")
         straight = blocks and statement.end_byte <= place.start_byte < block.end_byte

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
+from optiml_magic.kernels.hostarguments import COUNT, Arguments
 from optiml_magic.kernels.hostchanges import (
     changed_by_calls,
     counts_processors,
@@ -82,6 +83,16 @@ class HostValues(Values):
             if not is_listed(node):
                 places.setdefault(name, []).append(node)
         self.changed = frozenset(places)
+        by_calls = frozenset(changed_by_calls(body, referring or {}))
+        several = hiding(body, (COUNT,), None)
+        counted = as_run and COUNT in self.constants and COUNT not in several
+        run = Arguments(self.number) if counted and COUNT not in self.changed | by_calls else None
+        if run is not None:
+            comes = {
+                n: [at for at in nodes if not run.is_left_out(at)] for n, nodes in places.items()
+            }
+            places = {name: nodes for name, nodes in comes.items() if nodes}
+            self.changed = frozenset(places)
         for name in {found[1] for found in _RESIZED.finditer(text_of(body))} | self.changed:
             self._vectors.pop(name, None)
         for name, nodes in places.items():
@@ -89,14 +100,15 @@ class HostValues(Values):
                 self.spelled[name] = SM_COUNT
             if name in self._dims and name not in self.definitions and self.declared[name] == 1:
                 self._set_by_axis(name, nodes)
-            right = set_once(nodes, body) if target(nodes[0]) == name else None
+            sure = run is not None and name not in several and run.is_sure(nodes[0])
+            right = set_once(nodes, body, sure=sure) if target(nodes[0]) == name else None
             bare = name not in self.definitions and name not in self._pointers
             if right is not None and self.declared.get(name) == 1 and bare:
                 self.definitions[name] = right
                 self.changed -= {name}
             elif as_run and all(map(is_given_from_outside, nodes)):
                 self.changed -= {name}
-        self.changed |= set(changed_by_calls(body, referring or {}))
+        self.changed |= by_calls
 
     def hide(self, names: Collection[str]) -> None:
         """Take nothing for certain of names that are those of several things."""
