@@ -49,7 +49,7 @@ def given_anew(body: Node) -> Iterator[tuple[str, Node]]:
             for argument in listed.named_children if listed is not None else ():
                 if called.rpartition("::")[2] in _SWAPS and argument.type == "identifier":
                     yield text_of(argument), node
-        elif node.type == "expression_statement":
+        elif node.type == "expression_statement" and node.named_child_count:  # not of a bare `;`
             yield from _read_into(node.named_child(0))
 
 

@@ -88,4 +88,4 @@ def _returned(function: Node) -> Node | None:
     statements = [c for c in (body.named_children if body else ()) if c.type != "comment"]
     if len(statements) != 1 or statements[0].type != "return_statement":
         return None
-    return statements[0].named_child(0)
+    return next(iter(statements[0].named_children), None)

@@ -177,7 +177,7 @@ class Values:
         elif node is not None and node.type == "call_expression":
             floating = _is_floating(node.child_by_field_name("function"))
             listed = node.child_by_field_name("arguments")
-            inner = listed.named_child(0) if floating and listed is not None else node
+            inner = next(iter(listed.named_children), None) if floating and listed else node
         elif node is not None and (whole := re.fullmatch(r"(\d+)\.0*[fF]?", text_of(node))):
             return whole[1], True
         text = self.text(inner, depth + 1)

@@ -38,6 +38,7 @@ def told(host: str, kind: str, device: str = ONE) -> dict[str, object]:
         (("int main() { int v = 9; switch (v) { case 1: k<<<1, 32>>>(a, b, 3); break;\n"
          "default: k<<<3, 32>>>(a, b, 3); } }"), "grid(3)"),
         ("int main() { if (0) { k<<<1, 32>>>(a, b, 3); } k<<<2, 32>>>(a, b, 3); }", "grid(2)"),
+        ("void f() { return; }\nint main() { { k<<<2, 32>>>(a, b, 3); }; ; }", "grid(2)"),
     ],
 )  # fmt: skip
 def test_the_branch_that_the_program_takes_is_launched(host: str, launch: str) -> None:
