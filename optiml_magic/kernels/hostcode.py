@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostlaunches import launches as launched
+from optiml_magic.kernels.hostmacros import with_launches_expanded
 from optiml_magic.kernels.unit import lift
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.formals import text_of
@@ -66,7 +67,9 @@ def drop_host_code(
     dropped = list(_host_parts(syntax.root))
     functions = [_function_in(node) for node in dropped]
     frameworks = any(_FRAMEWORKS.search(text_of(node)) for node in dropped)
-    launches = any(node.type == "kernel_call_syntax" for node in walk(syntax.root))
+    expanded = with_launches_expanded(text)
+    running = syntax if expanded == text else parse(expanded)
+    launches = any(node.type == "kernel_call_syntax" for node in walk(running.root))
     if not any(functions) and not launches and not frameworks:
         return text, ()
     left = apply(text, [_blanked(syntax.text, node) for node in dropped])
@@ -78,7 +81,7 @@ def drop_host_code(
             told = f"dropped host line {line_of(node)}: `{_first_line(node)}`"
             notes.append(Note("dropped_line", told))
     unit = lift(text, defines, foreign=True)
-    found = launched(syntax, unit, defines or {})
+    found = launched(running, unit, defines or {})
     device_text = apply(text, [_blanked(syntax.text, node) for node in dropped]).rstrip() + "\n"
     program = parse_program(device_text)
     if program.launches:

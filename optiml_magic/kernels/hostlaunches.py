@@ -184,9 +184,15 @@ def _with_numbers(call: Call, arguments: Sequence[str]) -> str:
 def _enclosing(node: Node) -> tuple[Node | None, bool]:
     looped, parent = False, node.parent
     while parent is not None and parent.type != "function_definition":
-        looped = looped or parent.type in _LOOPS
+        looped = looped or (parent.type in _LOOPS and not _runs_once(parent))
         parent = parent.parent
     return parent, looped
+
+
+def _runs_once(loop: Node) -> bool:
+    """Whether it is ``do { } while (0)``, as macros have it."""
+    condition = text_of(loop.child_by_field_name("condition")).strip("() ")
+    return loop.type == "do_statement" and condition in ("0", "false")
 
 
 def _directive(

@@ -1,0 +1,61 @@
+"""Launches that host code makes by macros of its own: ``LAUNCH(kernel, n, a, b)``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optiml_magic.kernels.preprocessor.conditionals import Passage
+from optiml_magic.kernels.preprocessor.expansion import Expander
+from optiml_magic.kernels.preprocessor.lines import lines, without_literals
+from optiml_magic.kernels.preprocessor.macros import Macro, define
+from optiml_magic.kernels.preprocessor.uses import uses
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from optiml_magic.kernels.preprocessor.lines import Line
+
+_LAUNCHES = frozenset({"<<<", "cudaLaunchKernel", "cudaLaunchCooperativeKernel"})
+_LEAST_WORK = 10_000  # tokens that the uses of a short text may expand to; ours
+
+
+def with_launches_expanded(text: str) -> str:
+    """The text with the uses of macros that launch expanded, and no other; no line of it moves.
+
+    A macro that the text defines in several ways stays as it is used.
+    """
+    if "<<<" not in text and "cudaLaunch" not in text:
+        return text
+    raw = text.encode("utf-8", "surrogatepass").decode("latin-1")
+    clean = without_literals(raw)
+    found = lines(raw, clean)
+    launching = _launching(found)
+    if not launching:
+        return text
+    passed = [Passage(line.start, line.end, "line") for line in found]
+    parts, at = list[str](), 0
+    expander = Expander({**launching}, _LEAST_WORK + len(raw))
+    for start, end, expanded in uses(raw, clean, passed, expander):
+        parts += [raw[at:start], expanded]
+        at = end
+    return "".join([*parts, raw[at:]]).encode("latin-1").decode("utf-8", "surrogatepass")
+
+
+def _launching(found: Sequence[Line]) -> dict[str, Macro]:
+    """The macros whose bodies launch, by themselves or by another of them."""
+    macros: dict[str, Macro] = {}
+    unclear: set[str] = set()
+    for line in found:
+        macro = define(line.rest)[1] if line.word == "define" else None
+        known = macros.get(line.changed)
+        if not isinstance(macro, Macro) or known not in (None, macro):
+            unclear.add(line.changed)
+        elif macro.parameters is not None:
+            macros[line.changed] = macro
+    macros = {name: macro for name, macro in macros.items() if name not in unclear}
+    wanted = {*_LAUNCHES}
+    while True:
+        more = {name for name, macro in macros.items() if any(t.text in wanted for t in macro.body)}
+        if more <= wanted:
+            return {name: macro for name, macro in macros.items() if name in wanted}
+        wanted |= more
