@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from optiml_magic import binding
 from optiml_magic.devices.base import Case
-from optiml_magic.errors import UsageError
+from optiml_magic.errors import SourceError, UsageError
 from optiml_magic.kernels.prepared import explained, with_launches
 from optiml_magic.model.task import Task
 from optiml_magic.problem import inputs, sizes
@@ -128,8 +128,9 @@ def prepare(
     )
     literals, notes = {**literals, **arrays}, [*notes, *told]
     task = inputs.with_values(border.task, literals) if literals else border.task
-    values = sizes.with_sizes(program, {**literals, **border.values})
+    given = {**literals, **border.values}
     with explained(prepared.notes):
+        values = _with_sizes(program, task, given)
         found = binding.interface(program, task, values)
         binding.check_values(found, values)
     task, told = with_stored_shapes(task, program, found, values, prepared.notes)
@@ -244,6 +245,16 @@ def _drawn(
     if task.verify_sizes and smaller != task.verify_sizes:
         sizes.check_required(program, drawn)
     return drawn
+
+
+def _with_sizes(program: Program, task: Task, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with the sizes of arrays; one that is missing is told at the kernel it is for."""
+    try:
+        return sizes.with_sizes(program, values)
+    except SourceError:
+        found = binding.interface(program, task, values)
+        binding.check_values(replace(found, scalars=()), values)
+        raise
 
 
 def _demand_sizes(task: Task) -> None:

@@ -222,6 +222,22 @@ def test_an_extension_of_pytorch_tells_its_sizes(shell: InteractiveShell, quoted
     assert found.tolist() == wanted
 
 
+def test_an_extension_asks_for_its_tensor_at_the_kernel(shell: InteractiveShell) -> None:
+    with pytest.raises(OptimlError, match="no array named `input`") as error:
+        checked(shell, EXTENSION)
+    assert error.value.fix == "define `input` as a float32 array"
+    assert error.value.line == 4
+
+
+def test_a_size_of_an_array_that_no_kernel_has_is_told_as_such(shell: InteractiveShell) -> None:
+    body = (
+        "#pragma optiml size n = size(other)\n"
+        f"__global__ void k(float* y, int n) {{ {INDEX} if (i < n) y[i] = i; }}"
+    )
+    with pytest.raises(OptimlError, match="unknown array `other`"):
+        checked(shell, body, line="check --out y:float32[8]")
+
+
 def test_an_error_in_a_string_is_on_its_line(shell: InteractiveShell) -> None:
     kernel = f"__global__ void k(const float* x, float* y, int n) {{\n  {INDEX}\n"
     body = f"import cupy\nk = cupy.RawKernel('''\n{kernel}  y[i] = missing;\n}}''', 'k')\n"
