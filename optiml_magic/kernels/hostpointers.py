@@ -37,6 +37,9 @@ def pointed(argument: Node, values: HostValues, depth: int = 0) -> str:
         found = pointed(origin, values, depth + 1) if origin is not None else ""
         return found or text_of(node)
     if node.type == "field_expression":
+        origin = values.members.get(text_of(node)) if depth < _DEEPEST else None
+        if origin is not None:
+            return pointed(origin, values, depth + 1) or text_of(node)
         calls = any(inner.type == "call_expression" for inner in walk(node))
         return "" if calls else text_of(node)
     if node.type == "subscript_expression":

@@ -19,6 +19,7 @@ from optiml_magic.kernels.hostchanges import (
     set_once,
     target,
 )
+from optiml_magic.kernels.hostmembers import members_set
 from optiml_magic.kernels.literals import number
 from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.formals import declared, text_of
@@ -76,6 +77,9 @@ class HostValues(Values):
         self._vectors: dict[str, Node] = {}
         self._pointers: dict[str, Node] = {}
         self._dims: set[str] = set()
+        self._bare: set[str] = set()  # declared with nothing
+        self.members: dict[str, Node] = {}
+        self._runs = as_run
         self._whole: set[str] = set()  # locals of a type of integers
         super().__init__(body, (), constants, kept, functions)
         places: dict[str, list[Node]] = {}
@@ -93,6 +97,8 @@ class HostValues(Values):
             }
             places = {name: nodes for name, nodes in comes.items() if nodes}
             self.changed = frozenset(places)
+        unclear = several | by_calls
+        self.members = members_set(body, self._bare - self._dims - unclear, places, unclear)
         for name in {found[1] for found in _RESIZED.finditer(text_of(body))} | self.changed:
             self._vectors.pop(name, None)
         for name, nodes in places.items():
@@ -114,6 +120,7 @@ class HostValues(Values):
         """Take nothing for certain of names that are those of several things."""
         self.changed |= set(names)
         self.kept -= set(names)
+        self.members = {m: n for m, n in self.members.items() if m.split(".")[0] not in names}
 
     def number(self, node: Node | None) -> int | float | None:
         """The value of a literal, of what is computed from whole ones, or of a name for one."""
@@ -133,6 +140,9 @@ class HostValues(Values):
             found = self.number(local) if local is not None else None
             whole = text_of(node) in self._whole and isinstance(found, float)
             return self._converted(found, "int") if whole else found
+        if node.type == "field_expression" and self._runs:
+            right = self.members.get(text_of(node))
+            return literal_number(right) if right is not None else None
         return self._real(node)
 
     def _real(self, node: Node) -> int | float | None:
@@ -206,6 +216,8 @@ class HostValues(Values):
         kind = text_of(node.child_by_field_name("type"))
         dtype = scalar_dtype(kind)
         for child in node.children_by_field_name("declarator"):
+            if child.type == "identifier":
+                self._bare.add(text_of(child))
             if dtype is not None and dtype[-2] in "iu":
                 self._whole.add(declared(child).name)
             arguments = _arguments(child)
@@ -250,6 +262,8 @@ class HostValues(Values):
                 others = {text_of(n) for n in walk(right) if n.type == "identifier"}
                 if not others & self.changed:
                     self.spelled.setdefault(text_of(right), name)
+            elif right.type == "identifier" and own in self.members:
+                self.spelled.setdefault(text_of(right), name)
         self.spelled[own] = name
 
     def text(self, node: Node | None, depth: int = 0) -> str | None:
@@ -283,6 +297,9 @@ class HostValues(Values):
             field = text_of(node.child_by_field_name("field"))
             if field == "multiProcessorCount":
                 return SM_COUNT
+            right = self.members.get(text_of(node)) if self._runs else None
+            if right is not None:
+                return self.text(right, depth + 1)
             root = text_of(node.child_by_field_name("argument"))
             if text_of(node) in self.constants and root not in {*self.changed, *self.declared}:
                 return f"({self.constants[text_of(node)]})"

@@ -147,3 +147,44 @@ def test_a_program_with_classes_constants_and_a_choice_of_kernels(shell: Interac
     shell.user_ns |= {"x": x, "weights": weights, "y": np.zeros(998, np.float32)}
     found = outcome(shell, PROGRAM, "run")
     assert np.array_equal(found, x[:-2] + 2 * x[1:-1] + 4 * x[2:])
+
+
+FILLED = """\
+#include <cuda_runtime.h>
+#define LAUNCH(kernel, n, ...) \\
+  do { kernel<<<((n) + 127) / 128, 128>>>(__VA_ARGS__); } while (0)
+struct Params { int n; float alpha; const float* x; float* y; };
+__global__ void axpy(Params p) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < p.n) p.y[i] += p.alpha * p.x[i];
+}
+__global__ void halved(const float* y, float* z, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) z[i] = 0.5f * y[i];
+}
+int main(int argc, char** argv) {
+    int n;
+    if (argc > 1) n = atoi(argv[1]); else n = 1001;
+    float *x, *y, *z;
+    cudaMalloc(&x, n * sizeof(float));
+    cudaMalloc(&y, n * sizeof(float));
+    cudaMalloc(&z, n * sizeof(float));
+    Params p;
+    p.n = n;
+    p.alpha = 4.0f;
+    p.x = x; p.y = y;
+    axpy<<<(n + 255) / 256, 256>>>(p);
+    LAUNCH(halved, n, y, z, n);
+}
+"""
+
+
+def test_a_program_with_a_struct_a_macro_and_arguments(shell: InteractiveShell) -> None:
+    assert outcome(shell, FILLED, "check").passed
+    rng = np.random.default_rng(0)
+    x, y = (rng.random(1001, np.float32) for _ in range(2))
+    shell.user_ns |= {"x": x, "y": y}
+    found = outcome(shell, FILLED, "run")
+    wanted = np.float32(y + 4 * x)
+    assert np.allclose(found[0], wanted)
+    assert np.allclose(found[1], wanted / 2)
