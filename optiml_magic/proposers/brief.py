@@ -174,13 +174,14 @@ def fitted(sections: Sequence[Section], longest: int) -> str:
         last = max(kept, key=lambda section: section.rank, default=None)
         if last is None or not last.rank:
             break
-        at = kept.index(last)
-        lines = [line for line in last.body.splitlines() if line != _CUT]
-        over = len(whole) - longest + len(_CUT) + 1
-        while lines and not last.whole and over > 0:
-            over -= len(lines.pop()) + 1
-        gone = last.whole or not lines
-        kept[at : at + 1] = [] if gone else [replace(last, body="\n".join([*lines, _CUT]), rank=0)]
+        at, lines = kept.index(last), [line for line in last.body.splitlines() if line != _CUT]
+        before, behind, kept = kept[:at], kept[at + 1 :], [*kept[:at], *kept[at + 1 :]]
+        while lines[:-1] and not last.whole:
+            lines.pop()
+            shorter = replace(last, body="\n".join([*lines, _CUT]), rank=0)
+            if len(_written([*before, shorter, *behind])) <= longest:
+                kept = [*before, shorter, *behind]
+                break
     return whole
 
 

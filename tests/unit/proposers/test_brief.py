@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from optiml_magic.model.build import Resources
@@ -165,6 +165,7 @@ SECTIONS = st.lists(
 
 
 @given(sections=SECTIONS, longest=st.integers(0, 800))
+@example(sections=[Section("B", "abab\nb \na\nb \nb \nabab\nabab\nb ", 2)], longest=31)
 def test_lines_go_from_the_end_of_the_least_important(
     sections: list[Section], longest: int
 ) -> None:
