@@ -33,6 +33,7 @@ from optiml_magic.kernels.reading import Axis
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.keeping import BLOCK, EASY, counts, near, points
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.rounds_of_lanes import unshared
 from optiml_magic.proposers.rewrites.row_to_lanes import (
     BLOCKS,
     COUNTS,
@@ -98,7 +99,7 @@ def _as_it_is(kernel: Kernel, found: Again, length: int) -> Iterator[Site]:
         0.8 if much else 0.86, _BYTES, tuple({name: n} for n in near(length, fit)),
     )  # fmt: skip
     yield from _dividing(kernel, found, site)
-    if much and not kernel.reading.barriers:
+    if much and not kernel.reading.barriers and unshared(kernel, found.numbers) is None:
         fit, wide = counts(found.bytes, BLOCK), _along_x(kernel)
         many, block = kernel.fresh("LANES"), kernel.fresh("BLOCK")
         for lanes, words, prior, beside in _GROUPS:
@@ -139,7 +140,7 @@ def _multiplied(site: Site) -> Kernel | Refused:
     return by_reciprocals(made) if isinstance(made, Kernel) else made
 
 
-def _in_rows(kernel: Kernel, walked: Sequence[Axis]) -> Iterator[Site]:
+def _in_rows(kernel: Kernel, walked: Sequence[Axis]) -> Iterator[Site | Refused]:
     """Rows of which several loops take the same elements, which lanes then keep."""
     effects = Effects(kernel)
     taken = [{a.array: a.element.size or WIDEST for a in effects.accesses(axis.node)
@@ -150,6 +151,10 @@ def _in_rows(kernel: Kernel, walked: Sequence[Axis]) -> Iterator[Site]:
         return
     loops = loops_in(kernel.function.body)
     at = tuple(loops.index(axis.node) for axis in walked)
+    kept = unshared(kernel, at)
+    if kept is not None:
+        yield kept
+        return
     lengths = [mean_rounds(kernel, axis) for axis in walked]
     length = max((n for n in lengths if n is not None), default=0)
     width = WIDEST // max(sizes.values())

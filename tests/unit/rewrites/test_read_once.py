@@ -111,6 +111,28 @@ def test_what_lanes_share_already_is_kept_next() -> None:
     assert site.title.startswith("keep what 2 loops")
 
 
+FILLED = """\
+#pragma optiml launch k grid(cdiv(n, 128)) block(128)
+__global__ void k(const float* a, float* out, int n, int m) {
+    int at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= n) return;
+    float own[64];
+    for (int i = 0; i < m; i++) own[i] = 2.0f * a[HERE];
+    for (int i = 0; i < m; i++) out[HERE] = own[m - 1 - i] + a[HERE];
+}
+"""
+
+
+def test_lanes_that_cannot_share_what_a_thread_fills_are_no_idea() -> None:
+    (kernel,) = kernels(parse_program(FILLED.replace("HERE", "at * m + i")), None)
+    (refused,) = ReadOnce().sites(kernel)
+    assert refused == Refused("`own` goes from round to round", 6)
+    columns = FILLED.replace("HERE", "i * n + at")
+    (alone,) = sites(columns, 37, 60)
+    assert alone.title == "keep what 2 loops touch of a"
+    assert end(columns, alone, 37, 60) == "same"
+
+
 def test_one_loop_keeps_nothing() -> None:
     text = ROWS.replace("    for (int i = 0; i < m; i++) out[at * m + i] /= sum;\n", "")
     text = text.replace("for (int i = 1; i < m; i++) if", "if (m) if (int i = 0; true) if")
