@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -30,6 +30,7 @@ from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.tree import Block, Loop, walk
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.keeping import BLOCK, EASY, counts, near, points
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -143,10 +144,10 @@ def _multiplied(site: Site) -> Kernel | Refused:
 def _in_rows(kernel: Kernel, walked: Sequence[Axis]) -> Iterator[Site | Refused]:
     """Rows of which several loops take the same elements, which lanes then keep."""
     effects = Effects(kernel)
-    taken = [{a.array: a.element.size or WIDEST for a in effects.accesses(axis.node)
-              if along(kernel, axis, a)} for axis in walked]  # fmt: skip
-    sizes = {name: size for own in taken for name, size in own.items()}
-    twice = sorted(name for name in sizes if sum(name in own for own in taken) > 1)
+    taken = {axis.node: {a.array: a.element.size or WIDEST for a in effects.accesses(axis.node)
+                         if along(kernel, axis, a)} for axis in walked}  # fmt: skip
+    sizes = {name: size for own in taken.values() for name, size in own.items()}
+    twice = sorted(name for name in sizes if _again_in_a_block(kernel, name, taken, effects))
     if not twice:
         return
     loops = loops_in(kernel.function.body)
@@ -174,6 +175,23 @@ def _in_rows(kernel: Kernel, walked: Sequence[Axis]) -> Iterator[Site | Refused]
             f"{lanes.group} {at} {width}", f"{words} {what}", partial(in_turn, kernel, steps),
             _KEPT if easily else 0.8, _BYTES, starts, order(kernel, walked),
         )  # fmt: skip
+
+
+def _again_in_a_block(
+    kernel: Kernel, array: str, taken: Mapping[Loop, Collection[str]], effects: Effects
+) -> bool:
+    """Whether loops side by side take elements of an array that nothing else may change for them.
+
+    Of one that is written they touch all that is touched: what else reads it asks for memory.
+    """
+    same = [a for a in kernel.reading.accesses if effects.same(a.array, array)]
+    only_read = all(a.mode == "load" for a in same)
+    for block in (s for s in walk(kernel.function.body) if isinstance(s, Block)):
+        side = [s for s in block.body if isinstance(s, Loop) and array in taken.get(s, ())]
+        inside = {e for loop in side for e in effects.inside(loop)}
+        if len(side) > 1 and (only_read or all(a.own in inside for a in same)):
+            return True
+    return False
 
 
 def _own(kernel: Kernel) -> frozenset[str]:

@@ -133,6 +133,16 @@ def test_lanes_that_cannot_share_what_a_thread_fills_are_no_idea() -> None:
     assert end(columns, alone, 37, 60) == "same"
 
 
+def test_rows_of_loops_apart_or_read_elsewhere_are_no_idea() -> None:
+    assert not sites(ROWS.replace("for (int i = 0;", "if (m > 2) for (int i = 0;"), 5, 301)
+    own = ROWS.replace("if (a[", "if (out[").replace("top = a[", "top = out[")
+    assert sites(own.replace("float top = out[at * m]", "float top = 0.0f"), 5, 301)
+    elsewhere = own.replace("a[at * m + i] - top", "out[at * m + i] - out[at * m + m / 2]")
+    assert not sites(
+        elsewhere.replace("float sum", "top -= out[at * m + m / 3]; float sum"), 5, 301
+    )
+
+
 def test_one_loop_keeps_nothing() -> None:
     text = ROWS.replace("    for (int i = 0; i < m; i++) out[at * m + i] /= sum;\n", "")
     text = text.replace("for (int i = 1; i < m; i++) if", "if (m) if (int i = 0; true) if")
