@@ -51,6 +51,7 @@ from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.rounds_of_lanes import (
     LONG,
+    cut_evenly,
     handed_exactly,
     of_a_block,
     repeats,
@@ -154,22 +155,22 @@ class RowToLanes(KernelRule):
         if uneven and (not length or length <= _UNEVEN):
             several = _abreast(kernel, at)
             apply = partial(shared_by, kernel, at, lanes, vectors=False)
-            yield Site(
+            yield cut_evenly(kernel, Site(
                 f"warp {at} one by one",
                 f"{title}, {'several elements' if several else 'an element'} each",
                 partial(several_by, apply, at) if several else apply,
                 _BESIDE if neighbours else 0.87, hypothesis,
                 _several(length) if several else _few(length), arithmetic,
-            )  # fmt: skip
+            ), lanes)  # fmt: skip
         vectors = not _adds_along(kernel, found) and not stored_in_parts(kernel, found)
         mixed = mixes(kernel, (axis.node for axis in found))
         if mixed:  # whose states may grow, or cancel, too much to be found in another order
             yield from _by_itself(kernel, {axis.node for axis in found})
         if not length or length <= LONG or mixed:
-            yield Site(
+            yield cut_evenly(kernel, Site(
                 f"warp {at}", title, partial(shared_by, kernel, at, lanes, vectors=vectors),
                 _BESIDE if neighbours else 0.4 if late else likely, hypothesis, points, arithmetic,
-            )  # fmt: skip
+            ), lanes)  # fmt: skip
         inner = _inner_vectors(kernel, at)
         if inner is not None and (not length or length <= LONG):
             yield Site(
