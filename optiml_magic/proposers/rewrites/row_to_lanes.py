@@ -124,7 +124,8 @@ class RowToLanes(KernelRule):
                 if anew and unshared(kernel, _numbers(kernel, anew)) is None:
                     found, at = anew, _numbers(kernel, anew)
                     length = _length(kernel, found)
-        if any(axis.broken for axis in found) and (kept := unshared(kernel, at)) is not None:
+        kept = unshared(kernel, at)
+        if kept is not None and any(axis.broken for axis in found):
             yield kept
             return
         uneven = any(axis.start is None or axis.start.value is None for axis in found)
@@ -134,8 +135,11 @@ class RowToLanes(KernelRule):
         if alone is not None:
             yield from alone
             return
-        if (kind := small(kernel, found)) and unshared(kernel, at) is not None:
+        if (kind := small(kernel, found)) and kept is not None:
             raise NotLegal(f"a shuffle does not carry {kind}")
+        if kept is not None:
+            yield kept
+            return
         arithmetic = order(kernel, found)
         lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
         points = _lanes(kernel, at, length)

@@ -331,6 +331,24 @@ __global__ void k(const float* a, float* o, int n) {{
     assert cut_evenly(kernel, whole, lanes) == whole
 
 
+def test_short_rows_into_an_array_of_the_thread_are_no_idea() -> None:
+    """Nothing is left to offer: too short for strips, and lanes would have parts of the array."""
+    text = """
+#pragma optiml launch k grid(cdiv(n, 128)) block(128)
+__global__ void k(const float* a, const int* at, float* o, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float own[4];
+    for (int j = 0; j < 4; ++j) own[j] = a[at[i * 4 + j]];
+    o[i] = own[0] * own[3] - own[1] * own[2];
+}"""
+    (kernel,) = kernels(parse_program(text), None)
+    rule = RowToLanes()
+    found = [*rule.sites(rule.shaped(kernel))]
+    assert Refused("`own` goes from round to round", 7) in found
+    assert not any(isinstance(one, Site) and "share" in one.title for one in found)
+
+
 #: A block adds up its products, which it stores as well, where there are any.
 KEPT = """\
 #pragma optiml launch k grid(cdiv(n, 256)) block(256)
