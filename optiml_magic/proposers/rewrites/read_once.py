@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -30,9 +30,11 @@ from optiml_magic.kernels.primitives.unnested import unnested
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.tree import Block, Loop, walk
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.keeping import BLOCK, EASY, counts, near, points
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.rounds_of_lanes import unshared
 from optiml_magic.proposers.rewrites.row_to_lanes import (
     BLOCKS,
     COUNTS,
@@ -98,7 +100,7 @@ def _as_it_is(kernel: Kernel, found: Again, length: int) -> Iterator[Site]:
         0.8 if much else 0.86, _BYTES, tuple({name: n} for n in near(length, fit)),
     )  # fmt: skip
     yield from _dividing(kernel, found, site)
-    if much and not kernel.reading.barriers:
+    if much and not kernel.reading.barriers and unshared(kernel, found.numbers) is None:
         fit, wide = counts(found.bytes, BLOCK), _along_x(kernel)
         many, block = kernel.fresh("LANES"), kernel.fresh("BLOCK")
         for lanes, words, prior, beside in _GROUPS:
@@ -139,17 +141,21 @@ def _multiplied(site: Site) -> Kernel | Refused:
     return by_reciprocals(made) if isinstance(made, Kernel) else made
 
 
-def _in_rows(kernel: Kernel, walked: Sequence[Axis]) -> Iterator[Site]:
+def _in_rows(kernel: Kernel, walked: Sequence[Axis]) -> Iterator[Site | Refused]:
     """Rows of which several loops take the same elements, which lanes then keep."""
     effects = Effects(kernel)
-    taken = [{a.array: a.element.size or WIDEST for a in effects.accesses(axis.node)
-              if along(kernel, axis, a)} for axis in walked]  # fmt: skip
-    sizes = {name: size for own in taken for name, size in own.items()}
-    twice = sorted(name for name in sizes if sum(name in own for own in taken) > 1)
+    taken = {axis.node: {a.array: a.element.size or WIDEST for a in effects.accesses(axis.node)
+                         if along(kernel, axis, a)} for axis in walked}  # fmt: skip
+    sizes = {name: size for own in taken.values() for name, size in own.items()}
+    twice = sorted(name for name in sizes if _again_in_a_block(kernel, name, taken, effects))
     if not twice:
         return
     loops = loops_in(kernel.function.body)
     at = tuple(loops.index(axis.node) for axis in walked)
+    kept = unshared(kernel, at)
+    if kept is not None:
+        yield kept
+        return
     lengths = [mean_rounds(kernel, axis) for axis in walked]
     length = max((n for n in lengths if n is not None), default=0)
     width = WIDEST // max(sizes.values())
@@ -169,6 +175,23 @@ def _in_rows(kernel: Kernel, walked: Sequence[Axis]) -> Iterator[Site]:
             f"{lanes.group} {at} {width}", f"{words} {what}", partial(in_turn, kernel, steps),
             _KEPT if easily else 0.8, _BYTES, starts, order(kernel, walked),
         )  # fmt: skip
+
+
+def _again_in_a_block(
+    kernel: Kernel, array: str, taken: Mapping[Loop, Collection[str]], effects: Effects
+) -> bool:
+    """Whether loops side by side take elements of an array that nothing else may change for them.
+
+    Of one that is written they touch all that is touched: what else reads it asks for memory.
+    """
+    same = [a for a in kernel.reading.accesses if effects.same(a.array, array)]
+    only_read = all(a.mode == "load" for a in same)
+    for block in (s for s in walk(kernel.function.body) if isinstance(s, Block)):
+        side = [s for s in block.body if isinstance(s, Loop) and array in taken.get(s, ())]
+        inside = {e for loop in side for e in effects.inside(loop)}
+        if len(side) > 1 and (only_read or all(a.own in inside for a in same)):
+            return True
+    return False
 
 
 def _own(kernel: Kernel) -> frozenset[str]:

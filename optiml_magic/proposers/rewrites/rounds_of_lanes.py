@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import prod
 
 from optiml_magic.chips import CHIPS
@@ -10,6 +11,8 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, wher
 from optiml_magic.kernels.primitives.broken import broken
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.grids import needed
+from optiml_magic.kernels.primitives.lanes import Lanes
 from optiml_magic.kernels.primitives.operation_counts import operations_outside
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.primitives.scans import Scans, scanned
@@ -24,10 +27,12 @@ from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.symbols import MEMORY
 from optiml_magic.kernels.tree import Loop
+from optiml_magic.proposers.rewrites.kernel_rule import Site
 
 LONG = 8192  # elements of a row that a warp takes at most: ours
 _SECTOR_BYTES = 32
 _THREAD = "threadIdx.x"
+_OTHERS = 0.2  # the chance of lanes in another number than a row asks for: ours
 _BUSY = 0.125  # of the warps that a chip holds, from which on these hide what loads take: ours
 
 
@@ -60,6 +65,22 @@ def _scans(kernel: Kernel, loop: Loop, effects: Effects) -> Scans | None:
     if broken(kernel, loop, effects, "warp") is not None:
         return None
     return scanned(kernel, loop, effects)
+
+
+def cut_evenly(kernel: Kernel, site: Site, lanes: Lanes) -> Site | Refused:
+    """A site with the points whose groups of lanes fill blocks, where these have to stay whole.
+
+    It is unlikely where the best of them by arithmetic is not among these.
+    """
+    width = (kernel.block[0] or 0) * (kernel.block[1] or 0)
+    if not width or (kernel.block[1] == 1 and needed(kernel, "x") is not None):
+        return site
+    fit = {n for n in lanes.counts if any(width % (b // n) == 0 for b in lanes.blocks)}
+    points = tuple(p for p in site.points if p.get("LANES", lanes.count) in fit)
+    if not points or width * lanes.count % lanes.block:
+        return Refused("its blocks cannot be cut into groups of lanes")
+    prior = site.prior if points[0] == site.points[0] else min(site.prior, _OTHERS)
+    return replace(site, points=points, prior=prior)
 
 
 def handed_exactly(kernel: Kernel, at: tuple[int, ...]) -> bool:

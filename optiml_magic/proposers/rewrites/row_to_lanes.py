@@ -51,6 +51,7 @@ from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.rounds_of_lanes import (
     LONG,
+    cut_evenly,
     handed_exactly,
     of_a_block,
     repeats,
@@ -123,7 +124,8 @@ class RowToLanes(KernelRule):
                 if anew and unshared(kernel, _numbers(kernel, anew)) is None:
                     found, at = anew, _numbers(kernel, anew)
                     length = _length(kernel, found)
-        if any(axis.broken for axis in found) and (kept := unshared(kernel, at)) is not None:
+        kept = unshared(kernel, at)
+        if kept is not None and any(axis.broken for axis in found):
             yield kept
             return
         uneven = any(axis.start is None or axis.start.value is None for axis in found)
@@ -133,8 +135,11 @@ class RowToLanes(KernelRule):
         if alone is not None:
             yield from alone
             return
-        if (kind := small(kernel, found)) and unshared(kernel, at) is not None:
+        if (kind := small(kernel, found)) and kept is not None:
             raise NotLegal(f"a shuffle does not carry {kind}")
+        if kept is not None:
+            yield kept
+            return
         arithmetic = order(kernel, found)
         lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
         points = _lanes(kernel, at, length)
@@ -154,22 +159,22 @@ class RowToLanes(KernelRule):
         if uneven and (not length or length <= _UNEVEN):
             several = _abreast(kernel, at)
             apply = partial(shared_by, kernel, at, lanes, vectors=False)
-            yield Site(
+            yield cut_evenly(kernel, Site(
                 f"warp {at} one by one",
                 f"{title}, {'several elements' if several else 'an element'} each",
                 partial(several_by, apply, at) if several else apply,
                 _BESIDE if neighbours else 0.87, hypothesis,
                 _several(length) if several else _few(length), arithmetic,
-            )  # fmt: skip
+            ), lanes)  # fmt: skip
         vectors = not _adds_along(kernel, found) and not stored_in_parts(kernel, found)
         mixed = mixes(kernel, (axis.node for axis in found))
         if mixed:  # whose states may grow, or cancel, too much to be found in another order
             yield from _by_itself(kernel, {axis.node for axis in found})
         if not length or length <= LONG or mixed:
-            yield Site(
+            yield cut_evenly(kernel, Site(
                 f"warp {at}", title, partial(shared_by, kernel, at, lanes, vectors=vectors),
                 _BESIDE if neighbours else 0.4 if late else likely, hypothesis, points, arithmetic,
-            )  # fmt: skip
+            ), lanes)  # fmt: skip
         inner = _inner_vectors(kernel, at)
         if inner is not None and (not length or length <= LONG):
             yield Site(

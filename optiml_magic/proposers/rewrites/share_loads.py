@@ -209,7 +209,21 @@ def _along_rows(
     best = [] if sharing.alone else sorted(found, key=lambda axis: -found[axis].share)[:1]
     for axes in [*alone, best] if best else alone:
         own = replace(sharing, saved=dict(sharing.saved) | {a: found[a] for a in axes})
-        yield from _sites(kernel, fixed, own, items)
+        apart = _unshared(kernel, Several(_counts(own, items), fixed)) if axes else None
+        yield from _sites(kernel, fixed, own, items) if apart is None else [apart]
+
+
+def _unshared(kernel: Kernel, several: Several) -> Refused | None:
+    """Why items along several axes are not taken together, though along each of them they are."""
+    refused: Refused | None = None
+    for stacks in (True, False):
+        try:
+            shared(kernel, replace(several, stacks=stacks))
+        except NotLegal as reason:
+            refused = refused or Refused(reason.reason, reason.line)
+        else:
+            return None
+    return refused
 
 
 def _in_strips(kernel: Kernel, fixed: Mapping[str, int]) -> Iterator[Site | Refused]:

@@ -111,6 +111,38 @@ def test_what_lanes_share_already_is_kept_next() -> None:
     assert site.title.startswith("keep what 2 loops")
 
 
+FILLED = """\
+#pragma optiml launch k grid(cdiv(n, 128)) block(128)
+__global__ void k(const float* a, float* out, int n, int m) {
+    int at = blockIdx.x * blockDim.x + threadIdx.x;
+    if (at >= n) return;
+    float own[64];
+    for (int i = 0; i < m; i++) own[i] = 2.0f * a[HERE];
+    for (int i = 0; i < m; i++) out[HERE] = own[m - 1 - i] + a[HERE];
+}
+"""
+
+
+def test_lanes_that_cannot_share_what_a_thread_fills_are_no_idea() -> None:
+    (kernel,) = kernels(parse_program(FILLED.replace("HERE", "at * m + i")), None)
+    (refused,) = ReadOnce().sites(kernel)
+    assert refused == Refused("`own` goes from round to round", 6)
+    columns = FILLED.replace("HERE", "i * n + at")
+    (alone,) = sites(columns, 37, 60)
+    assert alone.title == "keep what 2 loops touch of a"
+    assert end(columns, alone, 37, 60) == "same"
+
+
+def test_rows_of_loops_apart_or_read_elsewhere_are_no_idea() -> None:
+    assert not sites(ROWS.replace("for (int i = 0;", "if (m > 2) for (int i = 0;"), 5, 301)
+    own = ROWS.replace("if (a[", "if (out[").replace("top = a[", "top = out[")
+    assert sites(own.replace("float top = out[at * m]", "float top = 0.0f"), 5, 301)
+    elsewhere = own.replace("a[at * m + i] - top", "out[at * m + i] - out[at * m + m / 2]")
+    assert not sites(
+        elsewhere.replace("float sum", "top -= out[at * m + m / 3]; float sum"), 5, 301
+    )
+
+
 def test_one_loop_keeps_nothing() -> None:
     text = ROWS.replace("    for (int i = 0; i < m; i++) out[at * m + i] /= sum;\n", "")
     text = text.replace("for (int i = 1; i < m; i++) if", "if (m) if (int i = 0; true) if")

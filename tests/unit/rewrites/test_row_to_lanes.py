@@ -8,10 +8,13 @@ from dataclasses import replace
 import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
+from optiml_magic.kernels.primitives.lanes import Lanes
 from optiml_magic.kernels.primitives.sizes import mean_rounds
 from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import Site
-from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
+from optiml_magic.proposers.rewrites.rounds_of_lanes import cut_evenly
+from optiml_magic.proposers.rewrites.row_to_lanes import BLOCKS, COUNTS, RowToLanes
 from optiml_magic.source.program import parse_program
 from tests.rewriting.offers import Offer
 from tests.rewriting.trying import Stand
@@ -297,6 +300,53 @@ __global__ void k(const float* a, float* o, int n) {
     few = [values for values in found if values.get("LANES") == 2]
     assert few
     assert all(64 % (values["BLOCK"] // 2) == 0 for values in few)
+
+
+@pytest.mark.parametrize(
+    ("width", "counts"), [(48, {4, 8, 16, 32}), (56, {8, 16, 32}), (28, set())]
+)
+def test_lanes_that_no_block_has_room_for_are_not_begun_with(width: int, counts: set[int]) -> None:
+    """Blocks that have to stay whole are cut where a block of so many lanes has whole parts."""
+    text = f"""
+#pragma optiml launch k grid(cdiv(n, {width * 32})) block({width})
+__global__ void k(const float* a, float* o, int n) {{
+    int i = (blockIdx.x * blockDim.x + threadIdx.x) * 32;
+    if (i >= n) return;
+    float m = 0.0f;
+    for (int j = 0; j < 32; ++j) m = fmaxf(m, fabsf(a[i + j]));
+    o[i / 32] = m;
+}}"""
+    (kernel,) = kernels(parse_program(text), None)
+    points = tuple({"LANES": n} for n in COUNTS)
+    every = Site("", "", lambda: kernel, 0.9, Hypothesis("time", "lower"), points)
+    lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
+    found = cut_evenly(kernel, every, lanes)
+    if isinstance(found, Refused):
+        assert not counts
+        assert found.reason == "its blocks cannot be cut into groups of lanes"
+        return
+    assert {point["LANES"] for point in found.points} == counts
+    assert found.prior < 0.5
+    whole = replace(every, points=({"LANES": 32},))
+    assert cut_evenly(kernel, whole, lanes) == whole
+
+
+def test_short_rows_into_an_array_of_the_thread_are_no_idea() -> None:
+    """Nothing is left to offer: too short for strips, and lanes would have parts of the array."""
+    text = """
+#pragma optiml launch k grid(cdiv(n, 128)) block(128)
+__global__ void k(const float* a, const int* at, float* o, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float own[4];
+    for (int j = 0; j < 4; ++j) own[j] = a[at[i * 4 + j]];
+    o[i] = own[0] * own[3] - own[1] * own[2];
+}"""
+    (kernel,) = kernels(parse_program(text), None)
+    rule = RowToLanes()
+    found = [*rule.sites(rule.shaped(kernel))]
+    assert Refused("`own` goes from round to round", 7) in found
+    assert not any(isinstance(one, Site) and "share" in one.title for one in found)
 
 
 #: A block adds up its products, which it stores as well, where there are any.

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from optiml_magic.kernels.primitives.base import Kernel, kernels
+from optiml_magic.kernels.primitives.base import Kernel, Refused, kernels
 from optiml_magic.kernels.primitives.costs import long_calls
 from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.proposers.rewrites import share_loads
@@ -462,3 +462,26 @@ __global__ void k(const float* a, float* o, int w, int h) {{
             text, site.apply(), {"a": ("h", "w"), "o": ("h", "w")}, sizes, dict(site.points[0]),
             rounds=True,
         )  # fmt: skip
+
+
+def test_axes_along_which_items_are_vectors_only_alone_are_not_taken_together() -> None:
+    """Of pixels of three words, whose places are known along each of both axes alone."""
+    text = """
+struct Pixel { float r, g, b; };
+#pragma optiml launch k grid(cdiv(w - 4, 32), cdiv(h - 4, 8)) block(32, 8)
+__global__ void k(const Pixel* a, const float* f, float* o, int w, int h) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x >= w - 4 || y >= h - 4) return;
+    float s = 0.0f;
+    for (int j = 0; j < 5; ++j)
+        for (int i = 0; i < 5; ++i)
+            s += (a[(y + j) * w + x + i].r + a[(y + j) * w + x + i].g) * f[j * 5 + i];
+    o[y * (w - 4) + x] = s;
+}"""
+    (kernel,) = kernels(parse_program(text), None)
+    rule = ShareLoads()
+    found = [*rule.sites(rule.shaped(kernel))]
+    alone = [site for site in found if isinstance(site, Site)]
+    assert [site.key for site in alone] == ["along y", "along x"]
+    assert all(isinstance(site.apply(), Kernel) for site in alone)
+    assert Refused("items are not neighbours in `o`", 11) in found
