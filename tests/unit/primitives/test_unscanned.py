@@ -163,7 +163,7 @@ def test_lanes_share_what_a_block_scanned() -> None:
         (f"{BEGUN} {ONE} s[t] = {X}; {WAIT} {Y} = s[t];", "something else"),
         (f"int n = 0; {BEGUN} {ONE.replace('{kind} v', 'n += d; float v')} {Y} = s[t] + n;",
          "`n` changes"),
-        (TEXT_OF_ZEROS, "a zero is no extreme"),
+        (TEXT_OF_ZEROS, "would begin with zero"),
         (f"{BEGUN} if (t < 32) {{ {ONE} }} {Y} = s[t];", "not all threads come to a barrier"),
         (f"{BEGUN} {ONE.replace('if (t >= d)', 'if (threadIdx.x - d >= 0)')} {Y} = s[t];",
          "not in `s`"),
