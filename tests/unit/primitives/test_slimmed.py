@@ -124,7 +124,7 @@ def test_a_local_that_may_be_another_number_stays(tx: str) -> None:
                 "if (threadIdx.x - 2 < 12u && threadIdx.y < 6 && x - 2 < w && y < h) "
                 "out[y * w + (x - 2)] = a[y * w + x - 2] / (int)threadIdx.x;"
             ),
-            "block(16, 6)",
+            "block(12, 6)",
         ),
     ],
 )
