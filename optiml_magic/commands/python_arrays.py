@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-_CTYPES = {
+CTYPES = {
     "float32": "float", "float64": "double", "double": "double", "int32": "int",
     "uint32": "unsigned int", "int64": "long long", "uint64": "unsigned long long",
     "uint8": "unsigned char", "int8": "signed char", "int16": "short", "uint16": "unsigned short",
@@ -71,7 +71,7 @@ def _alike(node: ast.expr | None, known: Mapping[str, Made]) -> Made | None:
 
 def _of_type(array: Made, dtype: ast.expr) -> Made | None:
     name = dtype_of(dtype)
-    return replace(array, ctype=_CTYPES[name]) if name in _CTYPES else None
+    return replace(array, ctype=CTYPES[name]) if name in CTYPES else None
 
 
 def dtype_of(node: ast.expr) -> str:

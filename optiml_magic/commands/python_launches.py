@@ -2,7 +2,7 @@
 
 What reads the host code of a pasted program then reads it, too: numbers, sizes of arrays, and which
 array is passed on to the next kernel. Nothing is run. What has no counterpart is ``unread()``,
-which nobody knows the value of.
+whose value is not known.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from optiml_magic.commands.python_arrays import Extents, Made, made
+from optiml_magic.commands.python_arrays import CTYPES, Extents, Made, made
 
 _HANDLES = frozenset({"RawKernel", "get_function"})
 _UNREAD = "unread()"
@@ -31,7 +31,7 @@ _RESERVED = frozenset({
     "register", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this",
     "throw", "typedef", "typename", "union", "unsigned", "using", "virtual", "void", "volatile",
 })  # fmt: skip
-_FLOATS = {"float32": "float", "float64": "double", "float": "double", "double": "double"}
+_FLOATS = {"float": "double", **{n: c for n, c in CTYPES.items() if c in ("float", "double")}}
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class _Launch:
 def as_host_code(tree: ast.Module, first: int) -> str:
     """Functions that launch as the Python does, for the line ``first`` of a text and those behind.
 
-    What stands on a later line has that line, as far as one can. Empty where nothing launches.
+    Lines keep their numbers where they can. Empty where nothing launches.
     """
     writer = _Writer(_handles(tree), first)
     fixed = list(_fixed(tree))

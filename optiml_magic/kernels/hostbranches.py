@@ -20,7 +20,7 @@ _LEAVES = frozenset({"break_statement", "return_statement", "goto_statement"})
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """One side of an ``if`` whose condition nobody knows."""
+    """One side of an ``if`` whose condition is not known."""
 
     condition: Node
     taken: bool
@@ -98,7 +98,7 @@ def _is_passed_by(case: Node, values: HostValues) -> bool:
 class Group:
     """Launches of which one runs, and the conditions of all but the last, as they are asked.
 
-    There are no conditions where the branches are no plain ``if`` and ``else`` of one launch each.
+    None where the branches are not a plain ``if`` and ``else`` of one launch each.
     """
 
     calls: tuple[Call, ...]

@@ -101,14 +101,14 @@ def _dispatched(group: Group, passed: Passed) -> list[tuple[Call, LaunchDirectiv
 
 
 def _not_reached(call: Call) -> Note:
-    told = f"the launch of `{call.name}` on line {call.line} is left out: without arguments "
-    return Note("launch", f"{told}the program does not come there", call.name)
+    told = f"the launch of `{call.name}` on line {call.line} is left out: run without "
+    return Note("launch", f"{told}arguments, the program does not reach it", call.name)
 
 
 def _other_branch(call: Call, first: Call) -> Note:
     told = (
-        f"the launch of `{call.name}` on line {call.line} is left out: it is the other way of a "
-        f"branch from `{first.name}` on line {first.line}, and which is taken is not known"
+        f"the launch of `{call.name}` on line {call.line} is left out: it excludes that of "
+        f"`{first.name}` on line {first.line}, and which of the two runs is not known"
     )
     return Note("launch", told, call.name)
 

@@ -349,7 +349,7 @@ def _check_work(effects: Effects, loop: Loop, work: Sequence[Statement], count: 
 def check_calls(kernel: Kernel, effects: Effects, loop: Loop) -> None:
     """Raise NotLegal for functions that may do more than to compute, whose order would be seen."""
     for name in noticed(kernel, effects.inside(loop)):
-        raise NotLegal(f"`{name}` may do something", loop.line)
+        raise NotLegal(f"`{name}` may have side effects", loop.line)
 
 
 def _check_beyond(kernel: Kernel, effects: Effects, asks: Sequence[Statement]) -> None:

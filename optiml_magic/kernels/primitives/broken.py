@@ -353,7 +353,7 @@ def _check_asks(
         if {*effects.changed(statement)} - own:
             raise NotLegal("what ends the loop changes something", statement.line)
         for name in noticed(kernel, effects.inside(statement)):
-            raise NotLegal(f"`{name}` may do something", statement.line)
+            raise NotLegal(f"`{name}` may have side effects", statement.line)
         for e in effects.inside(statement):
             match e:
                 case Lambda() | Unread():

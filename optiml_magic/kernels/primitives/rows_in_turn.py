@@ -135,7 +135,7 @@ def _rows(kernel: Kernel, effects: Effects, outer: Axis, inner: Axis) -> Rows:
     for variable in sums:
         kind = type_of(kernel, variable)
         if kind.depth or not (kind.integral or kind.floating):
-            raise NotLegal(f"`{variable.name}` is no number", variable.line)
+            raise NotLegal(f"`{variable.name}` is not a number", variable.line)
     called = [v.name for v in declared_in(outer.node.body)]
     called += [v.name for v in (outer.variable,) if v is not None]
     if len({*called}) < len(called):

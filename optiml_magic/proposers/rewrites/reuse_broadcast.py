@@ -174,7 +174,7 @@ def _share(
 
     What an item loads from one place in all rounds a compiler may have loaded before them, but
     none that takes several items, and waits in between, is certain to: with ``still`` it counts.
-    So does a local array at an index that is no number: memory, of which each item has its own.
+    So does a local array whose index is not a constant: it lies in memory, once for each item.
     """
     symbols, lengths = kernel.reading.symbols, _lengths(kernel)
     own = {f"threadIdx.{axis}", f"blockIdx.{axis}"}

@@ -70,8 +70,8 @@ def test_a_function_that_is_called_twice_may_come_to_both_branches() -> None:
     assert directives(host, TWO) == ["launch k grid(1) block(32)"]
     assert left_out == [
         (
-            "the launch of `l` on line 3 is left out: it is the other way of a branch from `k` on "
-            "line 3, and which is taken is not known"
+            "the launch of `l` on line 3 is left out: it excludes that of `k` on line 3, and which "
+            "of the two runs is not known"
         )
     ]
 
