@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.errors import MachineError
-from optiml_magic.model.build import Build
+from optiml_magic.model.build import Build, ModuleVariable
 from optiml_magic.model.launch import Argument, BufferArgument, LaunchPlan
 
 _STATIC_SHARED = 48 << 10  # bytes of shared memory that a launch gets without asking for more
@@ -32,6 +32,8 @@ class Place:
 class _Variable:
     array: Any  # its bytes on the card
     image: Any  # what it holds before the first launch
+    constant: bool
+    own: bool = True  # whether that is what the module was loaded with
 
 
 class CudaModule:
@@ -46,16 +48,21 @@ class CudaModule:
             path.write_bytes(build.cubin)
             self._loaded = cupy.RawModule(path=str(path))
             self._loaded.compile()
-        self._variables = {v.name: self._variable(v.name, v.nbytes) for v in build.variables}
+        self._variables = {v.name: self._variable(v) for v in build.variables if v.referred}
         self.changing: set[str] = set()
         self.launched: set[str] = set()  # kernels that are loaded for sure
         self.digest = build.digest
 
     def fill(self, contents: Mapping[str, Any]) -> None:
-        """Every variable as it is before the first launch: its own bytes, or those given."""
+        """Every variable as it is before the first launch: its own bytes, or those given.
+
+        A constant that has its own bytes keeps them, as no kernel can write to it.
+        """
         for name, variable in self._variables.items():
-            variable.image = contents.get(name, variable.image)
-            variable.array[...] = variable.image
+            if name in contents:
+                variable.image, variable.own = contents[name], False
+            if not (variable.own and variable.constant):
+                variable.array[...] = variable.image
 
     def note_changes(self) -> bool:
         """Remember the variables that a run has changed; every later run sets them back itself.
@@ -92,16 +99,16 @@ class CudaModule:
                 arguments = tuple(_argument(a, places) for a in launch.arguments)
                 function(launch.grid, launch.block, arguments, shared_mem=shared)
 
-    def _variable(self, name: str, nbytes: int) -> _Variable:
+    def _variable(self, known: ModuleVariable) -> _Variable:
         try:
-            pointer = self._loaded.get_global(name)
+            pointer = self._loaded.get_global(known.name)
         except self._cp.cuda.driver.CUDADriverError as unknown:
             raise MachineError(
-                f"the driver does not find the variable `{name}` of the kernel: {unknown}",
+                f"the driver does not find the variable `{known.name}` of the kernel: {unknown}",
                 fix="declare it at namespace scope and not static",
             ) from unknown
-        array = self._cp.ndarray(nbytes, np.uint8, pointer)
-        return _Variable(array, array.copy())
+        array = self._cp.ndarray(known.nbytes, np.uint8, pointer)
+        return _Variable(array, array.copy(), known.space == "constant")
 
 
 def _argument(argument: Argument, places: Mapping[str, Place]) -> Any:

@@ -32,11 +32,16 @@ class Resources:
 
 @dataclass(frozen=True)
 class ModuleVariable:
-    """A ``__constant__`` or ``__device__`` variable by its lowered name; size in bytes."""
+    """A ``__constant__`` or ``__device__`` variable by its lowered name; size in bytes.
+
+    NVRTC makes one of each constant at namespace scope, of which the code may only have the value:
+    such a one is not ``referred`` to.
+    """
 
     name: str
     nbytes: int
     space: Literal["constant", "device"]
+    referred: bool = True
 
 
 @dataclass(frozen=True)

@@ -259,3 +259,26 @@ def test_a_class_that_becomes_a_float_takes_the_float_function(nvrtc: NvrtcCompi
     build = nvrtc.compile(text, ("k",), chip("h200"), CompileOptions())
     assert isinstance(build, Build)
     assert ".f64" not in build.ptx
+
+
+def test_which_variables_the_code_refers_to(nvrtc: NvrtcCompiler) -> None:
+    text = """\
+constexpr int N = 32;
+const float SCALE = 0.5f;
+const float w[3] = {1, 2, 3};
+__constant__ float c[4];
+__constant__ float unused[2];
+__device__ int seen;
+__device__ int* where = &seen;
+__global__ void k(float* a) { a[0] = SCALE * N * w[threadIdx.x] * c[threadIdx.x] + *where; }
+"""
+    found = {v.name: (v.nbytes, v.space, v.referred) for v in build(nvrtc, text, "k").variables}
+    assert found == {
+        "N": (4, "device", False),
+        "SCALE": (4, "device", False),
+        "w": (12, "device", True),
+        "c": (16, "constant", True),
+        "unused": (8, "constant", False),
+        "seen": (4, "device", True),
+        "where": (8, "device", True),
+    }
