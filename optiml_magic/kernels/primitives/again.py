@@ -127,7 +127,7 @@ def _kept(
     for (array, kind, _), accesses in found.items():
         touching = [x for x in axes if any(x.name in a.loops for a in accesses)]
         first = [a for a in accesses if touching[0].name in a.loops]
-        sure = next((a for a in first if _always(a, touching[0])), None)
+        sure = next((a for a in first if always(a, touching[0])), None)
         loaded = any(a.mode == "load" for a in accesses)
         if len(touching) < 2 or sure is None or not loaded or array in effects.moved:
             continue
@@ -136,7 +136,7 @@ def _kept(
         begins = first[0]
         fills = begins.mode == "store" and begins is sure and _plain_store(begins)
         source = None if fills else element(effects, sure)
-        if fills or (source is not None and _stands(source, touching[0], effects)):
+        if fills or (source is not None and stands(source, touching[0], effects)):
             yield Kept(array, kind, accesses[0].element.size or 0, tuple(accesses), source)
 
 
@@ -157,7 +157,8 @@ def _element(kernel: Kernel, axis: Axis, access: Access, effects: Effects) -> Po
     return by
 
 
-def _always(access: Access, axis: Axis) -> bool:
+def always(access: Access, axis: Axis) -> bool:
+    """Whether every round of a loop makes an access, once."""
     return access.loops[-1] == axis.name and all(
         part in axis.held for c in access.guard for part in c.conjuncts()
     )
@@ -188,7 +189,7 @@ def _alone(
         axis = by_name[next(name for name in access.loops if name in by_name)]
         stored = isinstance(access.node, Assign) and access.call is None
         if access.mode == "store" and not (
-            stored and _always(access, axis) and moves(kernel, axis, access, axis.node)
+            stored and always(access, axis) and moves(kernel, axis, access, axis.node)
             and any(isinstance(s, Evaluate) and s.expression is access.node
                     for s in walk(axis.node.body))
         ):  # fmt: skip
@@ -203,7 +204,7 @@ def _is_left(kernel: Kernel, axis: Axis, access: Access) -> bool:
     return bool(ends) and any(ends <= start.symbols for start in begins)
 
 
-def _stands(source: Expr, axis: Axis, effects: Effects) -> bool:
+def stands(source: Expr, axis: Axis, effects: Effects) -> bool:
     """Whether an expression means the same before a loop, but for its counter.
 
     Where the loop is not counted yet, its counter may change in it.

@@ -49,7 +49,7 @@ def keep(
     if found is None:
         raise NotLegal("its loops do not touch the same elements")
     name = kernel.fresh("KEEP")
-    fits = _fits(kernel, name, found.bytes)
+    fits = fits_registers(kernel, name, found.bytes)
     return _Keeping(kernel, found, TuneDirective(name, tuple(counts), counts[0], fits)).made()
 
 
@@ -58,14 +58,26 @@ def room(threads: int) -> int:
     return (_REGISTERS // threads - _OTHERS) * _REGISTER
 
 
-def _fits(kernel: Kernel, name: str, size: int) -> Expression | None:
-    """Where a block has the registers; None where its extent is not known before the launch."""
+def fits_registers(kernel: Kernel, name: str, size: int) -> Expression | None:
+    """Where each thread of a block has registers for the tuned number of so many bytes.
+
+    None where the block's extent is not known before the launch.
+    """
     if None in kernel.block:
         return None
     extents = [str(size) for size in kernel.launch.block if str(size) != "1"]
     block = " * ".join(f"({words})" if " " in words else words for words in extents) or "1"
     each = -(-size // _REGISTER)
     return parse_expression(f"({name} * {each} + {_OTHERS}) * {block} <= {_REGISTERS}")
+
+
+def fixed_threads(kernel: Kernel) -> str:
+    """The threads of a block where numbers say so: a compiler then keeps to their registers."""
+    tuned = {tune.name for tune in kernel.program.tunes}
+    extents = [size for size in kernel.launch.block if str(size) != "1"]
+    fixed = len(extents) == 1 and bool(extents[0].names) and extents[0].names <= tuned
+    head = code(kernel.unit, kernel.function.head or kernel.function.span)
+    return str(extents[0]) if fixed and "__maxnreg__" not in head else ""
 
 
 class _Keeping:
@@ -140,16 +152,8 @@ class _Keeping:
             made.append(shown + self._rest(axis))
             swaps[axis.node] = (lines("\n".join(made)),)
         return old.rewritten(
-            edited(old.function.body, swaps), directives=[self.tune], bounds=self._threads()
+            edited(old.function.body, swaps), directives=[self.tune], bounds=fixed_threads(old)
         )
-
-    def _threads(self) -> str:
-        """The threads of a block where numbers say so: a compiler then keeps to their registers."""
-        tuned = {tune.name for tune in self.old.program.tunes}
-        extents = [size for size in self.old.launch.block if str(size) != "1"]
-        fixed = len(extents) == 1 and bool(extents[0].names) and extents[0].names <= tuned
-        head = code(self.old.unit, self.old.function.head or self.old.function.span)
-        return str(extents[0]) if fixed and "__maxnreg__" not in head else ""
 
     def _touches(self, axis: Axis, kept: Kept) -> bool:
         return any(axis.name in a.loops for a in kept.accesses)

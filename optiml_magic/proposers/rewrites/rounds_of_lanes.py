@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from math import prod
+from typing import ParamSpec
 
 from optiml_magic.chips import CHIPS
+from optiml_magic.kernels.primitives.abreast import abreast
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
+from optiml_magic.kernels.primitives.batched import batched
 from optiml_magic.kernels.primitives.broken import broken
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
@@ -33,7 +36,10 @@ LONG = 8192  # elements of a row that a warp takes at most: ours
 _SECTOR_BYTES = 32
 _THREAD = "threadIdx.x"
 _OTHERS = 0.2  # the chance of lanes in another number than a row asks for: ours
+_AT_ONCE = 4  # rounds, which are what a lane has of most rows (``row_threads.A_LANE``): ours
 _BUSY = 0.125  # of the warps that a chip holds, from which on these hide what loads take: ours
+
+_P = ParamSpec("_P")
 
 
 def unshared(kernel: Kernel, at: tuple[int, ...]) -> Refused | None:
@@ -81,6 +87,20 @@ def cut_evenly(kernel: Kernel, site: Site, lanes: Lanes) -> Site | Refused:
         return Refused("its blocks cannot be cut into groups of lanes")
     prior = site.prior if points[0] == site.points[0] else min(site.prior, _OTHERS)
     return replace(site, points=points, prior=prior)
+
+
+def in_batches(
+    step: Callable[_P, Kernel | Refused], *args: _P.args, **kwargs: _P.kwargs
+) -> Kernel | Refused:
+    """What a step makes of loops that lanes share, each with several of its rounds under way."""
+    made = step(*args, **kwargs)
+    return made if isinstance(made, Refused) else where_legal(batched, made, _AT_ONCE)
+
+
+def several_by(apply: Callable[[], Kernel | Refused], at: tuple[int, ...]) -> Kernel | Refused:
+    """What lanes share, with several rounds of each under way."""
+    made = apply()
+    return made if isinstance(made, Refused) else abreast(made, at[0], 1)
 
 
 def handed_exactly(kernel: Kernel, at: tuple[int, ...]) -> bool:

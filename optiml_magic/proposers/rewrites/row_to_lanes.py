@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from math import prod
 
-from optiml_magic.kernels.primitives.abreast import abreast, check_abreast
+from optiml_magic.kernels.primitives.abreast import check_abreast
 from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, once, where_legal
 from optiml_magic.kernels.primitives.branched import branched
@@ -53,9 +53,11 @@ from optiml_magic.proposers.rewrites.rounds_of_lanes import (
     LONG,
     cut_evenly,
     handed_exactly,
+    in_batches,
     of_a_block,
     repeats,
     seldom,
+    several_by,
     small,
     unshared,
     windows,
@@ -140,10 +142,10 @@ class RowToLanes(KernelRule):
         if kept is not None:
             yield kept
             return
-        arithmetic = order(kernel, found)
+        arithmetic, late = order(kernel, found), 0 < length <= _A_VECTOR
         lanes = Lanes("warp", 32, 256, COUNTS, BLOCKS)
         points = _lanes(kernel, at, length)
-        late = 0 < length <= _A_VECTOR or others_load(kernel, found)
+        late = late or others_load(kernel, found)
         late = late or repeats(kernel, found, points[0].get("LANES", lanes.count))
         neighbours = _beside(kernel, found)
         short = 0 < length < 2 * _SECTOR and not uneven  # uneven rows lie one behind the other
@@ -172,7 +174,8 @@ class RowToLanes(KernelRule):
             yield from _by_itself(kernel, {axis.node for axis in found})
         if not length or length <= LONG or mixed:
             yield cut_evenly(kernel, Site(
-                f"warp {at}", title, partial(shared_by, kernel, at, lanes, vectors=vectors),
+                f"warp {at}", title,
+                partial(in_batches, shared_by, kernel, at, lanes, vectors=vectors),
                 _BESIDE if neighbours else 0.4 if late else likely, hypothesis, points, arithmetic,
             ), lanes)  # fmt: skip
         inner = _inner_vectors(kernel, at)
@@ -182,12 +185,14 @@ class RowToLanes(KernelRule):
                 partial(share, inner, at, lanes), 0.86, hypothesis, points, arithmetic,
             )  # fmt: skip
         if not length or length >= SHORT:
+            points = of_rows(kernel, found, length, THREADS[: len(THREADS) - mixed])
+            most = points[0].get("THREADS", 256)
+            block = Lanes("block", most, most, THREADS, THREADS)
             yield Site(
                 f"block {at}", f"a block shares the loop over {counters}",
-                partial(shared_by, kernel, at, Lanes("block", 256, 256, THREADS, THREADS),
-                        vectors=vectors),
+                partial(in_batches, shared_by, kernel, at, block, vectors=vectors),
                 0.4 if late else 0.86 if of_a_block(kernel, length) else 0.78, hypothesis,
-                of_rows(kernel, found, length, THREADS[: len(THREADS) - mixed]), arithmetic,
+                points, arithmetic,
             )  # fmt: skip
 
 
@@ -327,12 +332,6 @@ def _abreast(kernel: Kernel, at: tuple[int, ...]) -> bool:
     except NotLegal:
         return False
     return True
-
-
-def several_by(apply: Callable[[], Kernel | Refused], at: tuple[int, ...]) -> Kernel | Refused:
-    """What lanes share, with several rounds of each under way."""
-    made = apply()
-    return made if isinstance(made, Refused) else abreast(made, at[0], 1)
 
 
 def _several(length: int) -> tuple[Point, ...]:

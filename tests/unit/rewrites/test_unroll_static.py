@@ -24,13 +24,30 @@ __global__ void k(const float* a, float* c, int n, int m) {
 }"""
 
 
-def test_more_loads_at_a_time(propose, compiles):
-    few, many, _ = (found.text for found in propose("unroll_static", TEXT))
-    assert "    #pragma unroll UNROLL\n    for (int j = 0; j < m; j++)" in few
-    assert "#pragma optiml tune UNROLL in {1, 2, 4, 8, 16} = 8" in few
-    loads = [compiles(text).count("ld.global") for text in (few, many)]
-    assert loads[0] >= 8
-    assert loads[1] >= 16
+def site_of(text: str, sizes: dict[str, int]) -> Site:
+    arrays = {"a": Array("f4", ("m", "n")), "c": Array("f4", ("n",))}
+    stand = Stand(Made("one", text, arrays, sizes, sizes))
+    (kernel,) = kernels(parse_program(stand.text), stand.facts(stand.text))
+    (site,) = UnrollStatic().sites(kernel)
+    assert isinstance(site, Site)
+    return site
+
+
+def test_more_loads_at_a_time(compiles):
+    made = applied(site_of(TEXT, {"n": 70, "m": 100}).apply()).program
+    assert "    #pragma unroll UNROLL\n    for (int j = 0; j < m; j++)" in made.text
+    assert "#pragma optiml tune UNROLL in {1, 2, 4, 8, 16} = 8" in made.text
+    for count in (8, 16):
+        text = made.with_values({"UNROLL": count}).text
+        assert compiles(text).count("ld.global") >= count
+
+
+def test_few_rounds_are_loaded_at_once(compiles):
+    site = site_of(TEXT, {"n": 70, "m": 9})
+    assert site.points == ({"ROUNDS": 4}, {"ROUNDS": 8}, {"ROUNDS": 2})
+    made = applied(site.apply()).program
+    assert compiles(made.text).count("ld.global") == 4
+    assert [p["ROUNDS"] for p in site_of(TEXT, {"n": 70, "m": 3}).points] == [2]
 
 
 def test_what_is_said_or_known_already():
