@@ -36,8 +36,8 @@ class Setup:
 
     @property
     def key(self) -> tuple[str, str, str, int, float, Written, str]:
-        """What the rows of one table have in common."""
-        measured = self.device, self.chip, self.size, self.budget, self.limit
+        """What the rows of one table have in common: the chip, but not which card of a machine."""
+        measured = self.device.partition(":")[0], self.chip, self.size, self.budget, self.limit
         return *measured, self.origin, self.policy
 
     @property

@@ -68,3 +68,10 @@ def test_the_picture_names_every_task_with_figures() -> None:
     picture = suite_picture([FAST, replace(EVEN, part="held-out"), replace(FAST, error="no")])
     assert "transpose (held out)" in picture.svg
     assert "2 tasks, events" in picture.description
+
+
+def test_rows_of_two_cards_of_a_machine_are_of_one_table() -> None:
+    one = Setup("cuda:0", "h200", "full", 48, 60.0, "NVIDIA H200", {}, "optiml bench", "2026-11-30")
+    assert one.key == replace(one, device="cuda:1", command="again", date="2026-12-01").key
+    others = replace(one, chip="h100"), replace(one, device="emulated:h200"), replace(one, budget=8)
+    assert all(one.key != other.key for other in others)
