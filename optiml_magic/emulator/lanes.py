@@ -6,8 +6,11 @@ A register that outlives its block lies in the warp's record; all others are SSA
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from optiml_magic.emulator.ir import Code, constant, each, floats, integers, vector
 from optiml_magic.emulator.layout import TID, WORKER
@@ -27,6 +30,8 @@ from optiml_magic.ptx.nouns import (
 
 if TYPE_CHECKING:
     from optiml_magic.emulator.watch import Watch
+
+_SINGLE = 32  # bits
 
 
 class Lanes:
@@ -108,6 +113,10 @@ class Lanes:
                 return self.resize(self.load(operand), bits(operand.type), width)
             case Immediate(value=value, kind="f32") if width == 64:
                 raise self.unsupported(f"an f32 constant {value:#x} where 64 bits are wanted")
+            case Immediate(value=value, kind="f64") if width == _SINGLE:
+                (double,) = struct.unpack("<d", value.to_bytes(8, "little"))
+                single = np.float32(double).tobytes()
+                return constant(int.from_bytes(single, "little"), width)
             case Immediate():
                 return constant(operand.value, width)
             case Symbol():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from bisect import bisect_left
 from dataclasses import replace
 from functools import lru_cache
@@ -262,11 +263,13 @@ def split(text: str) -> list[str]:
 
 
 def literal(text: str) -> Immediate | None:
-    """PTX ISA, "Constants": 12, -1, 0x1fU, 0f3F800000, 0d3FF0000000000000."""
+    """PTX ISA, "Constants": 12, -1, 0x1fU, 0f3F800000, 0d3FF0000000000000, 1.5e3."""
     if match := re.fullmatch(r"0[fF]([0-9a-fA-F]{8})", text):
         return Immediate(int(match[1], 16), "f32")
     if match := re.fullmatch(r"0[dD]([0-9a-fA-F]{16})", text):
         return Immediate(int(match[1], 16), "f64")
+    if re.fullmatch(r"-?(\d+\.\d*([eE][+-]?\d+)?|\d+[eE][+-]?\d+)", text):
+        return Immediate(int.from_bytes(struct.pack("<d", float(text)), "little"), "f64")
     if match := re.fullmatch(r"(-?)(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)U?", text):
         digits = match[2]
         octal = len(digits) > 1 and digits.isdigit() and digits[0] == "0"

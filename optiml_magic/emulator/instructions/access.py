@@ -36,6 +36,7 @@ _TAKES = (
     "weak volatile relaxed acquire release acq_rel sc mmio cta gpu sys cluster "
     "nc ca cg cs lu cv wb wt L1::no_allocate L1::evict_normal L1::evict_first L1::evict_last "
     "L1::evict_unchanged L2::evict_normal L2::evict_first L2::evict_last L2::64B L2::128B L2::256B "
+    "L2::cache_hint "
 )
 _ATOMIC_TAKES = _TAKES + "add min max exch cas and or xor inc dec noftz"
 
@@ -55,7 +56,7 @@ def load(k: Lanes, i: Instruction) -> None:
 
 @lowers("st", takes=_TAKES)
 def store(k: Lanes, i: Instruction) -> None:
-    address, source = i.operands
+    address, source = i.operands[:2]
     items = source.items if isinstance(source, Vector) else (source,)
     hosts = resolve(k, i, address, "store", len(items) * bits(i.type) // 8)
     for at, item in enumerate(items):
@@ -75,6 +76,8 @@ def atomic(k: Lanes, i: Instruction) -> None:
     if i.base == "atom":
         target, *rest = i.operands
         operands = tuple(rest)
+    if "L2::cache_hint" in i.parts:
+        operands = operands[:-1]
     operation = next(p for p in i.parts if p in _OPERATIONS)
     width = bits(i.type)
     if half.is_half(i.type) and operation == "add":
@@ -134,6 +137,12 @@ def print_(k: Lanes, i: Instruction) -> None:
         f"{integers(64)} {arguments}",
         f"i32 {k.mask()}",
     )
+
+
+@lowers("createpolicy", takes="fractional range L2::evict_unchanged " + _TAKES)
+def policy(k: Lanes, i: Instruction) -> None:
+    """What a hint of a later access is; all are alike here."""
+    k.write(i.operands[0], "0", i.type)
 
 
 @lowers("prefetch", "prefetchu", "discard", "applypriority", takes=_TAKES + "L1 L2 L2::128")

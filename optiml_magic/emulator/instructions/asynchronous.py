@@ -21,7 +21,7 @@ _SCOPES = "release acquire relaxed cta cluster"
     f"noinc {_HINTS}",
 )
 def copy(k: Lanes, i: Instruction) -> None:
-    if i.parts[1] != "async" or "L2::cache_hint" in i.parts:
+    if i.parts[1] != "async":
         raise k.unsupported()
     if "mbarrier" in i.parts:
         # The copies are done: with .noinc that is an arrival, without it neither more nor less.
@@ -34,7 +34,8 @@ def copy(k: Lanes, i: Instruction) -> None:
 
 
 def _copy(k: Lanes, i: Instruction) -> None:
-    to, source, size, *rest = i.operands
+    hinted = "L2::cache_hint" in i.parts  # by a policy that stands last
+    to, source, size, *rest = i.operands[:-1] if hinted else i.operands
     if not isinstance(size, Immediate):
         raise k.unsupported("a size that is not constant")
     width = size.value

@@ -301,3 +301,49 @@ def test_other_ways_to_compile(options):
     assert launch(module, "functions", 1, 64, x, out, i32(64)).fault is None
     np.testing.assert_allclose(out[0], np.exp(x), rtol=1e-5)
     assert "sm_75" in ptx_of(source, *options) or "sm_90" in ptx_of(source, *options)
+
+
+HINTS = r"""
+extern "C" __global__ void hints(const float4* v, float4* out, int* sum) {
+  unsigned long long last, first;
+  asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(last));
+  asm volatile("createpolicy.fractional.L2::evict_first.L2::evict_unchanged.b64 %0, 0.5;"
+               : "=l"(first));
+  __shared__ float4 kept[32];
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, 16, %2;"
+               :: "r"((unsigned)__cvta_generic_to_shared(kept + threadIdx.x)),
+                  "l"(v + threadIdx.x), "l"(first) : "memory");
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  float4 a;
+  asm volatile("ld.global.L1::evict_last.L2::cache_hint.v4.f32 {%0, %1, %2, %3}, [%4], %5;"
+               : "=f"(a.x), "=f"(a.y), "=f"(a.z), "=f"(a.w) : "l"(v + threadIdx.x), "l"(last));
+  asm volatile("st.global.L2::cache_hint.v4.f32 [%0], {%1, %2, %3, %4}, %5;"
+               :: "l"(out + threadIdx.x), "f"(a.w), "f"(a.z), "f"(a.y), "f"(kept[threadIdx.x].x),
+                  "l"(first)
+               : "memory");
+  int old;
+  asm volatile("atom.global.add.L2::cache_hint.s32 %0, [%1], %2, %3;"
+               : "=r"(old) : "l"(sum), "r"((int)threadIdx.x), "l"(last) : "memory");
+  asm volatile("red.global.add.L2::cache_hint.s32 [%0], %1, %2;"
+               :: "l"(sum + 1), "r"(old - old + 1), "l"(first) : "memory");
+}
+extern "C" __global__ void decimal(float* out, double* wide) {
+  asm volatile("{ .reg .f32 t; mul.f32 t, %1, -2.5; add.f32 %0, t, 1e2; }"
+               : "=f"(out[threadIdx.x]) : "f"((float)threadIdx.x));
+  asm volatile("add.f64 %0, %1, 0.1;" : "=d"(wide[threadIdx.x]) : "d"((double)threadIdx.x));
+}
+"""
+
+
+def test_policies_of_the_l2_change_no_value() -> None:
+    v, out, total = np.arange(128, dtype=np.float32), np.zeros(128, np.float32), np.zeros(2, "i4")
+    launch(module_of(HINTS), "hints", 1, 32, v, out, total)
+    np.testing.assert_array_equal(out, v.reshape(32, 4)[:, ::-1].ravel())
+    assert total.tolist() == [496, 32]
+
+
+def test_constants_of_inline_assembly_in_decimal() -> None:
+    out, wide = np.zeros(32, np.float32), np.zeros(32)
+    launch(module_of(HINTS), "decimal", 1, 32, out, wide)
+    np.testing.assert_array_equal(out, np.arange(32, dtype=np.float32) * np.float32(-2.5) + 100)
+    np.testing.assert_array_equal(wide, np.arange(32) + 0.1)
