@@ -48,8 +48,8 @@ def existing(
 def of_rows(kernel: Kernel, access: Access, axis: Axis) -> str | None:
     """The same for what rounds take of a row of a thread's own, of which they ask for all.
 
-    Each thread that does something has a row, as long as the loop has rounds, behind that of the
-    thread before.
+    Each thread that goes through the loop has a row, as long as this has rounds, behind that of
+    the thread before.
     """
     index, width, many = access.index, kernel.block[0], needed_form(kernel, "x")
     if index is None or width is None or many is None or axis.start is None or axis.stop is None:
@@ -59,7 +59,7 @@ def of_rows(kernel: Kernel, access: Access, axis: Axis) -> str | None:
     thread += Polynomial.constant(width) * Polynomial.symbol("blockIdx.x")
     if step != 1 or axis.start.value != 0 or index != row * thread + Polynomial.symbol(axis.name):
         return None
-    if access.mode != "load" or not below(kernel, access.guard, "x", width, many):
+    if access.mode != "load" or not below(kernel, axis.guard, "x", width, many):
         return None
     try:
         words = Speller(kernel.reading.symbols, {}).form(many * row)

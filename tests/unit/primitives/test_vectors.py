@@ -139,6 +139,15 @@ def test_a_row_is_there_where_the_array_has_one_for_each_thread(
     assert end_of(text, written(found), arrays, SIZES, OTHERS) == "same"
 
 
+def test_a_thread_without_a_row_that_goes_through_the_loop_loads_nothing_of_one() -> None:
+    text = (ROWS % "w").replace("    if (r >= h) return;\n", "")
+    text = text.replace("if (i != t[r]) s += row[i] > 0 ? row[i] : 0;", "s += r < h ? row[i] : 0;")
+    text = text.replace("out[r] = s;", "if (r < h) out[r] = s;").replace("const int* t, ", "")
+    arrays = {"a": Array("f4", ("h", "w")), "out": Array("f4", ("h",), "zeros")}
+    facts = Stand(Made("one", text, arrays, SIZES, OTHERS)).facts(text)
+    assert "consecutive" in refused(vectorise(kernel_of(text, facts), 0))
+
+
 HEADS = """\
 #pragma optiml launch k grid(cdiv(h, 32)) block(32)
 __global__ void k(const float* a, float* out, %s w, %s h) {
