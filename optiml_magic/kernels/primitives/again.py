@@ -85,7 +85,7 @@ def _alike(axes: Iterable[Axis], held: frozenset[str]) -> Iterator[list[Axis]]:
             continue
         if axis.start is None or axis.start.symbols & held:
             continue
-        group = next((g for g in groups if _rounds(g[0]) == _rounds(axis)), None)
+        group = next((g for g in groups if rounds_made(g[0]) == rounds_made(axis)), None)
         if group is None:
             groups.append([axis])
         else:
@@ -99,16 +99,16 @@ def _extents(kernel: Kernel) -> frozenset[str]:
     return frozenset(n for a in own for e in a.extents if e is not None for n in e.symbols)
 
 
-def _rounds(axis: Axis) -> object:
+def rounds_made(axis: Axis) -> object:
     """What decides which rounds a loop makes; equal for loops that make the same."""
     test = axis.test  # equal guards also say that no thread leaves between two loops
-    form = _by_round(test.form, axis) if isinstance(test, Compare) else None
+    form = by_round(test.form, axis) if isinstance(test, Compare) else None
     if form is None or axis.start is None:
         return axis
     return axis.start, axis.step, axis.stop, form, axis.guard
 
 
-def _by_round(form: Polynomial, axis: Axis) -> Polynomial | None:
+def by_round(form: Polynomial, axis: Axis) -> Polynomial | None:
     """A form over the round, whichever loop that is of."""
     by = form.coefficient(axis.name)
     return None if by is None else form.without([axis.name]) + by * _ROUND
@@ -127,7 +127,7 @@ def _kept(
     for (array, kind, _), accesses in found.items():
         touching = [x for x in axes if any(x.name in a.loops for a in accesses)]
         first = [a for a in accesses if touching[0].name in a.loops]
-        sure = next((a for a in first if _always(a, touching[0])), None)
+        sure = next((a for a in first if always(a, touching[0])), None)
         loaded = any(a.mode == "load" for a in accesses)
         if len(touching) < 2 or sure is None or not loaded or array in effects.moved:
             continue
@@ -147,7 +147,7 @@ def _element(kernel: Kernel, axis: Axis, access: Access, effects: Effects) -> Po
     kind = access.element
     if form is None or axis.name not in form.symbols or access.mode == "atomic":
         return None
-    by = _by_round(form, axis)
+    by = by_round(form, axis)
     if by is None or kind.depth or not kind.size or kind.kind not in ("int", "float", "vector"):
         return None
     if ({axis.name} | inner) & symbols.inside(form.without([axis.name])):
@@ -157,7 +157,7 @@ def _element(kernel: Kernel, axis: Axis, access: Access, effects: Effects) -> Po
     return by
 
 
-def _always(access: Access, axis: Axis) -> bool:
+def always(access: Access, axis: Axis) -> bool:
     return access.loops[-1] == axis.name and all(
         part in axis.held for c in access.guard for part in c.conjuncts()
     )
@@ -188,7 +188,7 @@ def _alone(
         axis = by_name[next(name for name in access.loops if name in by_name)]
         stored = isinstance(access.node, Assign) and access.call is None
         if access.mode == "store" and not (
-            stored and _always(access, axis) and moves(kernel, axis, access, axis.node)
+            stored and always(access, axis) and moves(kernel, axis, access, axis.node)
             and any(isinstance(s, Evaluate) and s.expression is access.node
                     for s in walk(axis.node.body))
         ):  # fmt: skip
