@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, wher
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes, share
+from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.primitives.sizes import around, usual_rounds
 from optiml_magic.kernels.primitives.vectors import vectorise
 from optiml_magic.kernels.reading import Axis
@@ -23,6 +24,7 @@ from optiml_magic.proposers.rewrites.row_threads import few_threads, of_rows
 
 _SHORT = 64  # elements of a row that lanes of a warp share with next to nothing for each: ours
 _LONG = 128  # rows behind each other, from which on a block shares these: ours
+_APART = 0.4  # the chance where rows come one element at a time, each lane far from the next: ours
 _OCCUPANCY = "sm__warps_active.avg.pct_of_peak_sustained_active"
 
 Order = Callable[[Kernel, Sequence[Axis]], tuple[str, ...]]
@@ -44,31 +46,53 @@ def outer_rounds(
     rows = [usual_rounds(kernel, axis) or 0 for axis in outer]
     loops = loops_in(kernel.function.body)
     at = tuple(loops.index(axis.node) for axis in outer)
-    if min(rows) < _LONG or not all(a.exact for a in outer) or unshared(kernel, at) is not None:
+    if min(rows) < _LONG or not all(a.exact for a in outer):
         return
+    where = ""
+    if unshared(kernel, at) is not None:  # a row may be longer than these are apart
+        sizes = _lengths(kernel, found)
+        known = sized(kernel, sizes) if sizes else kernel
+        if isinstance(known, Refused) or known is kernel or unshared(known, at) is not None:
+            return
+        kernel, where = known, "".join(f", where {name} is {n}" for name, n in sizes.items())
+        loops, axes = loops_in(kernel.function.body), kernel.axes()
+        outer = tuple(axes[loops[number]] for number in at)
     try:
         arithmetic = order(kernel, outer)
     except NotLegal:
         return
     counters = ", ".join(dict.fromkeys(a.variable.name for a in outer if a.variable))
     yield Site(
-        f"block {at} rows", f"a block shares the loop over {counters}, a row of it each thread",
-        partial(_shared, kernel, at, counts), 0.88,
+        f"block {at} rows",
+        f"a block shares the loop over {counters}, a row of it each thread{where}",
+        partial(_shared, kernel, at, counts), 0.88 if _by_vectors(kernel) is not kernel else _APART,
         Hypothesis(_OCCUPANCY, "higher", "a block does what a thread did", (1.5, 32.0)),
         of_rows(kernel, outer, max(rows) * length, counts), arithmetic,
     )  # fmt: skip
 
 
+def _lengths(kernel: Kernel, found: Sequence[Axis]) -> dict[str, int]:
+    """The sizes that say how long rows are, as they are measured."""
+    given = kernel.facts.scalars if kernel.facts is not None else {}
+    inside = kernel.reading.symbols.inside
+    names = {n for a in found for e in (a.start, a.stop) if e is not None for n in inside(e)}
+    return {n: int(given[n]) for n in sorted(names & given.keys() - kernel.program.values.keys())}
+
+
 def _shared(kernel: Kernel, at: tuple[int, ...], counts: Sequence[int]) -> Kernel | Refused:
-    """The loops shared, where those within take vectors if they may."""
+    """The loops shared, where those within then take vectors if they may."""
     plain = all_counted(kernel, at)
     if isinstance(plain, Refused):
         return plain
     lanes = Lanes("block", counts[-1] // 2, 256, (*counts,), (*counts,))
-    loops = loops_in(plain.function.body)
-    inner = {i for n in at for i in loops_in(loops[n].body)}
-    made = plain
+    made = share(plain, at, lanes)
+    return made if isinstance(made, Refused) else _by_vectors(made)
+
+
+def _by_vectors(kernel: Kernel) -> Kernel:
+    """With vectors in the loops that stand in others, where they take any."""
+    loops = loops_in(kernel.function.body)
+    inner = {i for loop in loops for i in loops_in(loop.body)}
     for number in [n for n, loop in enumerate(loops) if loop in inner][::-1]:
-        made = where_legal(vectorise, made, number)
-    wide = share(made, at, lanes)
-    return share(plain, at, lanes) if isinstance(wide, Refused) and made is not plain else wide
+        kernel = where_legal(vectorise, kernel, number)
+    return kernel

@@ -100,3 +100,59 @@ def test_a_block_has_enough_in_each_row_of_a_part(c: int, likely: bool) -> None:
     found = [i for i in SplitReduction().propose(parse_program(text), view) if isinstance(i, Idea)]
     (prior,) = [i.prior for i in found if "their threads the rows in it" in i.title]
     assert (prior > 0.5) == likely
+
+
+STORED = """\
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* x, float* o, int n, int p, int c) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    for (int a = 0; a < p; ++a)
+        for (int b = 0; b < END; ++b) o[i * 1024 + PLACE] = 2.0f * x[(a * n + i) * c + b];
+}
+"""
+OUT = {"x": Array("f4", ("n", "p", "c")), "o": Array("f4", ("n", "1024"), "zeros")}
+
+
+@pytest.mark.parametrize(
+    ("place", "end", "where"),
+    [
+        ("a * 16 + b", "16", ""),
+        ("a * 16 + b", "7", ""),
+        ("a * 16 + 2 * b", "8", ""),
+        ("a * 16 + b + 3", "9", ""),
+        ("(47 - a) * 16 + b", "16", ""),
+        ("a * 16 + b", "c", ", where c is 16"),
+    ],
+)
+def test_rows_that_are_stored_lie_apart(place: str, end: str, where: str) -> None:
+    text = STORED.replace("PLACE", place).replace("END", end)
+    (idea,) = ideas(text, 256, 4096, 16)
+    assert idea.title.partition(":")[0].endswith(f"a row of it each thread{where}")
+    after = idea.make()
+    assert isinstance(after, str), after
+    for sizes in ({"n": 5, "p": 48, "c": 16}, {"n": 70, "p": 1, "c": 16}):
+        assert end_of(text, after, OUT, sizes, {"n": 3, "p": 40, "c": 16}) == "same"
+
+
+@pytest.mark.parametrize(
+    ("place", "end"),
+    [
+        ("a * 16 + b", "17"),
+        ("a * 16 + 2 * b", "9"),
+        ("a * 15 + b", "16"),
+        ("a * 16 + b", "c + 1"),
+        ("a / 2 * 16 + b", "8"),
+        ("a % 4 * 16 + b", "8"),
+        ("a * c + b", "16"),
+        ("(int)x[a] * 16 + b", "16"),
+        ("a * 16 + (int)x[b]", "16"),
+        ("(a & ~1) * 16 + b", "16"),
+        ("a * 16 + b * a", "8"),
+        ("a * 16 + b - 2 * (a % 8)", "16"),
+        ("b", "16"),
+    ],
+)
+def test_rows_that_may_meet_are_not_shared(place: str, end: str) -> None:
+    found = ideas(STORED.replace("PLACE", place).replace("END", end), 256, 4096, 16)
+    assert not [i for i in found if place != "a * c + b" and isinstance(i.make(), str)]
