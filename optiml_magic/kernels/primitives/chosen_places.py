@@ -15,6 +15,7 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
+    Braces,
     Call,
     Cast,
     Expr,
@@ -159,12 +160,14 @@ def _chosen(kernel: Kernel, variable: Variable) -> frozenset[Index] | None:
             row, others = _parts(expr)
             if not all(names([e]) <= counters for e in others) or names([row]) & others_count:
                 return None
-            if not all(map(_is_plain, (row, *others))):
+            if not all(map(_is_plain, (row, *others))) or not all(map(_stays, names([row]))):
                 return None
             if names([row]) - counters:
                 found.add(expr)
         match expr:
             case Unary(op="&" | "*") | Lambda() | Unread() if _mentions(expr, variable):
+                return None
+            case Assign(target=target, value=Braces()) if _indices(target, variable) == count:
                 return None
             case Assign(target=target) | Step(target=target) if expr not in whole:
                 if _indices(target, variable) == count and names([_parts(target)[0]]) - counters:
@@ -220,6 +223,12 @@ def _counters(kernel: Kernel) -> set[Variable]:
         if variable.value is not None and _is_plain(variable.value):
             found |= {variable} if names([variable.value]) <= found else set()
     return found
+
+
+def _stays(variable: Variable) -> bool:
+    """Whether nobody changes it while an element is chosen: a thread's own, by its own name."""
+    kind = variable.type
+    return variable.storage in ("local", "parameter") and not (kind.volatile or kind.reference)
 
 
 def _is_plain(expr: Expr) -> bool:

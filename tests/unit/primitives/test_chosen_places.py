@@ -94,6 +94,10 @@ def test_rows_that_data_choose(body: str) -> None:
         "for (int c = 0; c < 4; ++c) s += m[p][c];",
         "s = m[(int)x[0] & 3][0];",  # a load for each row
         "s = m[at[i] & 3][0];",
+        "volatile int q = p; s = m[q][0];",
+        "int w = p; int& q = w; s = m[q][0];",
+        "__shared__ int q; if (threadIdx.x == 0) q = p; __syncthreads(); s = m[q][0];",
+        "m[p][0] = {2.0f};",
         "for (int j = 0; j < n; ++j) m[j % N][0] += 1.0f; s = m[p][0];",
         "s = (m[p][0] = 2.0f) + 1.0f;",
         "s = m[p][0]++;",
