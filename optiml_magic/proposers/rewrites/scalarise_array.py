@@ -92,7 +92,7 @@ def _among(kernel: Kernel) -> Generator[Site, None, Kernel]:
     if isinstance(made, Refused) or asked:
         return kernel
     title = "choose among all rows of local arrays, with constant indices"
-    yield Site("among", title, partial(written_short, made), 0.85, LOCAL)
+    yield Site("among", title, partial(written_short, made), 0.75, LOCAL)
     return made
 
 
