@@ -85,7 +85,7 @@ def _alike(axes: Iterable[Axis], held: frozenset[str]) -> Iterator[list[Axis]]:
             continue
         if axis.start is None or axis.start.symbols & held:
             continue
-        group = next((g for g in groups if _rounds(g[0]) == _rounds(axis)), None)
+        group = next((g for g in groups if rounds_made(g[0]) == rounds_made(axis)), None)
         if group is None:
             groups.append([axis])
         else:
@@ -99,16 +99,16 @@ def _extents(kernel: Kernel) -> frozenset[str]:
     return frozenset(n for a in own for e in a.extents if e is not None for n in e.symbols)
 
 
-def _rounds(axis: Axis) -> object:
+def rounds_made(axis: Axis) -> object:
     """What decides which rounds a loop makes; equal for loops that make the same."""
     test = axis.test  # equal guards also say that no thread leaves between two loops
-    form = _by_round(test.form, axis) if isinstance(test, Compare) else None
+    form = by_round(test.form, axis) if isinstance(test, Compare) else None
     if form is None or axis.start is None:
         return axis
     return axis.start, axis.step, axis.stop, form, axis.guard
 
 
-def _by_round(form: Polynomial, axis: Axis) -> Polynomial | None:
+def by_round(form: Polynomial, axis: Axis) -> Polynomial | None:
     """A form over the round, whichever loop that is of."""
     by = form.coefficient(axis.name)
     return None if by is None else form.without([axis.name]) + by * _ROUND
@@ -147,7 +147,7 @@ def _element(kernel: Kernel, axis: Axis, access: Access, effects: Effects) -> Po
     kind = access.element
     if form is None or axis.name not in form.symbols or access.mode == "atomic":
         return None
-    by = _by_round(form, axis)
+    by = by_round(form, axis)
     if by is None or kind.depth or not kind.size or kind.kind not in ("int", "float", "vector"):
         return None
     if ({axis.name} | inner) & symbols.inside(form.without([axis.name])):

@@ -17,7 +17,7 @@ from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import check_unfixed
 from optiml_magic.kernels.primitives.grids import said_alike
-from optiml_magic.kernels.primitives.limits import limits
+from optiml_magic.kernels.primitives.limits import limits, some
 from optiml_magic.kernels.primitives.naming import declared_type
 from optiml_magic.kernels.primitives.parameters import with_parameters
 from optiml_magic.kernels.primitives.pinned import asked_of, pins
@@ -203,7 +203,9 @@ class _Moving:
             first = (*(by[p] for p in passed), *scratch)
         name = f"{scope}{colons}{self.name}{opening}{given}"
         before = LaunchDirective(name, grid, block, args=first)
-        count = parse_expression(" * ".join(f"({size})" for size in sizes) or "1")
+        elements = " * ".join(f"({size})" for size in sizes) or "1"
+        asked = (*asked, *some(sizes))
+        count = parse_expression(f"max(1, {elements})" if some(sizes) else elements)
         directives: list[Directive] = [
             *(ScratchDirective(kept.scratch, kept.dtype, count) for kept in self.results),
             *limits(old, before),

@@ -198,7 +198,7 @@ def _added(kernel: Kernel, value: Expr, own: Variable) -> tuple[str, Expr] | Non
 def _by_members(kernel: Kernel, op: str, variable: Variable) -> bool:
     """Whether the program's own operator does the same to each member of both sides."""
     kind = kernel.unit.structs.type(variable.type.base, kernel.unit.aliases)
-    members = [member for member, _ in _members(kernel, kind)]
+    members = [member for member, _ in members_of(kernel, kind)]
     called = [
         f for f in kernel.unit.called(f"operator{op}", 2)
         if all(named(p.type.base, kernel.unit.aliases).name == kind.name for p in f.parameters)
@@ -281,7 +281,7 @@ def _locals(kernel: Kernel) -> Iterator[_Local]:
         (variable,) = statement.variables
         kind = kernel.unit.structs.type(variable.type.base, kernel.unit.aliases)
         plain = variable.storage == "local" and not variable.array and not variable.type.depth
-        members = _members(kernel, kind) if plain and not variable.type.reference else ()
+        members = members_of(kernel, kind) if plain and not variable.type.reference else ()
         if not members or variable not in changed or variable in reached:
             continue
         if any(e.field not in dict(members) for e in exprs if isinstance(e, Member)
@@ -312,7 +312,7 @@ def _handed(
                 given += [(to, then), (to, other)]
 
 
-def _members(kernel: Kernel, kind: CType) -> tuple[tuple[str, str], ...]:
+def members_of(kernel: Kernel, kind: CType) -> tuple[tuple[str, str], ...]:
     """The members of a type and the types of these; none of a type that has more to it."""
     if kind.kind == "vector":
         return (

@@ -68,6 +68,26 @@ def limit(size: Expression) -> Expression:
     return parse_expression(f"{size} <= {MOST_BLOCKS}")
 
 
+def some(sizes: Iterable[Expression]) -> list[RequireDirective]:
+    """That scratch of such sizes has an element, where these may be less than all that they name.
+
+    There are `k / group` parts of a row, and none of one that is shorter than a part.
+    """
+    one = (parse_expression(f"{size} >= 1") for size in sizes if _takes_away(size.tree))
+    return [RequireDirective(condition) for condition in one]
+
+
+def _takes_away(node: Node) -> bool:
+    match node:
+        case Binary(op, left, right):
+            return op in ("-", "/", "%") or _takes_away(left) or _takes_away(right)
+        case Call(arguments=arguments):
+            return any(map(_takes_away, arguments))
+        case Number(value):
+            return value < 1
+    return not isinstance(node, Name)
+
+
 def with_limits(
     kernel: Kernel, launch: LaunchDirective, tunes: Callable[[int], list[TuneDirective]]
 ) -> list[Directive]:

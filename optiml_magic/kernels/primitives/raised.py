@@ -23,6 +23,7 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.first_rounds import first_rounds
 from optiml_magic.kernels.primitives.in_place import in_place
 from optiml_magic.kernels.primitives.lines_apart import lines_apart
+from optiml_magic.kernels.primitives.members_apart import members_apart
 from optiml_magic.kernels.primitives.one_round import one_round
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.places import bare
@@ -79,7 +80,8 @@ def raised(kernel: Kernel, *, rows: bool = False) -> Kernel:
 def _raised(kernel: Kernel, *, rows: bool) -> Kernel:
     kernel = where_legal(whole_tests, where_legal(in_place, kernel))
     kernel = where_legal(collectives, kernel)
-    kernel = where_legal(lines_apart, where_legal(planes_apart, kernel))
+    kernel = where_legal(planes_apart, where_legal(members_apart, kernel))
+    kernel = where_legal(lines_apart, kernel)
     kernel = where_legal(carved, where_legal(warps_apart, kernel), rows=rows)
     for step in (striped, first_rounds, *((scalars_held, one_round) if rows else ())):
         kernel = where_legal(step, kernel)

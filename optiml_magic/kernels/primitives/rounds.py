@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives.claims import claimed
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.selections import selected
 from optiml_magic.kernels.primitives.updates import Updated, commuting, updated
+from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis, Reduction
 from optiml_magic.kernels.subscripts import Subscript
 from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Variable, walk
@@ -160,17 +161,43 @@ def moves(kernel: Kernel, axis: Axis, access: Access, loop: Loop) -> bool:
         return False
     if not reading.symbols.known(form) and _handed_on(kernel, access, loop):
         return False
-    rest = form.without([axis.name])
-    if not (inner | {axis.name}) & reading.symbols.inside(rest):
+    rest, symbols = form.without([axis.name]), reading.symbols
+    moving = inner | {axis.name}  # what is loaded in a round may be elsewhere in the next
+    if moving & symbols.depends(by):
+        return False
+    if not moving & (symbols.inside(rest) | symbols.depends(rest)):
         return by.value is None or abs(by.value) >= size
+    if _narrower(kernel, axis, access, loop):
+        return True
     subscript = reading.subscript(access)
     if subscript is None or not subscript.bounded:
         return False
+    others = ((d, d.without([axis.name])) for d in subscript.digits)
     return any(
         (own := digit.coefficient(axis.name)) is not None and own.value
-        and not (inner | {axis.name}) & reading.symbols.inside(digit.without([axis.name]))
-        for digit in subscript.digits
+        and not moving & (symbols.inside(rest) | symbols.depends(rest))
+        for digit, rest in others
     )  # fmt: skip
+
+
+def _narrower(kernel: Kernel, axis: Axis, access: Access, loop: Loop) -> bool:
+    """Whether what inner loops reach in a round lies within what two rounds are apart.
+
+    As of pixels of 256 channels each, of which a thread has 8.
+    """
+    form, symbols, size = access.offset, kernel.reading.symbols, access.element.size or 0
+    by = form.coefficient(axis.name) if form is not None else None
+    if form is None or by is None or by.value is None or not symbols.known(form):
+        return False
+    inner = {a.name for a in kernel.reading.axes if a.node in set(loops_in(loop.body))}
+    rest = form.without([axis.name])
+    own = {n for n in rest.symbols if inner & symbols.inside(Polynomial.symbol(n))}
+    apart = rest.without(own)
+    far = Polynomial.constant(abs(by.value) - size)
+    ranges = Ranges(access.guard, symbols)
+    if (inner | {axis.name}) & symbols.inside(apart):
+        return False
+    return ranges.nonnegative(rest - apart) and ranges.nonnegative(far - rest + apart)
 
 
 def _handed_on(kernel: Kernel, access: Access, loop: Loop) -> bool:

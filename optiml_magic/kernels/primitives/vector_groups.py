@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from optiml_magic.kernels.expressions import Assign, Binary, Literal, Name
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.again import always, rounds_made
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.covering import cover, ways
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, parted
@@ -13,7 +14,7 @@ from optiml_magic.kernels.primitives.extents import existing, of_rows
 from optiml_magic.kernels.primitives.items import Items, element, is_plain
 from optiml_magic.kernels.primitives.sizes import FIRST, value
 from optiml_magic.kernels.reading import Access, Axis
-from optiml_magic.kernels.tree import Evaluate, Leave, Loop, Variable, Verbatim, walk
+from optiml_magic.kernels.tree import Block, Evaluate, Leave, Loop, Variable, Verbatim, walk
 
 _ONE = Polynomial.constant(1)
 _PARTS = (2, 3, 4)  # elements of an array that a round may take side by side: ours
@@ -172,6 +173,7 @@ class Groups:
     def _existing(self) -> dict[Items, str]:
         """Loads that some rounds leave alone, with what says that their elements exist."""
         written, known = self.old.reading.written, {group.array for group in self.groups}
+        sure: list[Items] | None = None
         found: dict[tuple[str, Polynomial], list[Access]] = {}
         for access in self.effects.accesses(self.loop):
             if access.array not in known and access.index is not None:
@@ -183,11 +185,34 @@ class Groups:
             group = Items(array, form, tuple(own))
             if not all(self._consecutive(a, form) for a in own):
                 continue
-            condition = existing(self.old, group, None, self.groups)
+            sure = [*self.groups, *self._elsewhere()] if sure is None else sure
+            condition = existing(self.old, group, None, sure)
             condition = condition or of_rows(self.old, own[0], self.axis)
             if condition is not None:
                 asked[group] = condition
         return asked
+
+    def _elsewhere(self) -> Iterator[Items]:
+        """What loops beside this one take in each of their rounds, which are the same.
+
+        A softmax stores all of its row, and seeks its greatest among the elements that a mask has.
+        """
+        kernel, own = self.old, rounds_made(self.axis)
+        blocks = (s for s in walk(kernel.function.body) if isinstance(s, Block))
+        block = next((b for b in blocks if self.loop in b.body), None)
+        for loop in block.body if block is not None else ():
+            axis = kernel.axes().get(loop) if isinstance(loop, Loop) else None
+            if axis is None or loop is self.loop or not axis.exact or rounds_made(axis) != own:
+                continue
+            for access in self.effects.accesses(loop):
+                form, inside = access.index, kernel.reading.symbols.inside
+                by = form.coefficient(axis.name) if form is not None else None
+                if form is None or by is None or not always(access, axis):
+                    continue
+                rest = form.without([axis.name])
+                if axis.name not in inside(rest) and kernel.reading.symbols.known(form):
+                    here = rest + by * Polynomial.symbol(self.axis.name)
+                    yield Items(access.array, here, (access,))
 
     def _is_group(self, accesses: Sequence[Access]) -> bool:
         """Whether vectors may bring and take these, of which each takes the same element."""

@@ -47,6 +47,7 @@ from optiml_magic.model.refusal import Refusal
 from optiml_magic.model.space import Point
 from optiml_magic.model.view import View
 from optiml_magic.proposers.rewrites.all_values import for_all_values
+from optiml_magic.proposers.rewrites.idle import idle
 from optiml_magic.source.program import Program, parse_program
 
 
@@ -153,6 +154,8 @@ class KernelRule(ABC):
             return Refusal(self.name, unfit.message)
         if beyond is not None:
             return Refusal(self.name, f"`{beyond.condition}` does not hold for the given sizes")
+        if (too_few := idle(chosen, written)) is not None:
+            return Refusal(self.name, too_few)
         return dispatched(chosen, before, root).text
 
     def _again(

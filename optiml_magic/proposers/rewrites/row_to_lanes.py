@@ -49,6 +49,7 @@ from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.outer_rounds import outer_rounds
 from optiml_magic.proposers.rewrites.rounds_of_lanes import (
     LONG,
     cut_evenly,
@@ -114,6 +115,7 @@ class RowToLanes(KernelRule):
         if {*loops_in(kernel.function.body)} - own:  # which lanes would all go through
             yield from _by_itself(kernel, {axis.node for axis in found}, strips)
         at = _numbers(kernel, found)
+        yield from outer_rounds(kernel, found, length, THREADS, order)
         if unshared(kernel, at) is not None:
             others = where_legal(welford, kernel), where_legal(by_element, kernel)
             for made in (where_legal(commuting, kernel, at), *others):

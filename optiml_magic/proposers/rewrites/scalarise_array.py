@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn, where_legal
+from optiml_magic.kernels.primitives.chosen_places import chosen_places
 from optiml_magic.kernels.primitives.cutting import cut, tuned
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
@@ -69,6 +70,7 @@ class ScalariseArray(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        kernel = yield from _among(kernel)
         yield from tables(kernel)
         yield from _places(kernel)
         yield from _flags(kernel)
@@ -81,6 +83,17 @@ class ScalariseArray(KernelRule):
         if isinstance(known, Kernel) and sizes:
             where = "".join(f", where {name} is {size}" for name, size in sizes.items())
             yield from (s for s in _owning(known, where) if isinstance(s, Site))
+
+
+def _among(kernel: Kernel) -> Generator[Site, None, Kernel]:
+    """Rows of local arrays that data choose, as of a pivot; the kernel that chooses among all."""
+    made = chosen_places(kernel)
+    asked = any(any(found(kernel)) for found in (searches, walks, sortings))
+    if isinstance(made, Refused) or asked:
+        return kernel
+    title = "choose among all rows of local arrays, with constant indices"
+    yield Site("among", title, partial(written_short, made), 0.75, LOCAL)
+    return made
 
 
 def _owning(kernel: Kernel, where: str = "") -> Iterator[Site | Refused]:

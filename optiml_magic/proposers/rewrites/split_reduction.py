@@ -41,6 +41,7 @@ _RESIDENT = 2048  # threads of a multiprocessor that is full
 _FEW = 2 * _PARTS[-1]  # rounds below which none is split; what combines parts has half as many
 _EACH = 4  # rounds of a part, at least: ours
 _THREADS = 256  # of a block for a row: eight blocks fill a multiprocessor
+_IDLE = 0.2  # the chance where most of them have nothing of a row: ours
 _EMPTY = 4  # such blocks for each row, below which lanes alone fill the chip: ours
 _FILLED = 2  # times that blocks of several rounds fill the chip, at least: ours
 _WIDTH = 64  # threads of a row: two lines of the cache side by side
@@ -207,6 +208,7 @@ def _in_rows(kernel: Kernel, few: int) -> Iterator[Site | Refused]:
         return
     inside = loops_in(outer.body)
     row = next((rounds(kernel, row) for row in walked if row.node in inside), 1)
+    short = bool(around) and row is not None and _EACH * row < _THREADS
     share = length if None in (kernel.facts, row) else length * (row or 1) // (_THREADS * _EACH)
     if min(length, share) < 2:
         return
@@ -221,7 +223,7 @@ def _in_rows(kernel: Kernel, few: int) -> Iterator[Site | Refused]:
     )
     yield Site(
         f"chunks {number}", f"blocks share the loop over {counter}, their threads the rows in it",
-        partial(_chunked, kernel, number), 0.9,
+        partial(_chunked, kernel, number), _IDLE if short else 0.9,
         Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)), points, arithmetic,
     )  # fmt: skip
 

@@ -220,3 +220,35 @@ def test_what_may_fail_or_never_end_is_done_by_who_comes_to_it(old: str, new: st
                                                                  "float w = at;")), 0)  # fmt: skip
     assert isinstance(made, Refused)
     assert "left before" in made.reason or "come to it" in made.reason
+
+
+GROUPS = """\
+#pragma optiml launch k grid(cdiv(n, 16), cdiv(m, 4)) block(16, 4)
+__global__ void k(const int* a, const int* b, const float* scale, float* c, int m, int n, int d, int g) {
+    int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= m || j >= n) return;
+    float total = 0.0f;
+    for (int part = 0; part < d / g; ++part) {
+        int dot = 0;
+        for (int k = 0; k < g; ++k) dot += a[i * d + part * g + k] * b[j * d + part * g + k];
+        total += dot * scale[part];
+    }
+    c[i * n + j] = total;
+}
+"""
+
+
+@pytest.mark.parametrize("sizes", [{"d": 24, "g": 8}, {"d": 20, "g": 8}, {"d": 7, "g": 8}])
+def test_a_row_that_is_shorter_than_a_part_keeps_the_input_kernel(sizes: dict[str, int]) -> None:
+    kernel = kernel_of(GROUPS)
+    made = beforehand(kernel, 0, apart=True)
+    assert isinstance(made, Kernel), made
+    after = made.program.text
+    assert "require d / g >= 1" in after
+    assert "[max(1, " in after  # scratch of no elements would be none that a launch may be given
+    arrays = {"a": Array("i4", ("m", "d")), "b": Array("i4", ("n", "d")),
+              "scale": Array("f4", ("d",)), "c": Array("f4", ("m", "n"), "zeros")}  # fmt: skip
+    end = end_of(
+        GROUPS, after, arrays, {"m": 9, "n": 21, **sizes}, {"m": 3, "n": 5, "d": 8, "g": 4}
+    )
+    assert end == ("narrowed" if sizes["d"] < sizes["g"] else "same")
