@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,8 @@ _LITERALS = frozenset({"number_literal", "unary_expression", "true", "false"})
 class Passed:
     """The names under which launches pass what the host gave them."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts: frozenset[int]) -> None:
+        self.parts = parts  # the places of arguments that are parts of what is passed elsewhere
         self._buffers: dict[tuple[str, int], str] = {}  # by what the host calls them, and when
         self._places: dict[str, int] = {}  # the function that passed a buffer first under a name
         self._scalars: dict[str, tuple[Call, Node]] = {}  # what the host passed first under a name
@@ -157,8 +159,10 @@ class Passed:
                 told = f"`{name}` is your `{called}`, as `{call.name}` is launched with it"
                 yield Note("called", f"{told} (line {call.line})", name, called=called)
             if value is not None:
-                if parameter.dtype and parameter.dtype[-2] in "iub" and value == int(value):
+                if parameter.dtype and parameter.dtype[-2] in "iu" and math.isfinite(value):
                     value = int(value)
+                elif parameter.dtype and parameter.dtype[-2] == "b":
+                    value = int(bool(value))
                 shown = text_of(argument) if argument.type in _LITERALS else value
                 told = f"`{name}` is {shown}, as `{call.name}` is launched with it"
                 yield Note("literal", f"{told} (line {call.line})", name, value)

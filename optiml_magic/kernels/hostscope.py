@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostbranches import Arm, arms, is_reached
 from optiml_magic.kernels.hostcalls import Caller
+from optiml_magic.kernels.hosthiding import hiding
 from optiml_magic.kernels.hostpointers import pointed
-from optiml_magic.kernels.hostvalues import HostValues, hiding
+from optiml_magic.kernels.hostvalues import HostValues
 from optiml_magic.kernels.signature import Kernel
 from optiml_magic.source.definitions import Definition
 from optiml_magic.source.expressions import Expression, parse_expression
@@ -183,7 +184,11 @@ class Call:
 
     @cached_property
     def as_run(self) -> HostValues:
-        return self.host.as_run(self.function, self.node)
+        """The numbers of the program, but for those of a first call that does not come here."""
+        values = self.host.as_run(self.function, self.node)
+        if is_reached(self.node, values):
+            return values
+        return self.host.as_run(self.function, self.node, every=True)
 
 
 def expressed(values: HostValues, node: Node, scalars: Mapping[str, str]) -> Expression | None:

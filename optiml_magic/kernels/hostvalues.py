@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
@@ -19,6 +18,7 @@ from optiml_magic.kernels.hostchanges import (
     set_once,
     target,
 )
+from optiml_magic.kernels.hosthiding import hiding, is_seen
 from optiml_magic.kernels.hostmembers import members_set
 from optiml_magic.kernels.literals import number
 from optiml_magic.source.dtypes import scalar_dtype
@@ -206,7 +206,7 @@ class HostValues(Values):
 
     def _declare(self, node: Node) -> None:
         """``dim3 block(TILE, TILE)`` reads like a function's declaration; it is none."""
-        if self._place is not None and not _is_seen(node, self._place):
+        if self._place is not None and not is_seen(node, self._place):
             return
         super()._declare(node)
         for child in node.children_by_field_name("declarator"):
@@ -331,25 +331,6 @@ class HostValues(Values):
         if node.type == "compound_literal_expression":
             return self.axes(node.child_by_field_name("value"))
         return [node]
-
-
-def hiding(body: Node, formals: Collection[str], place: Node | None) -> frozenset[str]:
-    """The names of a function that are declared in several blocks that hold a place, if any."""
-    times = Counter(formals)
-    for node in walk(body):
-        if node.type == "declaration" and (place is None or _is_seen(node, place)):
-            times.update(
-                declared(child).name for child in node.children_by_field_name("declarator")
-            )
-    return frozenset(name for name, count in times.items() if count > 1)
-
-
-def _is_seen(declaration: Node, place: Node) -> bool:
-    """Whether a place is in the block, the loop or the branch that a declaration is for."""
-    scope = declaration.parent
-    if scope is not None and scope.type == "condition_clause":
-        scope = scope.parent
-    return scope is None or scope.start_byte <= place.start_byte < scope.end_byte
 
 
 def _is_braced(declarator: Node) -> bool:

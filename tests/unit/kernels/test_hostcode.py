@@ -173,8 +173,8 @@ def test_what_is_not_expressible_is_a_note(main, note):
 def test_loops_and_repetitions_are_said():
     text, notes = pasted(
         "int main() { for (int i = 0; i < 9; ++i) { add<int><<<1, 2>>>(a, b, m); }\n"
-        "add<int><<<1, 2>>>(a, b, m); }\n"
-        "void other() { add<int><<<3, 2>>>(a, b, m); }"
+        "add<int><<<1, 2>>>(a, b, m);\n"
+        "add<int><<<3, 2>>>(a, b, m); }"
     )
     assert text.count("#pragma optiml") == 1
     assert "is launched in a loop (line 22)" in notes[-3]
