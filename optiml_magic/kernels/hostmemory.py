@@ -251,6 +251,8 @@ def _factors(node: Node, values: HostValues, depth: int) -> Iterator[Node]:
                 yield from _factors(part, values, depth)
     elif node.type == "identifier" and depth < _DEEPEST and text_of(node) not in values.kept:
         local = values.definition(text_of(node))
+        if local is None:
+            local = values.held(node)
         if local is not None:
             yield from _factors(local, values, depth + 1)
         else:

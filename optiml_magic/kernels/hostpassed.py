@@ -45,7 +45,8 @@ class Passed:
         self._tensors: dict[str, str] = {}  # buffers by the tensor that they are the data of
         self._launched: set[str] = set()  # the buffers that a launch so far was given
         self._written: set[str] = set()
-        self._named: dict[tuple[int, frozenset[tuple[str, str]]], HostValues] = {}
+        self._members: dict[int, dict[str, tuple[Node, str]]] = {}  # the same of members
+        self._named: dict[tuple[int, frozenset[tuple[str, str]], int], HostValues] = {}
         self._others: dict[str, Directive] = {}
         self.assumed: dict[str, dict[str, int]] = {}  # numbers in a directive that it cannot name
 
@@ -91,6 +92,8 @@ class Passed:
             self._scalars[name] = call, argument
         if argument.type == "identifier":
             self._host.setdefault(call.place, {}).setdefault(text, name)
+        elif argument.type == "field_expression":
+            self._members.setdefault(call.place, {}).setdefault(text, (argument, name))
         return name
 
     def _buffer(self, call: Call, parameter: Parameter, argument: Node) -> str:
@@ -191,9 +194,13 @@ class Passed:
         if not origin:
             return
         body = function.child_by_field_name("body") or function
-        key = (function.start_byte, frozenset(sizes.items()))
+        members = self._members.get(function.start_byte, {})
+        key = (function.start_byte, frozenset(sizes.items()), len(members))
         if key not in self._named:
             self._named[key] = host.values(function, sizes)
+            for member, own in members.values():
+                self._named[key].spell(member, own)
+        sizes |= {own: own for _, own in members.values()}
         values = self._named[key], host.as_run(function)  # in any block of it
         caller = host.callers.get(function.start_byte)
         types = {**host.aliases, **(caller.types if caller is not None else {})}

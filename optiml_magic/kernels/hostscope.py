@@ -15,7 +15,7 @@ from optiml_magic.kernels.hostvalues import HostValues
 from optiml_magic.kernels.signature import Kernel
 from optiml_magic.source.definitions import Definition
 from optiml_magic.source.expressions import Expression, parse_expression
-from optiml_magic.source.formals import formals
+from optiml_magic.source.formals import formals, text_of
 from optiml_magic.source.operators import SM_COUNT
 from optiml_magic.source.values import tidy
 
@@ -88,12 +88,23 @@ class Host:
                 axes = outer.axes(given) or []
                 parts = zip((f"{name}.{axis}" for axis in "xyz"), axes, strict=False)
                 numbers = [(name, outer.number(given)), *((n, outer.number(a)) for n, a in parts)]
+                numbers += _members(name, given, outer)
                 fixed |= {named: n for named, n in numbers if isinstance(n, int)}
         values = HostValues(body, fixed, (), self.functions, as_run=True, place=place,
                             referring=self.referring)  # fmt: skip
         values.hide(hiding(body, own, place))
         values.types = {**self.aliases, **(caller.types if caller is not None else {})}
         return values
+
+
+def _members(name: str, given: Node, values: HostValues) -> list[tuple[str, int | float | None]]:
+    """The members of a struct that is given by value, by the name that it has there."""
+    own = f"{text_of(given)}."
+    return [
+        (f"{name}.{member.removeprefix(own)}", values.number(right))
+        for member, right in values.members.items()
+        if given.type == "identifier" and member.startswith(own)
+    ]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from optiml_magic.kernels.hostchanges import (
     given_anew,
     is_given_from_outside,
     is_listed,
+    last_set,
     set_once,
     target,
 )
@@ -115,10 +116,12 @@ class HostValues(Values):
             elif as_run and all(map(is_given_from_outside, nodes)):
                 self.changed -= {name}
         self.changed |= by_calls
+        self._unclear = set(unclear)
 
     def hide(self, names: Collection[str]) -> None:
         """Take nothing for certain of names that are those of several things."""
         self.changed |= set(names)
+        self._unclear |= set(names)
         self.kept -= set(names)
         self.members = {m: n for m, n in self.members.items() if m.split(".")[0] not in names}
 
@@ -187,6 +190,16 @@ class HostValues(Values):
             reread = walk(parse(f"auto x = dim3({words});").root)
             self.definitions[name] = next(n for n in reread if n.type == "call_expression")
             self.changed -= {name}
+
+    def held(self, name: Node) -> Node | None:
+        """What a local that is set several times was set to last where a name stands."""
+        own = text_of(name)
+        root: Node | None = name
+        while root is not None and root != self._body:
+            root = root.parent
+        if root is None or own in self._unclear or self.declared.get(own) != 1:
+            return None
+        return last_set(own, self.definitions.get(own), name, self._body)
 
     def vector(self, name: str, depth: int = 0) -> Node | None:
         """How many elements a vector has, which may be made of another."""
