@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.hostarguments import COUNT, Arguments
+from optiml_magic.kernels.hostbraces import braces, given
 from optiml_magic.kernels.hostchanges import (
     changed_by_calls,
     counts_processors,
@@ -78,7 +79,7 @@ class HostValues(Values):
         self._vectors: dict[str, Node] = {}
         self._pointers: dict[str, Node] = {}
         self._dims: set[str] = set()
-        self._bare: set[str] = set()  # declared with nothing
+        self._made: dict[str, dict[str, Node]] = {}  # what is declared with nothing, or by members
         self.members: dict[str, Node] = {}
         self._runs = as_run
         self._whole: set[str] = set()  # locals of a type of integers
@@ -99,7 +100,8 @@ class HostValues(Values):
             places = {name: nodes for name, nodes in comes.items() if nodes}
             self.changed = frozenset(places)
         unclear = several | by_calls
-        self.members = members_set(body, self._bare - self._dims - unclear, places, unclear)
+        made = {n: m for n, m in self._made.items() if n not in self._dims | unclear}
+        self.members = members_set(body, made, places, unclear)
         for name in {found[1] for found in _RESIZED.finditer(text_of(body))} | self.changed:
             self._vectors.pop(name, None)
         for name, nodes in places.items():
@@ -229,8 +231,10 @@ class HostValues(Values):
         kind = text_of(node.child_by_field_name("type"))
         dtype = scalar_dtype(kind)
         for child in node.children_by_field_name("declarator"):
-            if child.type == "identifier":
-                self._bare.add(text_of(child))
+            listed = braces(child.child_by_field_name("value"))
+            if child.type == "identifier" or (listed is not None and not _VECTOR.match(kind)):
+                name = declared(child).name
+                self._made[name] = given(kind, listed) if listed is not None else {}
             if dtype is not None and dtype[-2] in "iu":
                 self._whole.add(declared(child).name)
             arguments = _arguments(child)

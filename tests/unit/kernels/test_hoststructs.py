@@ -76,3 +76,85 @@ def test_a_member_that_the_wrapper_changes_is_not_that_of_its_caller() -> None:
         + "int main() { Matrix A, B; A.width = 64; run(A, B); }\n"
     ).notes
     assert "A_width" not in {note.name for note in notes if note.kind == "literal"}
+
+
+PARAMS = """\
+struct Params { int n; float a; const float* x; float* y; };
+__global__ void scale(Params p) { if (threadIdx.x < p.n) p.y[threadIdx.x] = p.a * p.x[threadIdx.x]; }
+"""
+NUMBERS = """\
+struct Params { int n; float a; };
+__global__ void scale(Params p, float* y) { if (threadIdx.x < p.n) y[threadIdx.x] *= p.a; }
+"""
+MADE = "int n = 40; float *x, *y; cudaMalloc(&x, n * sizeof(float)); cudaMalloc(&y, n * sizeof(float));"
+
+
+def bound(text: str) -> dict[str, object]:
+    notes = with_launches(text).notes
+    return {n.name: n.value or n.extent for n in notes if n.kind in ("literal", "allocated")}
+
+
+@pytest.mark.parametrize(
+    "passed",
+    [
+        "Params p = {n, 2.0f, x, y}; scale<<<1, n>>>(p);",
+        "Params p{n, 2.0f, x, y}; scale<<<1, n>>>(p);",
+        "struct Params p = {.n = n, .a = 2.0f, .x = x, .y = y}; scale<<<1, p.n>>>(p);",
+        "Params p = {.x = x, .n = n, .y = y, .a = 2.0f}; scale<<<1, p.n>>>(p);",
+        "Params p = {0}; p.n = n; p.a = 2.0f; p.x = x; p.y = y; scale<<<1, n>>>(p);",
+        "scale<<<1, n>>>({n, 2.0f, x, y});",
+        "scale<<<1, n>>>(Params{n, 2.0f, x, y});",
+        "scale<<<1, n>>>((Params){.n = n, .a = 2.0f, .x = x, .y = y});",
+    ],
+)
+def test_braces_give_members_their_values(passed: str) -> None:
+    found = bound(f"{PARAMS}int main() {{ {MADE} {passed} }}\n")
+    assert found == {"p_n": 40, "p_a": 2.0, "p_x": 40, "p_y": 40}
+
+
+@pytest.mark.parametrize(
+    "passed",
+    [
+        "Params p = {n, 2.0f, x, y}; p.n = 4; p.n = 5; scale<<<1, 32>>>(p);",
+        "Params p = {n, 2.0f, x, y}; p = other(); scale<<<1, 32>>>(p);",
+        "Params p = {n, 2.0f, x, y}; fill(&p); scale<<<1, 32>>>(p);",
+        "Params p = {n, 2.0f, x, y}; if (big) p.n = 5; scale<<<1, 32>>>(p);",
+        "Params p = {n, 2.0f, x, y}; { Params p; scale<<<1, 32>>>(p); }",
+        "Params p = {n, 2.0f, x, y}; p.halve(); scale<<<1, 32>>>(p);",
+        "Params p = {.k = n, .a = 2.0f}; scale<<<1, 32>>>(p);",
+        "Params p = {.a = 2.0f, n}; scale<<<1, 32>>>(p);",
+        "Params p(n, 2.0f, x, y); scale<<<1, 32>>>(p);",
+        "n = 7; Params p = {n, 2.0f, x, y}; n = 9; scale<<<1, 32>>>(p);",
+        "for (n = 1; n < 9; n *= 2) { Params p = {n, 2.0f, x, y}; scale<<<1, 32>>>(p); }",
+    ],
+)
+def test_members_that_change_behind_their_braces_are_not_known(passed: str) -> None:
+    assert "p_n" not in bound(f"{PARAMS}int main() {{ {MADE} {passed} }}\n")
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        "int n; float a; Params(int v, float w, const float* s, float* t) {}",
+        "int v[2]; int n; float a;",
+        "int n() { return 4; } float a;",
+    ],
+)
+def test_braces_of_a_struct_that_is_made_by_itself_say_nothing(members: str) -> None:
+    text = PARAMS.replace("int n; float a;", members)
+    host = f"int main() {{ {MADE} Params p = {{n, 2.0f, x, y}}; scale<<<1, 32>>>(p); }}\n"
+    assert "p_n" not in bound(text + host)
+
+
+def test_a_struct_of_numbers_is_taken_apart_where_the_host_launches() -> None:
+    host = f"int main() {{ {MADE} Params p = {{n, 2.0f}}; scale<<<1, n>>>(p, y); }}\n"
+    assert bound(NUMBERS + host) == {"p_n": 40, "p_a": 2.0, "y": 40}
+    alone = with_launches(f"#pragma optiml launch scale grid(1) block(32)\n{NUMBERS}")
+    assert "Params p" in alone.program.text
+
+
+@pytest.mark.parametrize("more", ["Params() {}", "float3 c;", "Params* next() { return this; }"])
+def test_a_struct_of_more_than_numbers_stays(more: str) -> None:
+    text = NUMBERS.replace("float a;", f"float a; {more}")
+    host = f"int main() {{ {MADE} Params p; p.n = n; scale<<<1, 32>>>(p, y); }}\n"
+    assert "Params p" in with_launches(text + host).program.text
