@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
+    from optiml_magic.kernels.hostarguments import Arguments
+
 _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 _JUMPS = frozenset({"goto_statement", "lambda_expression"})
 _SWAPS = frozenset({"swap", "exchange"})
-_ON_THE_LINE = re.compile(r"\bargv\b|\bstd::cin\b|\bscanf\b|\bgetenv\b")
+_ON_THE_LINE = re.compile(r"\bargv\b|\boptarg\b|\bstd::cin\b|\bscanf\b|\bgetenv\b")
 
 
 def referring(root: Node) -> dict[str, frozenset[int]]:
@@ -95,6 +97,27 @@ def set_once(
     while right is not None and right.type == "assignment_expression":
         right = right.child_by_field_name("right")
     return right
+
+
+def set_over(name: str, nodes: list[Node], body: Node, run: Arguments) -> Node | None:
+    """What a local is set to over what it was declared with, which nobody asks for before that."""
+    rights = [
+        set_once([node], body, sure=run.is_sure(node)) if target(node) == name else None
+        for node in nodes
+    ]
+    if None in rights or not rights:
+        return None
+    for node in walk(body):
+        if node.start_byte >= nodes[-1].end_byte:
+            break
+        parent = node.parent
+        if node.type != "identifier" or text_of(node) != name or parent is None:
+            continue
+        field = {"init_declarator": "declarator", "assignment_expression": "left"}.get(parent.type)
+        asks = field is None or parent.child_by_field_name(field) != node
+        if asks and not run.is_left_out(node):
+            return None
+    return rights[-1]
 
 
 def last_set(name: str, first: Node | None, place: Node, body: Node) -> Node | None:

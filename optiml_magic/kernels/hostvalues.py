@@ -18,6 +18,7 @@ from optiml_magic.kernels.hostchanges import (
     is_listed,
     last_set,
     set_once,
+    set_over,
     target,
 )
 from optiml_magic.kernels.hosthiding import hiding, is_seen
@@ -92,8 +93,8 @@ class HostValues(Values):
         by_calls = frozenset(changed_by_calls(body, referring or {}))
         several = hiding(body, (COUNT,), None)
         counted = as_run and COUNT in self.constants and COUNT not in several
-        run = Arguments(self.number) if counted and COUNT not in self.changed | by_calls else None
-        if run is not None:
+        run = Arguments(self.number)
+        if counted and COUNT not in self.changed | by_calls:
             comes = {
                 n: [at for at in nodes if not run.is_left_out(at)] for n, nodes in places.items()
             }
@@ -109,10 +110,14 @@ class HostValues(Values):
                 self.spelled[name] = SM_COUNT
             if name in self._dims and name not in self.definitions and self.declared[name] == 1:
                 self._set_by_axis(name, nodes)
-            sure = run is not None and name not in several and run.is_sure(nodes[0])
+            sure = name not in several and run.is_sure(nodes[0])
             right = set_once(nodes, body, sure=sure) if target(nodes[0]) == name else None
             bare = name not in self.definitions and name not in self._pointers
-            if right is not None and self.declared.get(name) == 1 and bare:
+            if not bare and name not in self._pointers:
+                right = set_over(name, nodes, body, run)
+            elif not bare:
+                right = None
+            if right is not None and self.declared.get(name) == 1 and name not in several:
                 self.definitions[name] = right
                 self.changed -= {name}
             elif as_run and all(map(is_given_from_outside, nodes)):

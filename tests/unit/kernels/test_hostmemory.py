@@ -53,7 +53,7 @@ def test_a_vector_that_is_made_of_another_is_a_copy() -> None:
         (("for (;;) { size_t s = c * sizeof(float); cudaMalloc(&a, s); k<<<1, 32>>>(a, b, c);"
           "s = 9 * c * sizeof(float); }"), {"x": "n"}),
         (("size_t s = 4; int d = c; s = d * sizeof(float); d = 9; cudaMalloc(&a, s);"
-          "k<<<1, 32>>>(a, b, c);"), {}),
+          "k<<<1, 32>>>(a, b, c);"), {"x": "n"}),
         (("size_t s = 4; auto f = [&] { s = 9; }; s = c * sizeof(float); f(); cudaMalloc(&a, s);"
           "k<<<1, 32>>>(a, b, c);"), {}),
         (("size_t s = 4; s = c * sizeof(float); grow(&s); cudaMalloc(&a, s);"
