@@ -64,14 +64,15 @@ def _is_left(block: Node, before: Node, values: HostValues) -> bool:
         if condition is None or {text_of(node) for node in walk(condition)} & _ASKED:
             continue
         sides = ("consequence", "alternative")
-        leaving = [_leaves(one.child_by_field_name(side)) for side in sides]
+        leaving = [leaves(one.child_by_field_name(side)) for side in sides]
         number = values.number(condition) if any(leaving) else None
         if number is not None and leaving[0 if number else 1]:
             return True
     return False
 
 
-def _leaves(side: Node | None) -> bool:
+def leaves(side: Node | None) -> bool:
+    """Whether one side of a branch leaves the function at its end."""
     while side is not None and side.type in ("compound_statement", "else_clause"):
         side = side.named_children[-1] if side.named_children else None
     if side is None or side.type in _RETURNS:
