@@ -6,7 +6,9 @@ import ast
 import re
 
 from optiml_magic.commands.python_launches import as_host_code
+from optiml_magic.commands.python_models import as_called
 from optiml_magic.commands.python_sources import kernel_strings, macros
+from optiml_magic.source.syntax import name_of, parse, walk
 
 _COMMANDS = re.compile(
     r"^(?:%%\w+[^\n]*|!(?:nvcc|\./|nsys|ncu|nvprof|nvidia-smi)\b[^\n]*|```[\w+-]*[ \t]*)$",
@@ -39,7 +41,21 @@ def kernel_in(text: str) -> str | None:
             lines[at] = f"{lines[at]} {line}" if lines[at] else line
     while lines[-1].isspace() or not lines[-1]:
         lines.pop()
-    return "\n".join(lines) + "\n" + as_host_code(tree, len(lines) + 1) + "\n"
+    return (
+        "\n".join(lines)
+        + "\n"
+        + as_host_code(as_called(tree), len(lines) + 1, _wrappers("\n".join(lines)))
+        + "\n"
+    )
+
+
+def _wrappers(text: str) -> frozenset[str]:
+    """The host functions of C++ that Python may call."""
+    functions = [node for node in walk(parse(text).root) if node.type == "function_definition"]
+    heads = [(node.text or b"").partition(b"(")[0] for node in functions]
+    return frozenset(
+        name_of(node) for node, head in zip(functions, heads, strict=True) if b"__" not in head
+    )
 
 
 def macros_in(text: str) -> dict[str, str]:

@@ -19,7 +19,8 @@ _OF_AXES = frozenset({"rand", "randn"})
 _ALIKE = frozenset({"zeros_like", "ones_like", "empty_like", "full_like"})
 _SAME = frozenset({"asarray", "array", "ascontiguousarray", "copy", "to_gpu", "to_device"})
 _FLAT = frozenset({"ravel", "flatten"})
-_VIEWS = frozenset({"reshape", "ravel", "squeeze", "contiguous", "data_ptr"})
+_VIEWS = frozenset({"reshape", "ravel", "squeeze", "data_ptr"})
+_ON_DEVICE = frozenset({"cuda", "contiguous"})
 _POINTERS = frozenset({"ptr", "gpudata", "data"})
 _MAYBE_COPIES = frozenset({"asarray", "ascontiguousarray"})  # none where it is one already
 
@@ -35,6 +36,7 @@ class Made:
     ctype: str
     zeros: bool = False
     shaped: bool = True
+    torch: bool = False
 
     @property
     def names(self) -> frozenset[str]:
@@ -51,6 +53,14 @@ class Made:
         return whole
 
 
+def keeps_axes(node: ast.expr) -> bool:
+    """Whether an expression is an array by its name, or a method that leaves its axes alone."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr=attr), args=[]) if attr in _ON_DEVICE:
+            return keeps_axes(value)
+    return isinstance(node, ast.Name)
+
+
 def memory_of(node: ast.expr, maybe: frozenset[str] = frozenset()) -> ast.Name | None:
     """The name of the array that an expression is the memory of, from its beginning on.
 
@@ -65,7 +75,7 @@ def memory_of(node: ast.expr, maybe: frozenset[str] = frozenset()) -> ast.Name |
             return memory_of(value, maybe)
         case ast.Subscript(value=value, slice=ast.Slice(lower=None, upper=None, step=None)):
             return _in_order(value, maybe)
-        case ast.Call(func=ast.Attribute(value=value, attr=attr)) if attr in _VIEWS:
+        case ast.Call(func=ast.Attribute(value=value, attr=attr)) if attr in _VIEWS | _ON_DEVICE:
             return _in_order(value, maybe)
         case ast.Call(
             func=ast.Attribute(attr=attr), args=[ast.Name(id=name) as value], keywords=[]
@@ -91,6 +101,8 @@ def made(node: ast.expr, known: Mapping[str, Made]) -> Made | None:
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     words = {word.arg: word.value for word in node.keywords}
     first = node.args[0] if node.args else None
+    if owner is not None and (name in _ON_DEVICE or (name == "to" and _is_device(node))):
+        return _alike(owner, known)
     if name in ("astype", "copy", "reshape", *_FLAT) and owner is not None:
         inner = _alike(owner, known)
         if inner is not None and name == "astype" and first is not None:
@@ -114,6 +126,12 @@ def made(node: ast.expr, known: Mapping[str, Made]) -> Made | None:
     return None
 
 
+def _is_device(call: ast.Call) -> bool:
+    """Whether ``x.to("cuda")`` only moves it."""
+    words = [one.value for one in call.args if isinstance(one, ast.Constant)]
+    return len(words) == len(call.args) == 1 and not call.keywords and "cuda" in str(words[0])
+
+
 def _new(
     name: str, given: Sequence[ast.expr], words: Mapping[str | None, ast.expr], *, torch: bool
 ) -> Made | None:
@@ -123,7 +141,7 @@ def _new(
     dtype, real = words.get("dtype"), "float" if torch else "double"
     if name in _OF_AXES or (torch and name in _OF_SHAPE):
         listed = len(given) == 1 and isinstance(given[0], (ast.Tuple, ast.List))
-        plain = Made(_extents(given[0]) if listed else given, real, name == "zeros")
+        plain = Made(_extents(given[0]) if listed else given, real, name == "zeros", torch=torch)
     elif name in _OF_SHAPE and len(given) <= (1 if dtype is not None else 2):
         dtype = dtype or (given[1] if len(given) > 1 else None)
         plain = Made(_extents(given[0]), real, name == "zeros")

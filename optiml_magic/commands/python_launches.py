@@ -8,11 +8,10 @@ whose value is not known.
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from optiml_magic.commands.python_arrays import Extents, Made, made, memory_of
+from optiml_magic.commands.python_arrays import Extents, Made, keeps_axes, made, memory_of
 from optiml_magic.commands.python_expressions import (
     PLAIN,
     UNREAD,
@@ -27,10 +26,12 @@ from optiml_magic.commands.python_handles import Launch, handle, handles_in, lau
 from optiml_magic.commands.python_names import (
     Formals,
     Settled,
+    asked_for,
     bound,
     elsewhere,
     fixed,
     functions,
+    objects,
     plain_targets,
     redefined,
     unclear,
@@ -43,19 +44,21 @@ _LEAVES = frozenset({"exit", "_exit", "quit"})
 _ENTRY = "as_launched_from_python"
 
 
-def as_host_code(tree: ast.Module, first: int) -> str:
+def as_host_code(tree: ast.Module, first: int, wrappers: Collection[str] = ()) -> str:
     """Functions that launch as the Python does, for the line ``first`` of a text and those behind.
 
     Lines keep their numbers where they can. Empty where nothing launches. A function that nobody
-    asks for is left out where others launch.
+    asks for is left out where others launch. ``wrappers`` are functions of C++ that launch.
     """
-    writer = _written(tree, first, _asked_for(tree))
+    writer = _written(tree, first, frozenset(wrappers), asked_for(tree))
     if not writer.launches:
-        writer = _written(tree, first, None)
+        writer = _written(tree, first, frozenset(wrappers), None)
     return writer.text if writer.launches else ""
 
 
-def _written(tree: ast.Module, first: int, asked: Collection[str] | None) -> _Writer:
+def _written(
+    tree: ast.Module, first: int, wrappers: frozenset[str], asked: Collection[str] | None
+) -> _Writer:
     handles, known, numbers = handles_in(tree), functions(tree), list(fixed(tree, PLAIN))
     passed = {
         inner.id
@@ -64,7 +67,7 @@ def _written(tree: ast.Module, first: int, asked: Collection[str] | None) -> _Wr
         for inner in ast.walk(call)
         if isinstance(inner, ast.Name)
     }
-    writer = _Writer(handles, known, _objects(tree), frozenset(passed), first)
+    writer = _Writer(handles, known, objects(tree), frozenset(passed), wrappers, first)
     methods = {
         node for owner in ast.walk(tree) if isinstance(owner, ast.ClassDef) for node in owner.body
     }
@@ -89,32 +92,6 @@ def _written(tree: ast.Module, first: int, asked: Collection[str] | None) -> _Wr
     return writer
 
 
-def _asked_for(tree: ast.Module) -> set[str]:
-    """The functions that the text asks for by name, or that a decorator hands on."""
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        match node:
-            case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name):
-                found.add(name)
-            case ast.FunctionDef(name=name, decorator_list=[_, *_]):
-                found.add(name)
-    return found
-
-
-def _objects(tree: ast.Module) -> Mapping[str, str]:
-    """The classes of names that stand for nothing but an object of one."""
-    classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-    times = Counter(bound(tree))
-    found = {}
-    for node in ast.walk(tree):
-        match node:
-            case ast.Assign(
-                targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id=kind))
-            ) if kind in classes and times[name] == times[kind] == 1:
-                found[name] = kind
-    return found
-
-
 @dataclass
 class _Writer:
     """The text so far, which begins on the line ``first``, and what is known of arrays.
@@ -126,6 +103,7 @@ class _Writer:
     known: Mapping[str, Formals]
     objects: Mapping[str, str]
     mentioned: frozenset[str]
+    wrappers: frozenset[str]
     first: int
     text: str = ""
     launches: int = 0
@@ -239,6 +217,8 @@ class _Writer:
             self._fill(target)
             return
         line, other = target.lineno, memory_of(value, self.mentioned)
+        if self.wrappers and not keeps_axes(value):
+            other = None  # a wrapper of C++ asks a view for its axes
         array, before = made(value, self.arrays), self.arrays.get(name)
         array = array if array is not None and name not in array.names else None
         if other is not None and other.id == name:
@@ -320,10 +300,14 @@ class _Writer:
     def _own(self, call: ast.Call) -> str | None:
         """The function of the text that is called, or may be."""
         name = last(call.func)
-        return name if name in self.known else None
+        return name if name in self.known or name in self.wrappers else None
 
     def _given(self, call: ast.Call, name: str) -> list[ast.expr] | None:
         """What a function of the text is called with, as far as it is certain that it is."""
+        if name not in self.known:
+            self.launches += 1
+            plain = not call.keywords and not any(isinstance(a, ast.Starred) for a in call.args)
+            return call.args if plain else None
         one, owner = self.known[name], self.known[name].owner
         match call.func:
             case ast.Name() if not owner:
@@ -346,6 +330,8 @@ class _Writer:
             self._called_in(inner)
         if (name := self._own(call)) is not None:
             given = self._given(call, name) or []
+            if name in self.wrappers:
+                given = [one if keeps_axes(one) else _no_view(one) for one in given]
             self._write(f"{name}({', '.join(self._passed(given, call.lineno))});", call.lineno)
         elif last(call.func) in _LEAVES and self.depth:
             self._write("return;", call.lineno)
@@ -374,6 +360,11 @@ class _Writer:
         array = self.arrays[name]
         self.allocated.add(name)
         count = " * ".join(f"({expression(extent)})" for extent in array.extents) or "1"
+        if array.torch and array.ctype == "float" and array.shaped:
+            kind = "zeros" if array.zeros else "empty"
+            extents = ", ".join(expression(extent) for extent in array.extents)
+            self._write(f"auto {name} = torch::{kind}({{{extents}}});", line)
+            return
         size = f"({count}) * sizeof({array.ctype})"
         self._write(f"{array.ctype}* {name}; cudaMalloc(&{name}, {size});", line)
         if array.zeros:
@@ -388,3 +379,8 @@ class _Writer:
             self.arrays[target.id] = replace(self.arrays[target.id], zeros=False)
             if own:
                 self.arrays[target.id] = replace(self.arrays[target.id], shaped=False)
+
+
+def _no_view(node: ast.expr) -> ast.expr:
+    """A number as it is, and nothing known of an array that has other axes than one with a name."""
+    return node if memory_of(node) is None else unknown(ast.unparse(node))

@@ -185,6 +185,32 @@ def _arguments(arguments: ast.arguments) -> tuple[tuple[str, ...], dict[str, ast
     return tuple(names), {n: v for n, v in pairs if isinstance(v, ast.Constant)}
 
 
+def asked_for(tree: ast.Module) -> set[str]:
+    """The functions that the text asks for by name, or that a decorator hands on."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name):
+                found.add(name)
+            case ast.FunctionDef(name=name, decorator_list=[_, *_]):
+                found.add(name)
+    return found
+
+
+def objects(tree: ast.Module) -> Mapping[str, str]:
+    """The classes of names that stand for nothing but an object of one."""
+    classes = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    times = Counter(bound(tree))
+    found = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(
+                targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id=kind))
+            ) if kind in classes and times[name] == times[kind] == 1:
+                found[name] = kind
+    return found
+
+
 class Settled(ast.NodeTransformer):
     """A statement with what is ``unclear`` unknown, and calls of functions as what they return."""
 

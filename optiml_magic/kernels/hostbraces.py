@@ -1,11 +1,11 @@
-"""What braces give the members of a struct: ``Params p = {n, x}`` and ``{.n = n, .x = x}``."""
+"""What a local is made of: ``Params p = {n, x}``, ``{.n = n, .x = x}`` and ``v(n)``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from optiml_magic.source.formals import declared, text_of
-from optiml_magic.source.syntax import walk
+from optiml_magic.source.syntax import parse, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -70,3 +70,24 @@ def _name(node: Node) -> str:
     if own is None and parent is not None and parent.type == "type_definition":
         own = parent.child_by_field_name("declarator")
     return text_of(own)
+
+
+def is_braced(declarator: Node) -> bool:
+    """Whether it is made as ``v{1, 2}``, of its elements."""
+    value = declarator.child_by_field_name("value")
+    return value is not None and value.type == "initializer_list"
+
+
+def arguments_of(declarator: Node) -> list[Node]:
+    """Of ``v(n, 1.0f)``, which reads like a function's declaration where it has no literal."""
+    value = declarator.child_by_field_name("value")
+    listed = value or declarator.child_by_field_name("parameters")
+    if listed is not None and listed.type == "identifier":
+        return [listed]
+    if listed is not None and listed.type == "initializer_list":
+        return list(listed.named_children)
+    if listed is None or listed.type not in ("argument_list", "parameter_list"):
+        return []
+    reread = walk(parse(f"auto x = f{text_of(listed)};").root)
+    found = next((n for n in reread if n.type == "argument_list"), None)
+    return list(found.named_children) if found is not None else []

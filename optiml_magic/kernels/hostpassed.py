@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from optiml_magic.kernels.hostmemory import allocations, cleared, touched
 from optiml_magic.kernels.hostpointers import is_null, pointed, times_set, uncast
 from optiml_magic.kernels.hostscope import Call, expressed
-from optiml_magic.kernels.hosttensors import tensor_extent, tensor_made, tensor_of
+from optiml_magic.kernels.hosttensors import shape_made, tensor_extent, tensor_made, tensor_of
 from optiml_magic.kernels.signature import Parameter, split_name
 from optiml_magic.source.directives import (
     Directive,
@@ -153,6 +153,10 @@ class Passed:
             yield Note("launch", told, call.name)
         triples = list(zip(names, call.kernel.parameters, call.arguments, strict=True))
         for name, parameter, argument in triples:
+            extent = tensor_extent(argument, call.as_run, self._tensors)
+            if extent is not None and not parameter.pointer and name.isidentifier():
+                self._others.setdefault(name, SizeDirective(name, extent))
+        for name, parameter, argument in triples:
             value = call.as_run.number(argument) if name in self._scalars else None
             scalar = scalar_of(parameter, argument)
             called = text_of(scalar) if scalar.type == "identifier" else ""
@@ -161,7 +165,7 @@ class Passed:
             if called.isidentifier() and called != name and not is_null(argument):
                 told = f"`{name}` is your `{called}`, as `{call.name}` is launched with it"
                 yield Note("called", f"{told} (line {call.line})", name, called=called)
-            if value is not None:
+            if value is not None and name not in self._others:
                 if parameter.dtype and parameter.dtype[-2] in "iu" and math.isfinite(value):
                     value = int(value)
                 elif parameter.dtype and parameter.dtype[-2] == "b":
@@ -176,10 +180,6 @@ class Passed:
         for name, parameter, argument in zip(names, exact, call.arguments, strict=True):
             if parameter.pointer and not is_null(argument):
                 yield from self._memory(call, parameter, argument, name)
-            elif not parameter.pointer and name.isidentifier():
-                extent = tensor_extent(argument, call.as_run, self._tensors)
-                if extent is not None:
-                    self._others.setdefault(name, SizeDirective(name, extent))
 
     def _memory(
         self, call: Call, parameter: Parameter, argument: Node, name: str
@@ -212,6 +212,11 @@ class Passed:
         if made is not None:
             told = f"`{name}` has {made[0]} elements, as `{origin}` is made"
             yield Note("allocated", told, name, extent=str(made[0]))
+        elif shape := shape_made(values[1].definition(origin), values[1]):
+            count = math.prod(shape)
+            axes = " x ".join(map(str, shape))
+            told = f"`{name}` has {count} elements ({axes}), as `{origin}` is made"
+            yield Note("allocated", told, name, count, extent=str(count), shape=shape)
         first = name not in self._launched and not any(
             touched(one, called, passed) for one, called, passed in inner
         )

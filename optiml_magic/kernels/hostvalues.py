@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.hostarguments import COUNT, Arguments
-from optiml_magic.kernels.hostbraces import braces, given
+from optiml_magic.kernels.hostbraces import arguments_of, braces, given, is_braced
 from optiml_magic.kernels.hostchanges import (
     changed_by_calls,
     counts_processors,
@@ -56,7 +56,8 @@ class HostValues(Values):
     names for what a launch passes that is no name itself, ``mat.rows``, by its text. Locals are
     those that are seen from ``place``, where that is given. What is not known has its number by
     ``otherwise``, where that is given, and is told in ``assumed``. ``types`` are those of the
-    function's template parameters. Functions ``referring`` may change what they are called with.
+    function's template parameters, ``reals`` its parameters that are no whole numbers. Functions
+    ``referring`` may change what they are called with.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class HostValues(Values):
         self.spelled: dict[str, str] = {}
         self.otherwise: HostValues | None = None
         self.types: Mapping[str, str] = {}
+        self.reals: Mapping[str, float] = {}
         self.assumed: dict[str, int] = {}
         self._constructed: dict[str, list[Node]] = {}
         self._vectors: dict[str, Node] = {}
@@ -147,13 +149,17 @@ class HostValues(Values):
                 return None
         if node.type == "identifier":
             local = self.definition(text_of(node))
-            found = self.number(local) if local is not None else None
+            found = self.number(local) if local is not None else self._real_given(text_of(node))
             whole = text_of(node) in self._whole and isinstance(found, float)
             return self._converted(found, "int") if whole else found
         if node.type == "field_expression" and self._runs:
             right = self.members.get(text_of(node))
             return literal_number(right) if right is not None else None
         return self._real(node)
+
+    def _real_given(self, name: str) -> float | None:
+        """What a caller gives a parameter that stays as it is."""
+        return self.reals.get(name) if name not in {*self.changed, *self.declared} else None
 
     def _real(self, node: Node) -> int | float | None:
         """A cast, or a sum, product and so on of which one side is no whole number."""
@@ -242,10 +248,10 @@ class HostValues(Values):
                 self._made[name] = given(kind, listed) if listed is not None else {}
             if dtype is not None and dtype[-2] in "iu":
                 self._whole.add(declared(child).name)
-            arguments = _arguments(child)
+            arguments = arguments_of(child)
             if arguments and self.declared.get(declared(child).name) == 1:
                 self._constructed[declared(child).name] = arguments
-                if _VECTOR.match(kind) and not _is_braced(child):
+                if _VECTOR.match(kind) and not is_braced(child):
                     self._vectors[declared(child).name] = arguments[0]
         if not kind.endswith("dim3"):
             return
@@ -310,6 +316,10 @@ class HostValues(Values):
             if decided is not None:
                 way = "consequence" if decided else "alternative"
                 return self.text(node.child_by_field_name(way), depth + 1)
+        if node is not None and node.type in ("call_expression", "subscript_expression"):
+            known = self.constants.get(text_of(node)) if self._runs else None
+            if known is not None:
+                return f"({known})"
         if node is not None and node.type == "call_expression":
             size = _SIZE.fullmatch(text_of(node))
             count = self.vector(size[1]) if size is not None else None
@@ -353,27 +363,6 @@ class HostValues(Values):
         if node.type == "compound_literal_expression":
             return self.axes(node.child_by_field_name("value"))
         return [node]
-
-
-def _is_braced(declarator: Node) -> bool:
-    """Whether it is made as ``v{1, 2}``, of its elements."""
-    value = declarator.child_by_field_name("value")
-    return value is not None and value.type == "initializer_list"
-
-
-def _arguments(declarator: Node) -> list[Node]:
-    """Of ``v(n, 1.0f)``, which reads like a function's declaration where it has no literal."""
-    value = declarator.child_by_field_name("value")
-    listed = value or declarator.child_by_field_name("parameters")
-    if listed is not None and listed.type == "identifier":
-        return [listed]
-    if listed is not None and listed.type == "initializer_list":
-        return list(listed.named_children)
-    if listed is None or listed.type not in ("argument_list", "parameter_list"):
-        return []
-    reread = walk(parse(f"auto x = f{text_of(listed)};").root)
-    found = next((n for n in reread if n.type == "argument_list"), None)
-    return list(found.named_children) if found is not None else []
 
 
 def literal_number(node: Node) -> int | float | None:

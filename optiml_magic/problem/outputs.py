@@ -6,6 +6,7 @@ would have made.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -107,7 +108,8 @@ def drawn_as_allocated(
                 continue
             drawn = _drawn(dtype, _count(note, values) * parameter.lanes, len(found))
             if drawn is not None:
-                found[name] = drawn
+                whole = math.prod(note.shape) == drawn.size
+                found[name] = drawn.reshape(note.shape) if note.shape and whole else drawn
                 notes.append(_told(name, drawn, note))
     for variable in device_variables(lift_program(program, task.defines)):
         note = allocated.get(variable.bare_name)

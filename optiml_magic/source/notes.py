@@ -29,6 +29,7 @@ class Note:
     value: int | float | None = None  # that of a literal
     called: str = ""
     extent: str = ""
+    shape: tuple[int, ...] = ()  # of what is allocated, where it has axes
     fix: str = ""  # what to write in the place of what could not be read
 
     def __str__(self) -> str:

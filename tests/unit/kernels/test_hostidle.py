@@ -146,3 +146,11 @@ def test_a_part_that_a_wrapper_passes_is_one() -> None:
 def test_other_parts_are_arrays_of_their_own(host: str) -> None:
     found = drop_host_code(f"{TWO}int main() {{ {host} }}\n")[0]
     assert found.count("#pragma optiml launch") == 2
+
+
+def test_a_pointer_that_a_wrapper_sets_is_not_what_it_was_given() -> None:
+    host = (
+        "void first(float* u, float* v) { v = other(); k<<<1, 32>>>(u, v, 4); }\n"
+        "int main() { first(a, b); l<<<1, 32>>>(b, c, 4); }\n"
+    )
+    assert "args(y" not in drop_host_code(TWO + host)[0]
