@@ -127,9 +127,10 @@ def explained(notes: Sequence[Note]) -> Iterator[None]:
     try:
         yield
     except BindingError as error:
-        name = re.search(r"`(\w+)`", error.message)
+        names = re.findall(r"`(\w+)`", error.message)
         for note in notes:
             members = note.text.rpartition(" is passed as ")[2].split(", ")
-            if note.kind == "unpacked" and name is not None and name[1] in members:
-                error.fix = f"define `{name[1]}`: {note}"
+            if note.kind == "unpacked" and any(name in members for name in names):
+                define = f"define `{names[0]}`" if len(names) == 1 else error.fix
+                error.fix = f"{define}: {note}" if len(names) == 1 else f"{define}; {note}"
         raise

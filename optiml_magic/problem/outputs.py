@@ -124,6 +124,15 @@ def drawn_as_allocated(
     return found, notes
 
 
+def sized_by_numbers(task: Task, values: Mapping[str, Any], read: Sequence[Note]) -> frozenset[str]:
+    """The arrays that are drawn so where the numbers of the host's code are given."""
+    given = any(isinstance(value, np.ndarray) for value in values.values())
+    if given or task.reference is not None or callable(task.inputs):
+        return frozenset()
+    extents = {name: parse_expression(note.extent) for name, note in _allocated(read).items()}
+    return frozenset(name for name, extent in extents.items() if not extent.arrays)
+
+
 def _drawn(dtype: DType, count: int, seed: int) -> Array | None:
     """As many numbers, others for each ``seed``; None where they are of no kind or too many."""
     if not 0 < count * dtype.itemsize <= _MOST_BYTES:
