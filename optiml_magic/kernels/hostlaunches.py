@@ -80,7 +80,7 @@ def launches(syntax: Syntax, unit: Unit, defines: Mapping[str, int]) -> Launches
         notes += [_other_branch(call, first) for call in others]
         directive = _directive(first, passed)
         if isinstance(directive, _Unread):
-            notes.append(_unread(first, directive))
+            notes.append(_unread(first, directive, len(found)))
             notes += passed.told(first, None)
             continue
         if first.name in seen:
@@ -112,7 +112,7 @@ def _other_branch(call: Call, first: Call) -> Note:
     return Note("launch", told, call.name)
 
 
-def _unread(call: Call, unread: _Unread) -> Note:
+def _unread(call: Call, unread: _Unread, place: int) -> Note:
     told = f"the launch of `{call.name}` on line {call.line} is not expressible with its parameters"
     names = ", ".join(f"`{name}`" for name in unread.missing)
     why = f": {names} {'are' if unread.missing[1:] else 'is'} not known" if names else ""
@@ -120,7 +120,8 @@ def _unread(call: Call, unread: _Unread) -> Note:
         parts = " and ".join(f"`{part}`" for part in unread.parts)
         why += f"{',' if why else ':'} {parts} begins within an array that is passed elsewhere, too"
     fix = f"write how it runs, with your own sizes for the words in capitals: {unread.sketch}"
-    return Note("unread_launch", f"{told}{why}; write its launch directive", call.name, fix=fix)
+    return Note("unread_launch", f"{told}{why}; write its launch directive", call.name, fix=fix,
+                why=why, line=call.line, place=place)  # fmt: skip
 
 
 def _again(call: Call, directive: LaunchDirective, before: str, passed: Passed) -> Note:

@@ -154,3 +154,24 @@ def test_a_pointer_that_a_wrapper_sets_is_not_what_it_was_given() -> None:
         "int main() { first(a, b); l<<<1, 32>>>(b, c, 4); }\n"
     )
     assert "args(y" not in drop_host_code(TWO + host)[0]
+
+
+def test_launches_that_lack_the_same_are_told_together_and_in_their_order() -> None:
+    device = TWO + TWO.replace(" k(", " a(").replace(" l(", " b(")
+    host = "int main() { k<<<g, 32>>>(u, v, 4);\na<<<2, 32>>>(u, v, 4);\nl<<<g, 64>>>(v, u, 4);\n"
+    with pytest.raises(SourceError) as error:
+        with_launches(f"{device}{host}b<<<h, 1>>>(u, v, 4); }}\n")
+    assert error.value.message == (
+        "the launches of `k` (line 5) and `l` (line 7) are not expressible with their parameters: "
+        "`g` is not known; write their launch directives; the launch of `b` on line 8 is not "
+        "expressible with its parameters: `h` is not known; write its launch directive"
+    )
+    written = error.value.fix.partition("capitals: ")[2].split("; ")
+    assert [line.split()[3] for line in written] == ["k", "a", "l", "b"]
+
+
+def test_a_launch_that_is_repeated_is_written_once() -> None:
+    host = "int main() { k<<<g, 32>>>(u, v, 4); l<<<1, 2>>>(v, u, 4);\nk<<<g, 32>>>(u, v, 4); }\n"
+    with pytest.raises(SourceError, match="the launches of `k`") as error:
+        with_launches(TWO + host)
+    assert error.value.fix.count("launch k") == 1
