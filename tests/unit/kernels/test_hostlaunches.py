@@ -269,7 +269,7 @@ def test_casts_of_numbers_are_read(argument: str, value: float | None) -> None:
 
 def test_kernels_of_which_no_launch_is_read_say_so_for_each() -> None:
     host = "void f(int g) { k<<<g, 64>>>(a, b, 4); l<<<g, 64>>>(b, d, 4); }\n"
-    with pytest.raises(SourceError, match=r"`k` on line 3 .*`l` on line 3") as error:
+    with pytest.raises(SourceError, match=r"`k` \(line 3\) and `l` \(line 3\)") as error:
         with_launches(TWO + host)
     assert error.value.fix.count("#pragma optiml launch") == 2
 
