@@ -8,6 +8,7 @@ whose value is not known.
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -25,6 +26,7 @@ from optiml_magic.commands.python_expressions import (
 from optiml_magic.commands.python_handles import Launch, handle, handles_in, launch_in
 from optiml_magic.commands.python_names import (
     Formals,
+    Placed,
     Settled,
     asked_for,
     bound,
@@ -110,12 +112,13 @@ class _Writer:
     arrays: dict[str, Made] = field(default_factory=dict)
     allocated: set[str] = field(default_factory=set)
     reshaped: set[str] = field(default_factory=set)
+    tuples: dict[str, ast.expr] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)  # of the function, outside of branches and loops
     depth: int = 0
 
     def function(self, name: str, names: Sequence[str], body: Sequence[ast.stmt], at: int) -> None:
         self.arrays, self.allocated, self.names = {}, set(), set(names)
-        self.reshaped = set()
+        self.reshaped, self.tuples = set(), {}
         own = (one if is_name(one) else f"python_{one}" for one in names)
         formals = ", ".join(f"auto {one}" for one in own)
         self._write(f"void {name}({formals}) {{", at)
@@ -192,7 +195,7 @@ class _Writer:
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While) -> None:
         own = {name for one in (*node.body, node) for name in bound(one)}
-        self.arrays = {name: a for name, a in self.arrays.items() if not a.names & own}
+        self._forget(own)
         targets = [] if isinstance(node, ast.While) else list(plain_targets(node.target))
         self.depth += 1
         counters = [one.id for one in targets if isinstance(one, ast.Name) and is_name(one.id)]
@@ -219,7 +222,8 @@ class _Writer:
         line, other = target.lineno, memory_of(value, self.mentioned)
         if self.wrappers and not keeps_axes(value):
             other = None  # a wrapper of C++ asks a view for its axes
-        array, before = made(value, self.arrays), self.arrays.get(name)
+        whole = Placed(self.tuples).visit(copy.deepcopy(value))
+        array, before = made(whole, self.arrays), self.arrays.get(name)
         array = array if array is not None and name not in array.names else None
         if other is not None and other.id == name:
             self.reshaped |= {name}
@@ -246,6 +250,7 @@ class _Writer:
             self._write(f"{self._declared(name, 'auto')} = {UNREAD};", line)
         elif isinstance(value, ast.Tuple) and 1 <= len(value.elts) <= 3:
             self._write(f"{self._declared(name, 'dim3')} = dim3({axes(value.elts)});", line)
+            self.tuples |= {name: value} if not self.depth else {}
         else:
             self._write(f"{self._declared(name, 'auto')} = {expression(value)};", line)
 
@@ -261,9 +266,17 @@ class _Writer:
         if isinstance(target, ast.Name):
             self.arrays.pop(target.id, None)
             self.reshaped.discard(target.id)
-            self.arrays = {
-                name: array for name, array in self.arrays.items() if target.id not in array.names
-            }
+            self._forget({target.id})
+
+    def _forget(self, names: Collection[str]) -> None:
+        """Arrays and tuples that are made with what may be another number."""
+        own = set(names)
+        self.arrays = {n: array for n, array in self.arrays.items() if not array.names & own}
+        self.tuples = {
+            n: value
+            for n, value in self.tuples.items()
+            if not own & {n, *(i.id for i in ast.walk(value) if isinstance(i, ast.Name))}
+        }
 
     def _apart(self, targets: ast.Tuple | ast.List, value: ast.expr) -> None:
         """``rows, cols = 3, 4`` and ``rows, cols = x.shape``."""

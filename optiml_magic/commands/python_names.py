@@ -246,7 +246,7 @@ class Settled(ast.NodeTransformer):
             roots = {ast.unparse(call.func).partition(".")[0] for call in calls}
             if self._depth < _DEEPEST and not open_names - roots:
                 self._depth += 1
-                made = _Placed(dict(zip(one.names, given, strict=True))).visit(
+                made = Placed(dict(zip(one.names, given, strict=True))).visit(
                     copy.deepcopy(one.result)
                 )
                 result: ast.expr = self.visit(made)
@@ -255,7 +255,7 @@ class Settled(ast.NodeTransformer):
         return unknown(node.func.id) if one is not None and node.func.id in FOLDED else node
 
 
-class _Placed(ast.NodeTransformer):
+class Placed(ast.NodeTransformer):
     """An expression with what its parameters are given in their place."""
 
     def __init__(self, given: Mapping[str, ast.expr]) -> None:

@@ -58,7 +58,7 @@ def _use(call: Call, parameter: Parameter, argument: Node) -> _Use:
     for _ in range(DEEPEST):
         for _ in range(DEEPEST):
             name = pointed(node, values)
-            made = (values.pointer(name) if name else None) or node
+            made = (values.declared_pointer(name) if name else None) or node
             base = _base(uncast(made))
             if base is None:
                 break

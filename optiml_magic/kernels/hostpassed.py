@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostmemory import allocations, cleared, touched
-from optiml_magic.kernels.hostpointers import is_null, pointed, times_set, uncast
+from optiml_magic.kernels.hostpointers import is_null, pointed, read_at, times_set, uncast
 from optiml_magic.kernels.hostscope import Call, expressed
 from optiml_magic.kernels.hosttensors import shape_made, tensor_extent, tensor_made, tensor_of
 from optiml_magic.kernels.signature import Parameter, split_name
@@ -100,7 +100,8 @@ class Passed:
         if is_null(argument):
             return parameter.name
         function, name, given = call.origin(argument)
-        times = times_set(name, given, function) if name else 0
+        read = read_at(given, call.named_in(function)) if name else given
+        times = times_set(name, read, function) if name else 0
         key = (name or f"{call.place}: {text_of(argument)}", times)
         if key not in self._buffers:
             taken = self._places.setdefault(parameter.name, function.start_byte)

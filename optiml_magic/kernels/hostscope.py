@@ -101,6 +101,10 @@ class Host:
         return values
 
 
+def _is_in(node: Node, function: Node) -> bool:
+    return function.start_byte < node.start_byte < function.end_byte
+
+
 def _members(name: str, given: Node, values: HostValues) -> list[tuple[str, int | float | None]]:
     """The members of a struct that is given by value, and the extents of a tensor."""
     own = f"{pointed(given, values)}."
@@ -188,6 +192,11 @@ class Call:
             function, name = caller.function, outer
             found.append((function, name, given))
         return found
+
+    def named_in(self, function: Node) -> HostValues:
+        """The locals of a function on the way to the launch, where it goes on."""
+        place = next((n for n in self.way if _is_in(n, function)), self.node)
+        return self.host.values(function, {}, place)
 
     def values(self, kept: Mapping[str, str]) -> HostValues:
         return self.host.values(self.function, kept, self.node)

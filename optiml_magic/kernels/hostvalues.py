@@ -230,6 +230,10 @@ class HostValues(Values):
             return None  # a vector that is made of another is a copy of it
         return self._pointers.get(name) or self.definitions.get(name)
 
+    def declared_pointer(self, name: str) -> Node | None:
+        """The same of one that is declared as a pointer: what ``auto`` stands for nobody says."""
+        return self._pointers.get(name) if self.pointer(name) is not None else None
+
     def _declare(self, node: Node) -> None:
         """``dim3 block(TILE, TILE)`` reads like a function's declaration; it is none."""
         if self._place is not None and not is_seen(node, self._place):

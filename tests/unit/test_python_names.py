@@ -190,6 +190,10 @@ def test_copies_of_one_array_are_two() -> None:
         ("x = load()\nx = x.T", None),
         ("x = load()\nw = x.T\nx = w", None),
         ("x = cp.ones((10, 4), cp.float32)\nx.shape = (5, 8)", None),
+        ("s = (10, 4)\nx = cp.ones(s, cp.float32)", 10),
+        ("s = (10, 4)\nx = cp.ones(s, cp.float32)\ns = (4, 10)", 10),
+        ("m = 10\ns = (m, 4)\nm = 5\nx = cp.ones(s, cp.float32)", None),
+        ("s = (10, 4)\nif big:\n    s = (4, 10)\nx = cp.ones(s, cp.float32)", None),
         ("x = torch.ones(10, 4)", 10),
         ("x = torch.ones((10, 4), device='cuda')", 10),
     ],
@@ -231,3 +235,13 @@ def test_a_prepared_kernel_is_launched() -> None:
 def test_a_launch_that_cannot_be_read_is_said_to_be_one(python: str) -> None:
     _, notes = drop_host_code(kernel_in(SCALE + python) or "")
     assert [note.name for note in notes if note.kind == "unread_launch"] == ["scale"]
+
+
+def test_an_array_that_had_the_name_before_is_another_one() -> None:
+    made = "n = 9\nx = cp.ones(n, cp.float32)\ny = x\nx = cp.ones(n, cp.float32)\n"
+    assert launches(made + LAUNCH) == ["#pragma optiml launch scale grid(4) block(32)"]
+
+
+def test_what_is_computed_of_an_array_is_another_one() -> None:
+    made = "n = 9\nx = cp.ones(n, cp.float32)\ny = x + 1\n"
+    assert launches(made + LAUNCH) == ["#pragma optiml launch scale grid(4) block(32)"]
