@@ -153,13 +153,14 @@ class HostValues(Values):
             whole = text_of(node) in self._whole and isinstance(found, float)
             return self._converted(found, "int") if whole else found
         if node.type == "field_expression" and self._runs:
-            right = self.members.get(text_of(node))
-            return literal_number(right) if right is not None else None
+            right, given = self.members.get(text_of(node)), self._real_given(text_of(node))
+            return self.number(right) if right is not None else given
         return self._real(node)
 
     def _real_given(self, name: str) -> float | None:
         """What a caller gives a parameter that stays as it is."""
-        return self.reals.get(name) if name not in {*self.changed, *self.declared} else None
+        root = name.partition(".")[0]
+        return self.reals.get(name) if root not in {*self.changed, *self.declared} else None
 
     def _real(self, node: Node) -> int | float | None:
         """A cast, or a sum, product and so on of which one side is no whole number."""
@@ -285,11 +286,12 @@ class HostValues(Values):
         own, written = text_of(node), [n for n in places if target(n) == text_of(node)]
         if any(target(n) in roots for n in places):
             return
+        right = set_once(written, self._body) if written else self.members.get(own)
         if written:
-            right = set_once(written, self._body)
             first = next(n for n in walk(self._body) if text_of(n) == own)
             if right is None or first.start_byte != written[0].start_byte:
                 return  # before it is set there, it is something else
+        if right is not None:
             if right.type == "field_expression":
                 others = {text_of(n) for n in walk(right) if n.type == "identifier"}
                 if not others & self.changed:

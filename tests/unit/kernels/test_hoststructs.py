@@ -158,3 +158,19 @@ def test_a_struct_of_more_than_numbers_stays(more: str) -> None:
     text = NUMBERS.replace("float a;", f"float a; {more}")
     host = f"int main() {{ {MADE} Params p; p.n = n; scale<<<1, 32>>>(p, y); }}\n"
     assert "Params p" in with_launches(text + host).program.text
+
+
+def test_numbers_that_braces_give_are_those_of_the_grid() -> None:
+    host = f"int main() {{ {MADE} Params p = {{n, 2.0f}}; scale<<<n / 8, 8>>>(p, y); }}\n"
+    (launch,) = with_launches(NUMBERS + host).program.launches
+    assert str(launch) == "#pragma optiml launch scale grid(p_n / 8) block(8)"
+
+
+def test_members_that_are_no_whole_numbers_go_through_wrappers() -> None:
+    host = (
+        "void run(Params p, float* y) { scale<<<1, 32>>>(p, y); }\n"
+        f"int main() {{ {MADE} float a = 2.5f; Params p; p.n = n; p.a = a; run(p, y); }}\n"
+    )
+    assert bound(NUMBERS + host)["p_a"] == 2.5
+    changed = host.replace("{ scale", "{ p.a *= 2; scale")
+    assert "p_a" not in bound(NUMBERS + changed)
