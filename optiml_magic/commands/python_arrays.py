@@ -61,6 +61,12 @@ def keeps_axes(node: ast.expr) -> bool:
     return isinstance(node, ast.Name)
 
 
+def with_own_axes(node: ast.expr) -> ast.expr:
+    """A number, or an array that a name has with these axes; nothing known of a view."""
+    view = not keeps_axes(node) and memory_of(node) is not None
+    return unknown(ast.unparse(node)) if view else node
+
+
 def memory_of(node: ast.expr, maybe: frozenset[str] = frozenset()) -> ast.Name | None:
     """The name of the array that an expression is the memory of, from its beginning on.
 

@@ -67,6 +67,14 @@ def handle(call: ast.Call, handles: Mapping[str, str]) -> str:
     return handles.get(ast.unparse(function)) or _kernel(function)
 
 
+def mentioned(tree: ast.AST, handles: Mapping[str, str]) -> frozenset[str]:
+    """The names that launches mention."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    launching = [call for call in calls if handle(call, handles)]
+    nodes = (node for call in launching for node in ast.walk(call))
+    return frozenset(node.id for node in nodes if isinstance(node, ast.Name))
+
+
 def launch_in(call: ast.Call, handles: Mapping[str, str]) -> Launch | None:
     """CuPy's ``kernel(grid, block, (...))`` or PyCUDA's ``kernel(..., block=...)``."""
     kernel = handle(call, handles)

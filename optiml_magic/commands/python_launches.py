@@ -12,7 +12,14 @@ import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from optiml_magic.commands.python_arrays import Extents, Made, keeps_axes, made, memory_of
+from optiml_magic.commands.python_arrays import (
+    Extents,
+    Made,
+    keeps_axes,
+    made,
+    memory_of,
+    with_own_axes,
+)
 from optiml_magic.commands.python_expressions import (
     PLAIN,
     UNREAD,
@@ -23,7 +30,13 @@ from optiml_magic.commands.python_expressions import (
     is_name,
     last,
 )
-from optiml_magic.commands.python_handles import Launch, handle, handles_in, launch_in
+from optiml_magic.commands.python_handles import (
+    Launch,
+    handle,
+    handles_in,
+    launch_in,
+    mentioned,
+)
 from optiml_magic.commands.python_names import (
     Formals,
     Placed,
@@ -62,14 +75,7 @@ def _written(
     tree: ast.Module, first: int, wrappers: frozenset[str], asked: Collection[str] | None
 ) -> _Writer:
     handles, known, numbers = handles_in(tree), functions(tree), list(fixed(tree, PLAIN))
-    passed = {
-        inner.id
-        for call in ast.walk(tree)
-        if isinstance(call, ast.Call) and handle(call, handles)
-        for inner in ast.walk(call)
-        if isinstance(inner, ast.Name)
-    }
-    writer = _Writer(handles, known, objects(tree), frozenset(passed), wrappers, first)
+    writer = _Writer(handles, known, objects(tree), mentioned(tree, handles), wrappers, first)
     methods = {
         node for owner in ast.walk(tree) if isinstance(owner, ast.ClassDef) for node in owner.body
     }
@@ -121,7 +127,7 @@ class _Writer:
         self.reshaped, self.tuples = set(), {}
         own = (one if is_name(one) else f"python_{one}" for one in names)
         formals = ", ".join(f"auto {one}" for one in own)
-        self._write(f"void {name}({formals}) {{", at)
+        self._write(f"void {self._spelled(name)}({formals}) {{", at)
         self._all(body)
         self._write("}", 0)
 
@@ -315,23 +321,20 @@ class _Writer:
         name = last(call.func)
         return name if name in self.known or name in self.wrappers else None
 
-    def _given(self, call: ast.Call, name: str) -> list[ast.expr] | None:
-        """What a function of the text is called with, as far as it is certain that it is."""
-        if name not in self.known:
-            self.launches += 1
-            plain = not call.keywords and not any(isinstance(a, ast.Starred) for a in call.args)
-            return call.args if plain else None
-        one, owner = self.known[name], self.known[name].owner
-        match call.func:
-            case ast.Name() if not owner:
-                return one.given(call)
-            case ast.Attribute(value=ast.Name(id=on)) if owner and (
-                on == "self" or self.objects.get(on) == owner
-            ):
-                return one.given(call)
-            case ast.Attribute(value=ast.Call(func=ast.Name(id=kind))) if kind == owner:
-                return one.given(call)
-        return None
+    def _given(self, call: ast.Call, name: str) -> tuple[str, list[ast.expr]]:
+        """A function of the text as C++ has it, and what is certain that it is called with."""
+        one = self.known.get(name)
+        if one is not None and one.is_called(call, self.objects):
+            return self._spelled(name), one.given(call) or []
+        if name not in self.wrappers:
+            return name, []
+        self.launches += 1
+        plain = not call.keywords and not any(isinstance(one, ast.Starred) for one in call.args)
+        return name, [with_own_axes(one) for one in call.args] if plain else []
+
+    def _spelled(self, name: str) -> str:
+        """A function of Python, beside one of C++ with its name."""
+        return f"python_{name}" if name in self.wrappers else name
 
     def _call(self, call: ast.Call) -> None:
         call = Extents(self.arrays, self.reshaped).visit(call)
@@ -342,10 +345,8 @@ class _Writer:
         for inner in call.args:
             self._called_in(inner)
         if (name := self._own(call)) is not None:
-            given = self._given(call, name) or []
-            if name in self.wrappers:
-                given = [one if keeps_axes(one) else _no_view(one) for one in given]
-            self._write(f"{name}({', '.join(self._passed(given, call.lineno))});", call.lineno)
+            called, given = self._given(call, name)
+            self._write(f"{called}({', '.join(self._passed(given, call.lineno))});", call.lineno)
         elif last(call.func) in _LEAVES and self.depth:
             self._write("return;", call.lineno)
         for node in ast.walk(call):
@@ -392,8 +393,3 @@ class _Writer:
             self.arrays[target.id] = replace(self.arrays[target.id], zeros=False)
             if own:
                 self.arrays[target.id] = replace(self.arrays[target.id], shaped=False)
-
-
-def _no_view(node: ast.expr) -> ast.expr:
-    """A number as it is, and nothing known of an array that has other axes than one with a name."""
-    return node if memory_of(node) is None else unknown(ast.unparse(node))

@@ -132,6 +132,17 @@ class Formals:
     result: ast.expr | None  # where that is all it does
     owner: str = ""  # the class whose method it is
 
+    def is_called(self, call: ast.Call, objects: Mapping[str, str]) -> bool:
+        """Whether it is certain that a call by its name is one of it, by the classes of objects."""
+        match call.func:
+            case ast.Name():
+                return not self.owner
+            case ast.Attribute(value=ast.Name(id=on)) if self.owner:
+                return on == "self" or objects.get(on) == self.owner
+            case ast.Attribute(value=ast.Call(func=ast.Name(id=kind))):
+                return kind == self.owner
+        return False
+
     def given(self, call: ast.Call) -> list[ast.expr] | None:
         """What a call gives each of them; None where it cannot be told."""
         by_name = {word.arg: word.value for word in call.keywords if word.arg is not None}

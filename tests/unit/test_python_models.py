@@ -50,7 +50,8 @@ def get_init_inputs():
 
 
 def told(model: str = MODEL, inputs: str = INPUTS) -> dict[str, object]:
-    _, notes = drop_host_code(kernel_in(SOURCE + model + inputs) or "")
+    source = SOURCE if "forward(x, self" not in model else SOURCE.replace("run_cuda", "forward")
+    _, notes = drop_host_code(kernel_in(source + model + inputs) or "")
     found = {n.name: n.shape or n.value for n in notes if n.kind in ("literal", "allocated")}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -76,6 +77,7 @@ def test_an_answer_needs_no_array_of_the_notebook() -> None:
         (MODEL.replace("return op", "x = x.contiguous()\n        return op"), INPUTS),
         (MODEL + MODEL.replace("ModelNew", "Model").replace("alpha)\n", "alpha * 2)\n"), INPUTS),
         (MODEL.replace("ModelNew", "Mine"), INPUTS),
+        (MODEL.replace("run_cuda", "forward"), INPUTS),
         (MODEL.replace("self.alpha = alpha", "self.alpha = 0.5"), INPUTS),
     ],
 )  # fmt: skip
