@@ -235,6 +235,10 @@ def _elements(
     for at, factor in enumerate(factors):
         if factor.type == "sizeof_expression" and _sizes(factor, origin, parameter, types):
             return factors[:at] + factors[at + 1 :]
+    own = str(_bytes(parameter.dtype, parameter.lanes))
+    for at, factor in enumerate(factors):
+        if text_of(factor) == own:
+            return factors[:at] + factors[at + 1 :]
     one_byte = parameter.dtype is not None and parameter.dtype[-1] == "1" and parameter.lanes == 1
     return factors if one_byte else None
 

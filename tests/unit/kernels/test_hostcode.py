@@ -335,7 +335,7 @@ def test_numbers_of_the_host_are_those_of_a_run_without_arguments(host, found):
         ("size_t s = c * sizeof(*a); cudaMalloc(&a, s); k<<<1, 64>>>(a, b, c, d);", {"x": "n"}),
         ("size_t s = c * sizeof(*h); cudaMalloc(&a, s); k<<<1, 64>>>(a, b, c, d);", {}),
         ("cudaMalloc(&a, c * sizeof(double)); k<<<1, 64>>>(a, b, c, d);", {}),
-        ("cudaMalloc(&a, 4 * c); k<<<1, 64>>>(a, b, c, d);", {}),
+        ("cudaMalloc(&a, 4 * c); k<<<1, 64>>>(a, b, c, d);", {"x": "n"}),
         ("cudaMalloc(&a, c * sizeof(float)); cudaMalloc(&a, 4); k<<<1, 64>>>(a, b, c, d);", {}),
         ("cudaMalloc(&a, 16 * sizeof(float)); k<<<1, 64>>>(a, b, c, d);", {"x": "16"}),
         ("cudaMalloc(&other, c * sizeof(float)); k<<<1, 64>>>(a, b, c, d);", {}),

@@ -64,6 +64,12 @@ def test_a_vector_that_is_made_of_another_is_a_copy() -> None:
         ("cudaMalloc(&a, c * sizeof(float)); c /= 2; k<<<1, 32>>>(a, b, c);", {}),
         ("size_t s = c * sizeof(float); c -= 1; cudaMalloc(&a, s); k<<<1, 32>>>(a, b, c);", {}),
         ("c -= 1; cudaMalloc(&a, c * sizeof(float)); k<<<1, 32>>>(a, b, c); c = 4;", {"x": "n"}),
+        ("cudaMalloc(&a, c * 4); k<<<1, 32>>>(a, b, c);", {"x": "n"}),
+        ("cudaMalloc(&a, 4 * c * 4); k<<<1, 32>>>(a, b, c);", {"x": "n * 4"}),
+        ("int w = 4; cudaMalloc(&a, c * w); k<<<1, 32>>>(a, b, c);", {"x": "n"}),
+        ("cudaMalloc(&a, c * 8); k<<<1, 32>>>(a, b, c);", {}),
+        ("cudaMalloc(&a, c * 4 + 4); k<<<1, 32>>>(a, b, c);", {}),
+        ("cudaMalloc(&a, c * sizeof(double)); k<<<1, 32>>>(a, b, c);", {}),
     ],
 )  # fmt: skip
 def test_vectors_have_the_size_that_they_are_made_with(host: str, found: dict[str, object]) -> None:
