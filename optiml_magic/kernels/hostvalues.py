@@ -22,8 +22,8 @@ from optiml_magic.kernels.hostchanges import (
     target,
 )
 from optiml_magic.kernels.hosthiding import hiding, is_seen
+from optiml_magic.kernels.hostliterals import cast_of, literal_number
 from optiml_magic.kernels.hostmembers import members_set
-from optiml_magic.kernels.literals import number
 from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.formals import declared, text_of
 from optiml_magic.source.operators import SM_COUNT
@@ -78,6 +78,8 @@ class HostValues(Values):
         self.types: Mapping[str, str] = {}
         self.reals: Mapping[str, float] = {}
         self.assumed: dict[str, int] = {}
+        self._moved: dict[str, list[Node]] = {}  # changes of what is kept
+        self._since: dict[str, int] = {}  # the places of what is read in another way than it stands
         self._constructed: dict[str, list[Node]] = {}
         self._vectors: dict[str, Node] = {}
         self._pointers: dict[str, Node] = {}
@@ -124,6 +126,7 @@ class HostValues(Values):
                 self.changed -= {name}
             elif as_run and all(map(is_given_from_outside, nodes)):
                 self.changed -= {name}
+        self._moved = {name: places[name] for name in self.kept if name in places}
         self.changed |= by_calls
         self._unclear = set(unclear)
 
@@ -166,7 +169,7 @@ class HostValues(Values):
         """A cast, or a sum, product and so on of which one side is no whole number."""
         if node.type == "parenthesized_expression" and node.named_child_count == 1:
             return self.number(node.named_child(0))
-        if (cast := _cast(node)) is not None:
+        if (cast := cast_of(node)) is not None:
             return self._converted(self.number(cast[1]), self.types.get(cast[0], cast[0]))
         if node.type != "binary_expression":
             return None
@@ -203,7 +206,22 @@ class HostValues(Values):
             words = ", ".join(text_of(values.get(axis)) or "1" for axis in "xyz")
             reread = walk(parse(f"auto x = dim3({words});").root)
             self.definitions[name] = next(n for n in reread if n.type == "call_expression")
+            self._since[name] = nodes[0].start_byte
             self.changed -= {name}
+
+    def definition(self, name: str) -> Node | None:
+        """What a local stands for, but for one that a kept name changes behind.
+
+        Its new value is what is passed, and not what the local was computed from.
+        """
+        local = super().definition(name)
+        if local is None or not self._moved:
+            return local
+        end = self._place.start_byte if self._place is not None else self._body.end_byte
+        names = {text_of(node) for node in walk(local) if node.type == "identifier"}
+        moved = (node for own in names for node in self._moved.get(own, ()))
+        since = self._since.get(name, local.start_byte)
+        return None if any(since < node.start_byte < end for node in moved) else local
 
     def held(self, name: Node) -> Node | None:
         """What a local that is set several times was set to last where a name stands."""
@@ -268,6 +286,7 @@ class HostValues(Values):
                 value = next((n for n in reread if n.type == "call_expression"), None)
                 if value is not None:
                     self.definitions[declared(child).name] = value
+                    self._since[declared(child).name] = child.start_byte
 
     def spell(self, node: Node, name: str) -> None:
         """Take ``name`` for what is spelled like a node, where nothing of that changes.
@@ -369,26 +388,3 @@ class HostValues(Values):
         if node.type == "compound_literal_expression":
             return self.axes(node.child_by_field_name("value"))
         return [node]
-
-
-def literal_number(node: Node) -> int | float | None:
-    """The value of a literal."""
-    words = text_of(node)
-    if node.type in ("true", "false"):
-        return int(node.type == "true")
-    found = number(words) if node.type in ("number_literal", "unary_expression") else None
-    return None if found is None else found[0]
-
-
-def _cast(node: Node) -> tuple[str, Node] | None:
-    """The type that a cast in any of its spellings is to, and what it casts."""
-    if node.type == "cast_expression":
-        value = node.child_by_field_name("value")
-        return None if value is None else (text_of(node.child_by_field_name("type")), value)
-    if node.type != "call_expression":
-        return None
-    function, listed = (node.child_by_field_name(part) for part in ("function", "arguments"))
-    given = listed.named_child(0) if listed is not None and listed.named_child_count == 1 else None
-    if given is None:
-        return None
-    return text_of(function).removeprefix("static_cast<").removesuffix(">").strip(), given

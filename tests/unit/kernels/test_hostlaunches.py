@@ -299,3 +299,25 @@ def test_a_namespace_of_the_text_s_own_is_none_of_pytorch() -> None:
     kernel = "__global__ void k(float* y) { at::P p{2.0f}; y[blockIdx.x] = p.x; }\n"
     host = "int main() { k<<<1, 1>>>(b); }\n"
     assert with_launches(device + kernel + host).launch == "given"
+
+
+@pytest.mark.parametrize(
+    ("host", "grid"),
+    [
+        ("c *= 2; int g = c / 32; k<<<g, 32>>>(a, b, c);", "grid(n / 32)"),
+        ("c *= 2; dim3 g(c / 32); k<<<g, 32>>>(a, b, c);", "grid(n / 32)"),
+        ("c *= 2; dim3 g; g.x = c / 32; k<<<g, 32>>>(a, b, c);", "grid(n / 32)"),
+        ("int g = c / 32; k<<<g, 32>>>(a, b, c); c *= 2;", "grid(n / 32)"),
+        ("int g = c / 32; c *= 2; k<<<g, 32>>>(a, b, c);", None),
+        ("dim3 g(c / 32); c *= 2; k<<<g, 32>>>(a, b, c);", None),
+        ("dim3 g; g.x = c / 32; c *= 2; k<<<g, 32>>>(a, b, c);", None),
+        ("int h = c; int g = h / 32; c -= 1; k<<<g, 32>>>(a, b, c);", None),
+        ("int g = c / 32; for (; c > 0; c -= 32) k<<<g, 32>>>(a, b, c);", None),
+        ("int g; g = c / 32; read(&c); k<<<g, 32>>>(a, b, c);", None),
+    ],
+)
+def test_a_grid_of_what_a_number_was_before_is_not_of_what_is_passed(
+    host: str, grid: str | None
+) -> None:
+    found = directives(f"void f(int c) {{ {host} }}\n")
+    assert found == ([] if grid is None else [f"launch k {grid} block(32)"])
