@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from optiml_magic.binding.absent import require_all
 from optiml_magic.binding.elements import element_dtype, holds_rows, layouts, missing, struct_dtype
 from optiml_magic.errors import BindingError, SourceError, nearest
 from optiml_magic.kernels.prepared import without_kernel
@@ -306,23 +307,18 @@ def content(bound: BoundBuffer, values: Mapping[str, Any]) -> Any:
     return array.reshape(1)
 
 
-def check_values(found: Interface, values: Mapping[str, Any]) -> None:
-    """Every input is there, an array of the right dtype, contiguous; every scalar a number."""
-    for buffer in found.named("input", "inout"):
-        if buffer.name not in values:
-            define = f"define `{buffer.name}` as a {title(buffer.dtype)} array"
-            raise BindingError(
-                f"no array named `{buffer.name}`",
-                fix=missing(buffer.name, values, define),
-                line=buffer.line,
-            )
+def check_values(found: Interface, values: Mapping[str, Any], sized: Collection[str] = ()) -> None:
+    """Every input is there, an array of the right dtype, contiguous; every scalar a number.
+
+    Arrays that are ``sized`` by numbers are made once these are there.
+    """
+    taken = found.named("input", "inout")
+    given = [buffer for buffer in taken if buffer.name in values]
+    if len(given) < len(taken):
+        require_all(taken, found.scalars, values, sized)
+    for buffer in given:
         check_array(buffer, content(buffer, values))
-    for name in found.scalars:
-        if name not in values:
-            raise BindingError(
-                f"no value for the parameter `{name}`",
-                fix=missing(name, values, f"define `{name}`, or give it in the task's inputs"),
-            )
+    require_all(taken, found.scalars, values, sized)
 
 
 def check_array(buffer: BoundBuffer, value: Any) -> None:

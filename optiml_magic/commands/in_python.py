@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 
 from optiml_magic.commands.python_launches import as_host_code
-from optiml_magic.errors import UsageError
+from optiml_magic.commands.python_models import as_called
+from optiml_magic.commands.python_sources import kernel_strings, macros
+from optiml_magic.source.syntax import name_of, parse, walk
 
-_KERNEL = "__global__"
-_FILLS = frozenset({"format", "format_map", "replace"})
 _COMMANDS = re.compile(
     r"^(?:%%\w+[^\n]*|!(?:nvcc|\./|nsys|ncu|nvprof|nvidia-smi)\b[^\n]*|```[\w+-]*[ \t]*)$",
     re.MULTILINE,
@@ -29,12 +28,9 @@ def kernel_in(text: str) -> str | None:
 
     Raises UsageError where such a string is made up when the text runs.
     """
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
-        return None
-    found = list(_strings(tree))
-    if not found:
+    tree = _parsed(text)
+    found = kernel_strings(tree) if tree is not None else []
+    if tree is None or not found:
         return None
     lines = [""] * text.count("\n")
     for node in found:
@@ -45,46 +41,34 @@ def kernel_in(text: str) -> str | None:
             lines[at] = f"{lines[at]} {line}" if lines[at] else line
     while lines[-1].isspace() or not lines[-1]:
         lines.pop()
-    return "\n".join(lines) + "\n" + as_host_code(tree, len(lines) + 1) + "\n"
+    return (
+        "\n".join(lines)
+        + "\n"
+        + as_host_code(as_called(tree), len(lines) + 1, _wrappers("\n".join(lines)))
+        + "\n"
+    )
 
 
-def _strings(tree: ast.AST) -> Iterator[ast.Constant]:
-    named = {
-        target.id: node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign) and _holds_kernel(node.value)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    for node in ast.walk(tree):
-        pattern = _pattern(node)
-        if _holds_kernel(pattern) or (isinstance(pattern, ast.Name) and pattern.id in named):
-            raise UsageError(
-                "the kernel is a template: its text is known only when Python fills it in",
-                fix="print it, and paste only that text below %%optiml",
-                line=getattr(node, "lineno", None),
-            )
-        if isinstance(node, ast.JoinedStr) and _KERNEL in ast.unparse(node):
-            raise UsageError(
-                "the kernel is an f-string: its text is known only when Python runs it",
-                fix="print it, and paste only that text below %%optiml",
-                line=node.lineno,
-            )
-        if isinstance(node, ast.Constant) and _holds_kernel(node):
-            yield node
+def _wrappers(text: str) -> frozenset[str]:
+    """The host functions of C++ that Python may call."""
+    functions = [node for node in walk(parse(text).root) if node.type == "function_definition"]
+    heads = [(node.text or b"").partition(b"(")[0] for node in functions]
+    return frozenset(
+        name_of(node) for node, head in zip(functions, heads, strict=True) if b"__" not in head
+    )
 
 
-def _holds_kernel(node: ast.AST | None) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and _KERNEL in node.value
+def macros_in(text: str) -> dict[str, str]:
+    """The macros that a Python text has its kernels compiled with.
+
+    Raises UsageError where one is known only when the text runs.
+    """
+    tree = _parsed(text)
+    return macros(tree) if tree is not None else {}
 
 
-def _pattern(node: ast.AST) -> ast.AST | None:
-    """What is filled in by ``%``, ``format``, ``replace`` or ``Template``, where a node does so."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-        return node.left
-    if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _FILLS:
-            return node.func.value
-        if ast.unparse(node.func).rpartition(".")[2] == "Template" and node.args:
-            return node.args[0]
-    return None
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None

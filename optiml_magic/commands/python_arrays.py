@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+from optiml_magic.commands.python_names import unknown
 
 CTYPES = {
     "float32": "float", "float64": "double", "double": "double", "int32": "int",
@@ -16,44 +18,111 @@ _OF_SHAPE = frozenset({"zeros", "ones", "empty", "random", "random_sample", "sta
 _OF_AXES = frozenset({"rand", "randn"})
 _ALIKE = frozenset({"zeros_like", "ones_like", "empty_like", "full_like"})
 _SAME = frozenset({"asarray", "array", "ascontiguousarray", "copy", "to_gpu", "to_device"})
+_FLAT = frozenset({"ravel", "flatten"})
+_VIEWS = frozenset({"reshape", "ravel", "squeeze", "data_ptr"})
+_ON_DEVICE = frozenset({"cuda", "contiguous"})
+_POINTERS = frozenset({"ptr", "gpudata", "data"})
+_MAYBE_COPIES = frozenset({"asarray", "ascontiguousarray"})  # none where it is one already
 
 
 @dataclass(frozen=True)
 class Made:
-    """An array; ``zeros`` where it holds nothing else."""
+    """An array; ``zeros`` where it holds nothing else.
+
+    One that is not ``shaped`` has as many elements, along axes that are not known.
+    """
 
     extents: Sequence[ast.expr]
     ctype: str
     zeros: bool = False
+    shaped: bool = True
+    torch: bool = False
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What its extents are computed from."""
+        nodes = (inner for extent in self.extents for inner in ast.walk(extent))
+        return frozenset(node.id for node in nodes if isinstance(node, ast.Name))
+
+    @property
+    def size(self) -> ast.expr:
+        """How many elements it has."""
+        whole, *others = self.extents or [ast.Constant(1)]
+        for other in others:
+            whole = ast.BinOp(whole, ast.Mult(), other)
+        return whole
+
+
+def keeps_axes(node: ast.expr) -> bool:
+    """Whether an expression is an array by its name, or a method that leaves its axes alone."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr=attr), args=[]) if attr in _ON_DEVICE:
+            return keeps_axes(value)
+    return isinstance(node, ast.Name)
+
+
+def with_own_axes(node: ast.expr) -> ast.expr:
+    """A number, or an array that a name has with these axes; nothing known of a view."""
+    view = not keeps_axes(node) and memory_of(node) is not None
+    return unknown(ast.unparse(node)) if view else node
+
+
+def memory_of(node: ast.expr, maybe: frozenset[str] = frozenset()) -> ast.Name | None:
+    """The name of the array that an expression is the memory of, from its beginning on.
+
+    What may make a copy, ``asarray(x)``, makes none of the names in ``maybe``.
+    """
+    match node:
+        case ast.Attribute(value=value, attr="T"):
+            return value if isinstance(value, ast.Name) else None
+        case ast.Name():
+            return node
+        case ast.Attribute(value=value, attr=attr) if attr in _POINTERS:
+            return memory_of(value, maybe)
+        case ast.Subscript(value=value, slice=ast.Slice(lower=None, upper=None, step=None)):
+            return _in_order(value, maybe)
+        case ast.Call(func=ast.Attribute(value=value, attr=attr)) if attr in _VIEWS | _ON_DEVICE:
+            return _in_order(value, maybe)
+        case ast.Call(
+            func=ast.Attribute(attr=attr), args=[ast.Name(id=name) as value], keywords=[]
+        ) if attr in _MAYBE_COPIES and name in maybe:
+            return value
+    return None
+
+
+def _in_order(node: ast.expr, maybe: frozenset[str]) -> ast.Name | None:
+    """The same of what a view is made of: one of a transposed array is a copy."""
+    transposed = any(isinstance(n, ast.Attribute) and n.attr == "T" for n in ast.walk(node))
+    return None if transposed else memory_of(node, maybe)
 
 
 def made(node: ast.expr, known: Mapping[str, Made]) -> Made | None:
     """What an expression makes, from arrays that are ``known`` by name; None where that is open."""
+    if isinstance(node, ast.Attribute) and node.attr == "T":
+        inner = _alike(node.value, known)
+        return replace(inner, zeros=False, shaped=False) if inner is not None else None
     if not isinstance(node, ast.Call):
         return None
     name = ast.unparse(node.func).rpartition(".")[2]
     owner = node.func.value if isinstance(node.func, ast.Attribute) else None
     words = {word.arg: word.value for word in node.keywords}
     first = node.args[0] if node.args else None
-    if name in ("astype", "copy", "reshape", "ravel") and owner is not None:
+    if owner is not None and (name in _ON_DEVICE or (name == "to" and _is_device(node))):
+        return _alike(owner, known)
+    if name in ("astype", "copy", "reshape", *_FLAT) and owner is not None:
         inner = _alike(owner, known)
         if inner is not None and name == "astype" and first is not None:
             return _of_type(inner, first)
+        if inner is not None and name in ("reshape", *_FLAT):
+            return _reshaped(inner, node.args if name == "reshape" else [], words)
         if inner is not None:
             return replace(inner, zeros=False)
+    found = _new(name, node.args, words, torch=ast.unparse(node.func).startswith("torch."))
+    if found is not None:
+        return found
     dtype = words.get("dtype")
-    if first is not None and name in _OF_SHAPE and set(words) <= {"dtype", "order"}:
-        dtype = dtype or (node.args[1] if len(node.args) > 1 else None)
-        plain = Made(_extents(first), "double", name == "zeros")
-        return _of_type(plain, dtype) if dtype is not None else plain
-    if name in _OF_AXES and node.args:
-        plain = Made(node.args, "double")
-        return _of_type(plain, dtype) if dtype is not None else plain
-    if name == "arange" and len(node.args) == 1:
-        plain = Made(node.args, "long long")
-        return _of_type(plain, dtype) if dtype is not None else plain
     like = _alike(first, known)
-    if like is not None and name in (*_ALIKE, *_SAME):
+    if like is not None and name in (*_ALIKE, *_SAME) and len(node.args) == 1:
         like = replace(like, zeros=name == "zeros_like")
         return _of_type(like, dtype) if dtype is not None else like
     nbytes = isinstance(first, ast.Attribute) and first.attr == "nbytes"
@@ -61,6 +130,48 @@ def made(node: ast.expr, known: Mapping[str, Made]) -> Made | None:
         like = _alike(first.value, known)
         return replace(like, zeros=False) if like is not None else None
     return None
+
+
+def _is_device(call: ast.Call) -> bool:
+    """Whether ``x.to("cuda")`` only moves it."""
+    words = [one.value for one in call.args if isinstance(one, ast.Constant)]
+    return len(words) == len(call.args) == 1 and not call.keywords and "cuda" in str(words[0])
+
+
+def _new(
+    name: str, given: Sequence[ast.expr], words: Mapping[str | None, ast.expr], *, torch: bool
+) -> Made | None:
+    """What is made of numbers alone."""
+    if not given or set(words) - {"dtype", "order", "device"}:
+        return None
+    dtype, real = words.get("dtype"), "float" if torch else "double"
+    if name in _OF_AXES or (torch and name in _OF_SHAPE):
+        listed = len(given) == 1 and isinstance(given[0], (ast.Tuple, ast.List))
+        plain = Made(_extents(given[0]) if listed else given, real, name == "zeros", torch=torch)
+    elif name in _OF_SHAPE and len(given) <= (1 if dtype is not None else 2):
+        dtype = dtype or (given[1] if len(given) > 1 else None)
+        plain = Made(_extents(given[0]), real, name == "zeros")
+    elif name == "arange" and len(given) == 1:
+        plain = Made(given, "long long")
+    else:
+        return None
+    return _of_type(plain, dtype) if dtype is not None else plain
+
+
+def _reshaped(
+    array: Made, given: Sequence[ast.expr], words: Mapping[str | None, ast.expr]
+) -> Made | None:
+    """The same elements along other axes, where these are numbers, or one that takes the rest."""
+    axes = _extents(given[0]) if len(given) == 1 else given
+    flat = not axes or [ast.unparse(axis) for axis in axes] == ["-1"]
+    if words:
+        return None
+    if flat:
+        return replace(array, extents=[array.size], zeros=False, shaped=True)
+    rest = any(isinstance(axis, ast.UnaryOp) for axis in axes)
+    if rest or any(not isinstance(axis, (ast.Constant, ast.Name)) for axis in axes):
+        return replace(array, extents=[array.size], zeros=False, shaped=False)
+    return replace(array, extents=axes, zeros=False, shaped=True)
 
 
 def _alike(node: ast.expr | None, known: Mapping[str, Made]) -> Made | None:
@@ -86,34 +197,45 @@ def _extents(shape: ast.expr) -> Sequence[ast.expr]:
 
 
 class Extents(ast.NodeTransformer):
-    """``x.shape[0]``, ``x.size`` and ``len(x)`` as what a known array was made with."""
+    """``x.shape[0]``, ``x.size`` and ``len(x)`` as what a known array was made with.
 
-    def __init__(self, known: Mapping[str, Made]) -> None:
-        self.known = known
+    Of one that is ``reshaped`` nobody knows which axes it has.
+    """
+
+    def __init__(self, known: Mapping[str, Made], reshaped: Collection[str]) -> None:
+        self._known = known
+        self._reshaped = {name for name, array in known.items() if not array.shaped}
+        self._reshaped |= set(reshaped)
+
+    def _axes(self, node: ast.expr) -> Sequence[ast.expr]:
+        """The extents of an array with that name, where they are known."""
+        array = self._known.get(node.id) if isinstance(node, ast.Name) else None
+        return array.extents if array is not None and array.shaped else ()
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         match node:
             case ast.Subscript(
-                value=ast.Attribute(value=ast.Name(id=name), attr="shape"),
+                value=ast.Attribute(value=value, attr="shape"),
                 slice=ast.Constant(value=int(axis)),
-            ) if name in self.known and 0 <= axis < len(self.known[name].extents):
-                return self.known[name].extents[axis]
+            ) if 0 <= axis < len(self._axes(value)):
+                return self._axes(value)[axis]
+        self.generic_visit(node)
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        known = self.known.get(node.value.id) if isinstance(node.value, ast.Name) else None
-        if known is not None and node.attr == "shape":
-            return ast.Tuple(list(known.extents))
-        if known is not None and node.attr == "size":
-            whole, *others = known.extents
-            for other in others:
-                whole = ast.BinOp(whole, ast.Mult(), other)
-            return whole
-        return node
+        name = node.value.id if isinstance(node.value, ast.Name) else ""
+        if node.attr == "shape" and name in self._reshaped:
+            return unknown(ast.unparse(node))
+        if node.attr == "shape" and (axes := self._axes(node.value)):
+            return ast.Tuple(list(axes))
+        return self._known[name].size if node.attr == "size" and name in self._known else node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
         match node:
-            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]) if name in self.known:
-                return self.known[name].extents[0]
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name) as value]):
+                if name in self._reshaped:
+                    return unknown(ast.unparse(node))
+                axes = self._axes(value)
+                return axes[0] if axes else node
         return node

@@ -8,132 +8,126 @@ whose value is not known.
 from __future__ import annotations
 
 import ast
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+import copy
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from optiml_magic.commands.python_arrays import CTYPES, Extents, Made, made
+from optiml_magic.commands.python_arrays import (
+    Extents,
+    Made,
+    keeps_axes,
+    made,
+    memory_of,
+    with_own_axes,
+)
+from optiml_magic.commands.python_expressions import (
+    PLAIN,
+    UNREAD,
+    argument,
+    axes,
+    expression,
+    extents,
+    is_name,
+    last,
+)
+from optiml_magic.commands.python_handles import (
+    Launch,
+    handle,
+    handles_in,
+    launch_in,
+    mentioned,
+)
+from optiml_magic.commands.python_names import (
+    Formals,
+    Placed,
+    Settled,
+    asked_for,
+    bound,
+    elsewhere,
+    fixed,
+    functions,
+    objects,
+    plain_targets,
+    redefined,
+    unclear,
+    unknown,
+)
 
-_HANDLES = frozenset({"RawKernel", "get_function"})
-_UNREAD = "unread()"
-_BINARY = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/", ast.Mod: "%", ast.LShift: "<<",
-    ast.RShift: ">>", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==",
-    ast.NotEq: "!=",
-}  # fmt: skip
-_PLAIN = frozenset({ast.Constant, ast.Name, ast.Load, ast.BinOp, ast.Tuple, *_BINARY})
-_PASSED = frozenset({"In", "Out", "InOut"})  # of PyCUDA, around an array
-_INTEGERS = frozenset({"int", "int32", "int64", "uint32", "uint64", "intc", "uintc"})
-_RESERVED = frozenset({
-    "asm", "auto", "bool", "case", "catch", "char", "const", "constexpr", "default", "delete",
-    "do", "double", "enum", "explicit", "extern", "float", "friend", "goto", "inline", "int",
-    "long", "mutable", "namespace", "new", "operator", "private", "protected", "public",
-    "register", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this",
-    "throw", "typedef", "typename", "union", "unsigned", "using", "virtual", "void", "volatile",
-})  # fmt: skip
-_FLOATS = {"float": "double", **{n: c for n, c in CTYPES.items() if c in ("float", "double")}}
+_OWN_NAMES = (ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_LEAVES = frozenset({"exit", "_exit", "quit"})
+_ENTRY = "as_launched_from_python"
 
 
-@dataclass(frozen=True)
-class _Launch:
-    kernel: str
-    grid: ast.expr
-    block: ast.expr
-    arguments: Sequence[ast.expr]
-    shared: ast.expr | None
-
-
-def as_host_code(tree: ast.Module, first: int) -> str:
+def as_host_code(tree: ast.Module, first: int, wrappers: Collection[str] = ()) -> str:
     """Functions that launch as the Python does, for the line ``first`` of a text and those behind.
 
-    Lines keep their numbers where they can. Empty where nothing launches.
+    Lines keep their numbers where they can. Empty where nothing launches. A function that nobody
+    asks for is left out where others launch. ``wrappers`` are functions of C++ that launch.
     """
-    writer = _Writer(_handles(tree), first)
-    fixed = list(_fixed(tree))
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-    for function in sorted(functions, key=lambda node: node.lineno):
-        names = [one.arg for one in function.args.args if one.arg != "self" and _is_name(one.arg)]
-        own = {*names, *(name for name, _ in _set_names(function))}
-        known = [node for node in fixed if not own & {name for name, _ in _set_names(node)}]
-        writer.function(function.name, names, [*known, *function.body], function.lineno)
-    writer.function("as_launched_from_python", (), tree.body, first)
+    writer = _written(tree, first, frozenset(wrappers), asked_for(tree))
+    if not writer.launches:
+        writer = _written(tree, first, frozenset(wrappers), None)
     return writer.text if writer.launches else ""
 
 
-def _set_names(tree: ast.AST) -> Iterator[tuple[str, ast.Name]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id, node
-
-
-def _fixed(tree: ast.Module) -> Iterator[ast.Assign]:
-    """What a module sets once to numbers, which its functions may read."""
-    times = Counter(name for name, _ in _set_names(tree))
-    known: set[str] = set()
-    for node in tree.body:
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) if times[name] == 1:
-                kinds = {type(inner) for inner in ast.walk(value)}
-                read = {inner.id for inner in ast.walk(value) if isinstance(inner, ast.Name)}
-                if kinds <= _PLAIN and read <= known:
-                    known.add(name)
-                    yield node
-
-
-def _handles(tree: ast.Module) -> Mapping[str, str]:
-    """The kernels by the names that Python has for them; none for a name that is set otherwise."""
-    found: dict[str, str] = {}
-    kept: Counter[str] = Counter()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            for target, value in _pairs(node.targets[0], node.value):
-                name, kernel = ast.unparse(target), _kernel(value)
-                if kernel and found.setdefault(name, kernel) == kernel:
-                    kept[name] += 1
-    times = Counter(name for name, _ in _set_names(tree))
-    times.update(node.arg for node in ast.walk(tree) if isinstance(node, ast.arg))
-    return {name: kernel for name, kernel in found.items() if times[name] <= kept[name]}
-
-
-def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
-    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
-        yield from zip(target.elts, value.elts, strict=False)
-    else:
-        yield target, value
-
-
-def _kernel(node: ast.expr) -> str:
-    """The name in ``RawKernel(code, "name")`` and ``module.get_function("name")``."""
-    if not isinstance(node, ast.Call) or _last(node.func) not in _HANDLES:
-        return ""
-    named = [word.value for word in node.keywords if word.arg == "name"]
-    for one in [*named, *node.args[-1:]]:
-        if isinstance(one, ast.Constant) and isinstance(one.value, str) and "(" not in one.value:
-            return one.value
-    return ""
-
-
-def _last(function: ast.expr) -> str:
-    return ast.unparse(function).rpartition(".")[2]
+def _written(
+    tree: ast.Module, first: int, wrappers: frozenset[str], asked: Collection[str] | None
+) -> _Writer:
+    handles, known, numbers = handles_in(tree), functions(tree), list(fixed(tree, PLAIN))
+    writer = _Writer(handles, known, objects(tree), mentioned(tree, handles), wrappers, first)
+    methods = {
+        node for owner in ast.walk(tree) if isinstance(owner, ast.ClassDef) for node in owner.body
+    }
+    inlined = {name for name, one in known.items() if one.result is not None}
+    open_names = elsewhere(tree) | (redefined(tree) - inlined)
+    defined = [node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
+    for function in sorted(defined, key=lambda node: node.lineno):
+        if asked is not None and function not in methods and function.name not in asked:
+            continue
+        given = known.get(function.name)
+        formals = [one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)]
+        own = {*formals, *(name for one in function.body for name in bound(one))}
+        outer = [node for node in numbers if not own & set(bound(node))]
+        names = {name for node in outer for name in bound(node)}
+        settled = Settled(open_names | unclear(function.body, formals), known, names)
+        body = [settled.of(node) for node in (*outer, *function.body)]
+        writer.function(function.name, given.names if given is not None else (), body,
+                        function.lineno)  # fmt: skip
+    names = {name for node in numbers for name in bound(node)}
+    settled = Settled(open_names | unclear(tree.body), known, names)
+    writer.function(_ENTRY, (), [settled.of(node) for node in tree.body], first)
+    return writer
 
 
 @dataclass
 class _Writer:
-    """The text so far, which begins on the line ``first``, and what is known of arrays."""
+    """The text so far, which begins on the line ``first``, and what is known of arrays.
+
+    ``mentioned`` are the names that launches mention.
+    """
 
     handles: Mapping[str, str]
+    known: Mapping[str, Formals]
+    objects: Mapping[str, str]
+    mentioned: frozenset[str]
+    wrappers: frozenset[str]
     first: int
     text: str = ""
     launches: int = 0
     arrays: dict[str, Made] = field(default_factory=dict)
     allocated: set[str] = field(default_factory=set)
+    reshaped: set[str] = field(default_factory=set)
+    tuples: dict[str, ast.expr] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)  # of the function, outside of branches and loops
     depth: int = 0
 
     def function(self, name: str, names: Sequence[str], body: Sequence[ast.stmt], at: int) -> None:
         self.arrays, self.allocated, self.names = {}, set(), set(names)
-        formals = ", ".join(f"auto {name}" for name in names)
-        self._write(f"void {name}({formals}) {{", at)
+        self.reshaped, self.tuples = set(), {}
+        own = (one if is_name(one) else f"python_{one}" for one in names)
+        formals = ", ".join(f"auto {one}" for one in own)
+        self._write(f"void {self._spelled(name)}({formals}) {{", at)
         self._all(body)
         self._write("}", 0)
 
@@ -145,68 +139,126 @@ class _Writer:
         for statement in body:
             self._statement(statement)
 
-    def _within(self, body: Sequence[ast.stmt]) -> None:
+    def _within(self, head: str, body: Sequence[ast.stmt], line: int = 0) -> None:
         """What may run more or less often than once."""
+        self._write(f"{head} {{", line)
         self.depth += 1
         self._all(body)
         self.depth -= 1
+        self._write("}", 0)
 
     def _statement(self, node: ast.stmt) -> None:
         match node:
-            case ast.Assign(targets=[target]):
-                self._assign(target, node.value)
+            case ast.Assign(targets=[first, *others]):
+                plain = [one for one in (first, *others) if isinstance(one, ast.Name)]
+                self._assign(first, node.value)
+                for other in others:
+                    self._assign(other, plain[0] if plain[:1] == [first] else unknown("..."))
             case ast.AnnAssign(value=ast.expr() as value):
                 self._assign(node.target, value)
             case ast.AugAssign():
+                self._called_in(node.value)
                 self._fill(node.target)
-                self._write(f"{ast.unparse(node.target)} += {_UNREAD};", node.lineno)
+                self._rebound(node.target)
+                self._write(f"{ast.unparse(node.target)} += {UNREAD};", node.lineno)
             case ast.Expr(value=ast.Call() as call):
                 self._call(call)
             case ast.If():
                 self._branch(node)
-            case ast.For() | ast.While():
-                counter = ast.unparse(node.target) if isinstance(node, ast.For) else ""
-                moved = f"auto {counter} = {_UNREAD};" if _is_name(counter) else ""
-                self._write(f"while ({_UNREAD}) {{ {moved}", node.lineno)
-                self._within(node.body)
-                self._write("}", 0)
-            case ast.With() | ast.Try():
+            case ast.For() | ast.AsyncFor() | ast.While():
+                self._loop(node)
+            case ast.With() | ast.AsyncWith():
                 self._all(node.body)
+            case ast.Try() | ast.TryStar():
+                self._all([*node.body, *node.orelse])
+                for handler in node.handlers:
+                    self._within(f"if ({UNREAD})", handler.body, handler.lineno)
+                self._all(node.finalbody)
+            case ast.Match():
+                self._choice(node.cases, node.lineno)
+            case ast.Return() | ast.Raise() | ast.Continue() | ast.Break():
+                self._called_in(node)
+                if isinstance(node, (ast.Return, ast.Raise)) and self.depth:
+                    self._write("return;", node.lineno)
+            case ast.Expr() | ast.Assert():
+                self._called_in(node)
 
     def _branch(self, node: ast.If) -> None:
         if "__name__" in ast.unparse(node.test):
             self._all(node.body)
             return
-        self._write(f"if ({_expression(node.test)}) {{", node.lineno)
-        self._within(node.body)
-        self._write("} else {", 0)
-        self._within(node.orelse)
+        self._called_in(node.test)
+        self._within(f"if ({expression(node.test)})", node.body, node.lineno)
+        self._within("else", node.orelse)
+
+    def _choice(self, cases: Sequence[ast.match_case], line: int) -> None:
+        """Cases of which one runs at most."""
+        if cases:
+            self._within(f"if ({UNREAD})", cases[0].body, line)
+            self._write("else {", 0)
+            self._choice(cases[1:], 0)
+            self._write("}", 0)
+
+    def _loop(self, node: ast.For | ast.AsyncFor | ast.While) -> None:
+        own = {name for one in (*node.body, node) for name in bound(one)}
+        self._forget(own)
+        targets = [] if isinstance(node, ast.While) else list(plain_targets(node.target))
+        self.depth += 1
+        counters = [one.id for one in targets if isinstance(one, ast.Name) and is_name(one.id)]
+        moved = " ".join(f"{self._declared(name, 'auto')} = {UNREAD};" for name in counters)
+        self.depth -= 1
+        self._within(f"while ({UNREAD}) {{ {moved}", node.body, node.lineno)
         self._write("}", 0)
+        if node.orelse:
+            self._within(f"if ({UNREAD})", node.orelse)
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
-        value = Extents(self.arrays).visit(value)
-        if isinstance(target, ast.Tuple):
+        value = Extents(self.arrays, self.reshaped).visit(value)
+        if isinstance(target, (ast.Tuple, ast.List)):
             self._apart(target, value)
             return
         name = ast.unparse(target)
-        if not _is_name(name) or name in self.handles:
-            self._fill(target)
-            return
-        if isinstance(value, ast.Call) and self._launch(value) is not None:
+        if isinstance(value, ast.Call) and launch_in(value, self.handles) is not None:
             self._call(value)
             return
-        line = target.lineno
-        array, before = made(value, self.arrays), self.arrays.pop(name, None)
+        self._called_in(value)
+        if not is_name(name) or name in self.handles:
+            self._fill(target)
+            return
+        line, other = target.lineno, memory_of(value, self.mentioned)
+        if self.wrappers and not keeps_axes(value):
+            other = None  # a wrapper of C++ asks a view for its axes
+        whole = Placed(self.tuples).visit(copy.deepcopy(value))
+        array, before = made(whole, self.arrays), self.arrays.get(name)
+        array = array if array is not None and name not in array.names else None
+        if other is not None and other.id == name:
+            self.reshaped |= {name}
+            if before is not None:
+                self.arrays[name] = array or replace(before, shaped=False)
+                self.reshaped -= {name}
+            return
+        if other is not None and other.id in self.arrays:
+            self._allocate(other.id, line)
+            array = array or self.arrays[other.id]
+        self._rebound(target)
         if name in self.allocated:
-            self._write(f"{name} = {_UNREAD};", line)
-        elif array is not None and (before is None or not self.depth):
+            self._write(f"{name} = {UNREAD};", line)
+        elif other is not None and is_name(other.id):
+            self._write(f"{self._declared(name, 'auto')} = {other.id};", line)
+            if array is not None and not self.depth:
+                self.arrays[name] = array
+                self.allocated.add(name)
+            elif not isinstance(value, ast.Name) or other.id in self.reshaped:
+                self.reshaped |= {name}
+        elif array is not None and (before is None or not self.depth) and name not in self.names:
             self.arrays[name] = array
         elif before is not None and array is not None:
-            self._write(f"{self._declared(name, 'auto')} = {_UNREAD};", line)
+            self._write(f"{self._declared(name, 'auto')} = {UNREAD};", line)
         elif isinstance(value, ast.Tuple) and 1 <= len(value.elts) <= 3:
-            self._write(f"{self._declared(name, 'dim3')} = dim3({_axes(value.elts)});", line)
+            self._write(f"{self._declared(name, 'dim3')} = dim3({axes(value.elts)});", line)
+            self.tuples |= {name: value} if not self.depth else {}
         else:
-            self._write(f"{self._declared(name, 'auto')} = {_expression(value)};", line)
+            self._write(f"{self._declared(name, 'auto')} = {expression(value)};", line)
 
     def _declared(self, name: str, kind: str) -> str:
         """A name where it is set: with its type unless all of the function has it already."""
@@ -215,35 +267,105 @@ class _Writer:
         self.names |= {name} if not self.depth else set()
         return f"{kind} {name}"
 
-    def _apart(self, targets: ast.Tuple, value: ast.expr) -> None:
+    def _rebound(self, target: ast.AST) -> None:
+        """Arrays made with what is another number now have an extent without a name."""
+        if isinstance(target, ast.Name):
+            self.arrays.pop(target.id, None)
+            self.reshaped.discard(target.id)
+            self._forget({target.id})
+
+    def _forget(self, names: Collection[str]) -> None:
+        """Arrays and tuples that are made with what may be another number."""
+        own = set(names)
+        self.arrays = {n: array for n, array in self.arrays.items() if not array.names & own}
+        self.tuples = {
+            n: value
+            for n, value in self.tuples.items()
+            if not own & {n, *(i.id for i in ast.walk(value) if isinstance(i, ast.Name))}
+        }
+
+    def _apart(self, targets: ast.Tuple | ast.List, value: ast.expr) -> None:
         """``rows, cols = 3, 4`` and ``rows, cols = x.shape``."""
+        listed = isinstance(value, (ast.Tuple, ast.List))
+        stars = [one for one in targets.elts if isinstance(one, ast.Starred)]
+        given = [] if stars else value.elts if listed and isinstance(value, ast.Tuple) else []
+        own = {inner.id for one in targets.elts for inner in ast.walk(one)
+               if isinstance(inner, ast.Name)}  # fmt: skip
+        read = {inner.id for one in given[1:] for inner in ast.walk(one)
+                if isinstance(inner, ast.Name)}  # fmt: skip
+        self._called_in(value)
         for at, target in enumerate(targets.elts):
-            if isinstance(value, ast.Tuple) and len(value.elts) == len(targets.elts):
-                one: ast.expr = value.elts[at]
-            elif isinstance(value, ast.Attribute) and value.attr == "shape":
+            one: ast.expr = unknown("...")
+            if len(given) == len(targets.elts) and not own & read:
+                one = given[at]
+            elif isinstance(value, ast.Attribute) and value.attr == "shape" and not stars:
                 one = ast.Subscript(value, ast.Constant(at))
-            else:
-                one = ast.Name("...")
-            self._assign(target, one)
+            self._assign(target.value if isinstance(target, ast.Starred) else target, one)
+
+    def _called_in(self, node: ast.AST) -> None:
+        """The calls of functions of the text within an expression, which may launch."""
+        if isinstance(node, _OWN_NAMES) and not (
+            isinstance(node, ast.Lambda) and not any(ast.iter_child_nodes(node.args))
+        ):
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Call) and (name := self._own(inner)) is not None:
+                    self._write(f"{name}();", inner.lineno)  # with what is not known
+            return
+        for child in ast.iter_child_nodes(node):
+            self._called_in(child)
+        if isinstance(node, ast.Call) and (self._own(node) or handle(node, self.handles)):
+            self._call(node)
+
+    def _own(self, call: ast.Call) -> str | None:
+        """The function of the text that is called, or may be."""
+        name = last(call.func)
+        return name if name in self.known or name in self.wrappers else None
+
+    def _given(self, call: ast.Call, name: str) -> tuple[str, list[ast.expr]]:
+        """A function of the text as C++ has it, and what is certain that it is called with."""
+        one = self.known.get(name)
+        if one is not None and one.is_called(call, self.objects):
+            return self._spelled(name), one.given(call) or []
+        if name not in self.wrappers:
+            return name, []
+        self.launches += 1
+        plain = not call.keywords and not any(isinstance(one, ast.Starred) for one in call.args)
+        return name, [with_own_axes(one) for one in call.args] if plain else []
+
+    def _spelled(self, name: str) -> str:
+        """A function of Python, beside one of C++ with its name."""
+        return f"python_{name}" if name in self.wrappers else name
 
     def _call(self, call: ast.Call) -> None:
-        call = Extents(self.arrays).visit(call)
-        launch = self._launch(call)
-        if launch is None:
-            for node in ast.walk(call):
-                self._fill(node)
-            if isinstance(call.func, (ast.Name, ast.Attribute)) and not call.keywords:
-                given = ", ".join(_argument(one) for one in call.args)
-                self._write(f"{_last(call.func)}({given});", call.lineno)
+        call = Extents(self.arrays, self.reshaped).visit(call)
+        launch = launch_in(call, self.handles)
+        if launch is not None:
+            self._launched(launch, call.lineno)
             return
+        for inner in call.args:
+            self._called_in(inner)
+        if (name := self._own(call)) is not None:
+            called, given = self._given(call, name)
+            self._write(f"{called}({', '.join(self._passed(given, call.lineno))});", call.lineno)
+        elif last(call.func) in _LEAVES and self.depth:
+            self._write("return;", call.lineno)
+        for node in ast.walk(call):
+            self._fill(node)
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("resize", "setflags"):
+            self._rebound(call.func.value)
+
+    def _launched(self, launch: Launch, line: int) -> None:
         self.launches += 1
-        shared = f", {_expression(launch.shared)}" if launch.shared is not None else ""
-        config = f"{_extents(launch.grid)}, {_extents(launch.block)}{shared}"
-        arguments = [_argument(one) for one in launch.arguments]
+        shared = f", {expression(launch.shared)}" if launch.shared is not None else ""
+        config = f"{extents(launch.grid)}, {extents(launch.block)}{shared}"
+        given = ", ".join(self._passed(launch.arguments, line))
+        self._write(f"{launch.kernel}<<<{config}>>>({given});", line)
+
+    def _passed(self, given: Sequence[ast.expr], line: int) -> list[str]:
+        arguments = [argument(one) for one in given]
         for name in dict.fromkeys(arguments):
-            self._allocate(name, call.lineno)
-        given = ", ".join(arguments)
-        self._write(f"{launch.kernel}<<<{config}>>>({given});", call.lineno)
+            self._allocate(name, line)
+        return arguments
 
     def _allocate(self, name: str, line: int) -> None:
         """The memory of an array that a launch is given first."""
@@ -251,7 +373,12 @@ class _Writer:
             return
         array = self.arrays[name]
         self.allocated.add(name)
-        count = " * ".join(f"({_expression(extent)})" for extent in array.extents) or "1"
+        count = " * ".join(f"({expression(extent)})" for extent in array.extents) or "1"
+        if array.torch and array.ctype == "float" and array.shaped:
+            kind = "zeros" if array.zeros else "empty"
+            extents = ", ".join(expression(extent) for extent in array.extents)
+            self._write(f"auto {name} = torch::{kind}({{{extents}}});", line)
+            return
         size = f"({count}) * sizeof({array.ctype})"
         self._write(f"{array.ctype}* {name}; cudaMalloc(&{name}, {size});", line)
         if array.zeros:
@@ -259,124 +386,10 @@ class _Writer:
 
     def _fill(self, target: ast.AST) -> None:
         """An array that something else than zeros is written to, or may be."""
+        own = isinstance(target, ast.Attribute) and isinstance(target.ctx, ast.Store)
         while isinstance(target, (ast.Subscript, ast.Attribute)):
             target = target.value
         if isinstance(target, ast.Name) and target.id in self.arrays:
             self.arrays[target.id] = replace(self.arrays[target.id], zeros=False)
-
-    def _launch(self, call: ast.Call) -> _Launch | None:
-        """One of CuPy's ``kernel(grid, block, (...))`` or PyCUDA's ``kernel(..., block=...)``."""
-        kernel = self.handles.get(ast.unparse(call.func)) or _kernel(call.func)
-        if not kernel:
-            return None
-        words = {word.arg: word.value for word in call.keywords if word.arg}
-        names = ("grid", "block", "args")
-        if "block" in words and "args" not in words and "shared_mem" not in words:
-            one: ast.expr = ast.Tuple([ast.Constant(1)])
-            grid, block, given = words.get("grid", one), words["block"], call.args
-        else:
-            parts = {**dict(zip(names, call.args, strict=False)), **words}
-            if not all(name in parts for name in names) or not _is_listed(parts["args"]):
-                return None
-            grid, block, given = parts["grid"], parts["block"], _listed(parts["args"])
-        if any(isinstance(one, ast.Starred) for one in given):
-            return None
-        shared = words.get("shared_mem", words.get("shared"))
-        return _Launch(kernel, grid, block, given, shared)
-
-
-def _is_name(text: str) -> bool:
-    """Whether a name of Python is one in C++, too."""
-    return text.isidentifier() and text.isascii() and text not in _RESERVED
-
-
-def _is_listed(node: ast.expr) -> bool:
-    return isinstance(node, (ast.Tuple, ast.List))
-
-
-def _listed(node: ast.expr) -> list[ast.expr]:
-    return node.elts if isinstance(node, (ast.Tuple, ast.List)) else [node]
-
-
-def _extents(node: ast.expr) -> str:
-    """A grid or a block; one that is a name is all of it."""
-    if isinstance(node, (ast.Tuple, ast.List)):
-        return f"dim3({_axes(node.elts)})"
-    return _expression(node)
-
-
-def _axes(axes: Sequence[ast.expr]) -> str:
-    return ", ".join(_expression(axis) for axis in axes)
-
-
-def _argument(node: ast.expr) -> str:
-    """What is passed: an array by its name, whatever PyCUDA or CuPy has around it."""
-    if isinstance(node, ast.Call) and _last(node.func) in _PASSED and len(node.args) == 1:
-        return _argument(node.args[0])
-    if isinstance(node, ast.Attribute) and node.attr in ("ptr", "gpudata", "data"):
-        return _argument(node.value)
-    return _expression(node)
-
-
-def _expression(node: ast.expr) -> str:
-    """An expression of whole numbers in C++."""
-    match node:
-        case ast.Constant(value=bool() as value):
-            return str(value).lower()
-        case ast.Constant(value=int() | float() as value):
-            return repr(value)
-        case ast.Name(id=name) if _is_name(name):
-            return name
-        case ast.UnaryOp(op=ast.USub(), operand=ast.BinOp(op=ast.FloorDiv()) as inner):
-            if isinstance(inner.left, ast.UnaryOp) and isinstance(inner.left.op, ast.USub):
-                return _rounded_up(inner.left.operand, inner.right)  # -(-n // b)
-        case ast.UnaryOp(op=ast.USub(), operand=inner):
-            return f"(-{_expression(inner)})"
-        case ast.BinOp(left=ast.Constant(value=int(base)), op=ast.Pow(),
-                       right=ast.Constant(value=int(power))) if 0 <= power < 64:  # fmt: skip
-            return str(base**power)
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            return f"({_expression(left)} {_BINARY[type(op)]} {_expression(right)})"
-        case ast.BinOp(left=left, op=ast.Div(), right=right):
-            return f"((double){_expression(left)} / {_expression(right)})"
-        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _BINARY:
-            return f"({_expression(left)} {_BINARY[type(op)]} {_expression(right)})"
-        case ast.IfExp():
-            parts = (_expression(part) for part in (node.test, node.body, node.orelse))
-            return "({} ? {} : {})".format(*parts)
-        case ast.Attribute(value=ast.Name(id=name), attr="size"):
-            return f"{name}.numel()"
-        case ast.Subscript(value=ast.Attribute(value=ast.Name(id=name), attr="shape"),
-                           slice=ast.Constant(value=int(axis))) if axis >= 0:  # fmt: skip
-            return f"{name}.size({axis})"
-        case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=int(axis))) if (
-            0 <= axis < 3
-        ):
-            return f"{name}.{'xyz'[int(axis)]}"  # of what a launch has for its extents
-        case ast.Call():
-            return _called(node)
-    return _UNREAD
-
-
-def _called(call: ast.Call) -> str:
-    name, given = _last(call.func), call.args
-    if len(given) == 1 and not call.keywords:
-        (one,) = given
-        if name == "ceil" and isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div):
-            return _rounded_up(one.left, one.right)
-        if name in _INTEGERS:
-            return f"(int)({_expression(one)})"
-        if name in _FLOATS:
-            return f"({_FLOATS[name]})({_expression(one)})"
-        if name == "len" and isinstance(one, ast.Name):
-            return f"{one.id}.size(0)"
-    if name in ("min", "max") and len(given) == 2:
-        return f"{name}({_expression(given[0])}, {_expression(given[1])})"
-    if name == "cdiv" and len(given) == 2:
-        return _rounded_up(given[0], given[1])
-    return _UNREAD
-
-
-def _rounded_up(left: ast.expr, right: ast.expr) -> str:
-    one, other = _expression(left), _expression(right)
-    return f"(({one} + {other} - 1) / {other})"
+            if own:
+                self.arrays[target.id] = replace(self.arrays[target.id], shaped=False)

@@ -15,7 +15,7 @@ from traceback import extract_tb
 from typing import Any
 
 from optiml_magic.commands import misspelt
-from optiml_magic.commands.in_python import kernel_in, without_commands
+from optiml_magic.commands.in_python import kernel_in, macros_in, without_commands
 from optiml_magic.errors import BindingError, OptimlError, SourceError, UsageError, nearest
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.kernels.signature import kernels
@@ -95,6 +95,7 @@ def from_cell(
     misspelt.require_kernel(cell)
     cell = without_commands(cell)
     quoted = kernel_in(cell)
+    defines = macros_in(cell) if quoted is not None else {}
     cell = cell if quoted is None else quoted
     renamed = _renamed(options.inputs)
     apart, _ = unpacked(cell)  # its parameters are what the kernel is bound to
@@ -133,6 +134,7 @@ def from_cell(
         rtol=options.rtol,
         atol=options.atol,
         headers=dict(headers or {}),
+        defines=defines,
         name=name,
     )
     return compiled_as(task, options, options.file)

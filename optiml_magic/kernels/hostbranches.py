@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from optiml_magic.source.formals import text_of
 from optiml_magic.source.syntax import walk
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from optiml_magic.kernels.hostvalues import HostValues
 
 _LEAVES = frozenset({"break_statement", "return_statement", "goto_statement"})
+_RETURNS = frozenset({"return_statement", "throw_statement"})
+_EXITS = frozenset({"exit", "abort", "_exit", "quick_exit"})
+_ASKED = frozenset({"argc", "argv"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,8 +36,13 @@ class Arm:
 
 
 def is_reached(node: Node, values: HostValues) -> bool:
-    """Whether no branch around a node is one that the program, as it runs, does not take."""
+    """Whether no branch around a node is one that the program, as it runs, does not take.
+
+    Nor does it leave before that; where it asks for arguments it has some.
+    """
     for child, parent in outward(node):
+        if parent.type == "compound_statement" and _is_left(parent, child, values):
+            return False
         if (arm := arm_of(child, parent)) is not None:
             number = values.number(arm.condition)
             if number is not None and bool(number) != arm.taken:
@@ -41,6 +50,36 @@ def is_reached(node: Node, values: HostValues) -> bool:
         elif parent.type == "case_statement" and _is_passed_by(parent, values):
             return False
     return True
+
+
+def _is_left(block: Node, before: Node, values: HostValues) -> bool:
+    """Whether a branch ahead of a statement is taken and leaves the function."""
+    for one in block.named_children:
+        if one == before:
+            break
+        if one.type != "if_statement":
+            continue
+        clause = one.child_by_field_name("condition")
+        condition = clause.child_by_field_name("value") if clause is not None else None
+        if condition is None or {text_of(node) for node in walk(condition)} & _ASKED:
+            continue
+        sides = ("consequence", "alternative")
+        leaving = [leaves(one.child_by_field_name(side)) for side in sides]
+        number = values.number(condition) if any(leaving) else None
+        if number is not None and leaving[0 if number else 1]:
+            return True
+    return False
+
+
+def leaves(side: Node | None) -> bool:
+    """Whether one side of a branch leaves the function at its end."""
+    while side is not None and side.type in ("compound_statement", "else_clause"):
+        side = side.named_children[-1] if side.named_children else None
+    if side is None or side.type in _RETURNS:
+        return side is not None
+    call = side.named_child(0) if side.type == "expression_statement" else None
+    called = text_of(call.child_by_field_name("function")) if call is not None else ""
+    return called.rpartition("::")[2] in _EXITS
 
 
 def arms(node: Node, values: HostValues) -> Iterator[Arm]:

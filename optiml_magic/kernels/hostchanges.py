@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.source.formals import formals, text_of
 from optiml_magic.source.syntax import name_of, walk
+from optiml_magic.source.values import changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tree_sitter import Node
 
+    from optiml_magic.kernels.hostarguments import Arguments
+
+_LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
+_JUMPS = frozenset({"goto_statement", "lambda_expression"})
 _SWAPS = frozenset({"swap", "exchange"})
-_ON_THE_LINE = re.compile(r"\bargv\b|\bstd::cin\b|\bscanf\b|\bgetenv\b")
+_ON_THE_LINE = re.compile(r"\bargv\b|\boptarg\b|\bstd::cin\b|\bscanf\b|\bgetenv\b")
 
 
 def referring(root: Node) -> dict[str, frozenset[int]]:
@@ -92,6 +97,56 @@ def set_once(
     while right is not None and right.type == "assignment_expression":
         right = right.child_by_field_name("right")
     return right
+
+
+def set_over(name: str, nodes: list[Node], body: Node, run: Arguments) -> Node | None:
+    """What a local is set to over what it was declared with, which nobody asks for before that."""
+    rights = [
+        set_once([node], body, sure=run.is_sure(node)) if target(node) == name else None
+        for node in nodes
+    ]
+    if None in rights or not rights:
+        return None
+    for node in walk(body):
+        if node.start_byte >= nodes[-1].end_byte:
+            break
+        parent = node.parent
+        if node.type != "identifier" or text_of(node) != name or parent is None:
+            continue
+        field = {"init_declarator": "declarator", "assignment_expression": "left"}.get(parent.type)
+        asks = field is None or parent.child_by_field_name(field) != node
+        if asks and not run.is_left_out(node):
+            return None
+    return rights[-1]
+
+
+def last_set(name: str, first: Node | None, place: Node, body: Node) -> Node | None:
+    """What a local that is set several times holds at a place: what it was set to last.
+
+    That is what it is declared with, ``first``, where nothing changes it before. Nothing that it
+    is computed from may change afterwards.
+    """
+    every = [*changes(body), *given_anew(body)]
+    own = [node for changed, node in every if changed == name]
+    before = [node for node in own if node.end_byte <= place.start_byte]
+    right = set_once(before[-1:], body, place) if before else first
+    jumps = any(node.type in _JUMPS for node in walk(body))
+    if right is None or jumps or any(_is_again(node, place, right) for node in own):
+        return None
+    names = {text_of(node) for node in walk(right) if node.type == "identifier"}
+    later = any(changed in names and n.start_byte > right.start_byte for changed, n in every)
+    return right if not later else None
+
+
+def _is_again(change: Node, place: Node, since: Node) -> bool:
+    """Whether a loop comes from a change to a place, and not by what is set ``since``."""
+    parent = place.parent
+    while parent is not None and parent.type != "function_definition":
+        inside = [parent.start_byte <= n.start_byte < parent.end_byte for n in (change, since)]
+        if parent.type in _LOOPS and inside == [True, False]:
+            return True
+        parent = parent.parent
+    return False
 
 
 def is_listed(change: Node) -> bool:

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostlaunches import launches as launched
-from optiml_magic.kernels.hostmacros import with_launches_expanded
+from optiml_magic.kernels.hostmacros import with_launches_expanded, without_idle_branches
 from optiml_magic.kernels.unit import lift
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.formals import text_of
@@ -67,7 +67,7 @@ def drop_host_code(
     dropped = list(_host_parts(syntax.root))
     functions = [_function_in(node) for node in dropped]
     frameworks = any(_FRAMEWORKS.search(text_of(node)) for node in dropped)
-    expanded = with_launches_expanded(text)
+    expanded = with_launches_expanded(without_idle_branches(text, defines or {}))
     running = syntax if expanded == text else parse(expanded)
     launches = any(node.type == "kernel_call_syntax" for node in walk(running.root))
     if not any(functions) and not launches and not frameworks:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from optiml_magic.kernels.hostbranches import Group, groups
 from optiml_magic.kernels.hostcalls import callers
 from optiml_magic.kernels.hostchanges import referring
+from optiml_magic.kernels.hostidle import coming_to
 from optiml_magic.kernels.hostmemory import filled_constants
+from optiml_magic.kernels.hostparts import parts_passed
 from optiml_magic.kernels.hostpassed import Passed, scalar_of
 from optiml_magic.kernels.hostscope import Call, Host, expressed
 from optiml_magic.kernels.hostwritten import written_launches
@@ -52,6 +54,7 @@ class _Unread:
 
     missing: tuple[str, ...]
     sketch: str
+    parts: tuple[str, ...] = ()  # of arrays that are passed elsewhere, too
 
 
 def launches(syntax: Syntax, unit: Unit, defines: Mapping[str, int]) -> Launches:
@@ -59,12 +62,13 @@ def launches(syntax: Syntax, unit: Unit, defines: Mapping[str, int]) -> Launches
     found: list[LaunchDirective] = []
     notes: list[Note] = []
     seen: dict[str, str] = {}
-    passed = Passed()
     host = Host({**defines, **constants(syntax)}, definitions(syntax), callers(syntax),
                 type_aliases(syntax), referring(syntax.root))  # fmt: skip
     made = sorted(_calls(syntax, unit, notes, host), key=lambda call: call.order)
-    notes += [_not_reached(call) for call in made if not call.is_reached]
-    for group in groups([call for call in made if call.is_reached]):
+    reached, idle = coming_to(made, syntax.root)
+    notes += idle
+    passed = Passed(parts_passed(reached))
+    for group in groups(reached):
         first, *others = group.calls
         chosen = _dispatched(group, passed) if others and first.name not in seen else []
         if chosen:
@@ -76,7 +80,7 @@ def launches(syntax: Syntax, unit: Unit, defines: Mapping[str, int]) -> Launches
         notes += [_other_branch(call, first) for call in others]
         directive = _directive(first, passed)
         if isinstance(directive, _Unread):
-            notes.append(_unread(first, directive))
+            notes.append(_unread(first, directive, len(found)))
             notes += passed.told(first, None)
             continue
         if first.name in seen:
@@ -100,11 +104,6 @@ def _dispatched(group: Group, passed: Passed) -> list[tuple[Call, LaunchDirectiv
     return chosen
 
 
-def _not_reached(call: Call) -> Note:
-    told = f"the launch of `{call.name}` on line {call.line} is left out: run without "
-    return Note("launch", f"{told}arguments, the program does not reach it", call.name)
-
-
 def _other_branch(call: Call, first: Call) -> Note:
     told = (
         f"the launch of `{call.name}` on line {call.line} is left out: it excludes that of "
@@ -113,12 +112,16 @@ def _other_branch(call: Call, first: Call) -> Note:
     return Note("launch", told, call.name)
 
 
-def _unread(call: Call, unread: _Unread) -> Note:
+def _unread(call: Call, unread: _Unread, place: int) -> Note:
     told = f"the launch of `{call.name}` on line {call.line} is not expressible with its parameters"
     names = ", ".join(f"`{name}`" for name in unread.missing)
     why = f": {names} {'are' if unread.missing[1:] else 'is'} not known" if names else ""
+    if unread.parts:
+        parts = " and ".join(f"`{part}`" for part in unread.parts)
+        why += f"{',' if why else ':'} {parts} begins within an array that is passed elsewhere, too"
     fix = f"write how it runs, with your own sizes for the words in capitals: {unread.sketch}"
-    return Note("unread_launch", f"{told}{why}; write its launch directive", call.name, fix=fix)
+    return Note("unread_launch", f"{told}{why}; write its launch directive", call.name, fix=fix,
+                why=why, line=call.line, place=place)  # fmt: skip
 
 
 def _again(call: Call, directive: LaunchDirective, before: str, passed: Passed) -> Note:
@@ -222,6 +225,7 @@ def _directive(
             scalars = {**scalars, name: name} if name in values.spelled.values() else scalars
     values.spelled |= passed.extents(call, values)
     missing: list[str] = []
+    parts = [text_of(argument) for _, argument in pairs if argument.start_byte in passed.parts]
     grid, block = (
         _axes(values, part, scalars, word, missing)
         for part, word in zip(call.config, ("BLOCKS", "THREADS"), strict=False)
@@ -239,8 +243,8 @@ def _directive(
     by_name = names == [parameter.name for parameter in parameters]
     args = None if by_name else tuple(map(parse_expression, names))
     directive = LaunchDirective(call.name, grid, block, shared, args, condition=asked)
-    if missing:
-        return _Unread(tuple(missing), str(directive))
+    if missing or parts:
+        return _Unread(tuple(missing), str(directive), tuple(parts))
     passed.assumed[str(directive)] = dict(values.assumed)
     return directive
 

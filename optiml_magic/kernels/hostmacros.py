@@ -1,22 +1,45 @@
-"""Launches that host code makes by macros of its own: ``LAUNCH(kernel, n, a, b)``."""
+"""What the preprocessor makes of host code: branches it leaves out, and macros that launch."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from optiml_magic.kernels.preprocessor.conditionals import Passage
+from optiml_magic.kernels.preprocessor.conditionals import Passage, passages
+from optiml_magic.kernels.preprocessor.conditions import Names
 from optiml_magic.kernels.preprocessor.expansion import Expander
 from optiml_magic.kernels.preprocessor.lines import lines, without_literals
 from optiml_magic.kernels.preprocessor.macros import Macro, define
 from optiml_magic.kernels.preprocessor.uses import uses
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from optiml_magic.kernels.preprocessor.lines import Line
 
 _LAUNCHES = frozenset({"<<<", "cudaLaunchKernel", "cudaLaunchCooperativeKernel"})
 _LEAST_WORK = 10_000  # tokens that the uses of a short text may expand to; ours
+
+
+def without_idle_branches(text: str, defines: Mapping[str, int]) -> str:
+    """The text without the branches of ``#if`` that are not compiled; no byte of it moves.
+
+    A name is a macro where the text or ``defines`` say so, as for the compiler of its kernels.
+    """
+    if "#" not in text:
+        return text
+    raw = text.encode("utf-8", "surrogatepass")
+    clean = without_literals(raw.decode("latin-1"))
+    found = lines(raw.decode("latin-1"), clean)
+    outside = dict(define(f"{name} {value}") for name, value in defines.items())
+    written = {line.changed for line in found if line.word == "define"}
+    names = Names(Expander(outside, _LEAST_WORK + len(raw)), written)
+    left = bytearray(raw)
+    for passage in passages(found, names, len(raw)):
+        if passage.kind == "blank":
+            part = raw[passage.start : passage.end]
+            left[passage.start : passage.end] = re.sub(rb"[^\r\n]", b" ", part)
+    return left.decode("utf-8", "surrogatepass")
 
 
 def with_launches_expanded(text: str) -> str:

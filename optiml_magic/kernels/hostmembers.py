@@ -15,16 +15,20 @@ if TYPE_CHECKING:
 
 
 def members_set(
-    body: Node, bare: Collection[str], places: Mapping[str, list[Node]], several: Collection[str]
+    body: Node,
+    made: Mapping[str, Mapping[str, Node]],
+    places: Mapping[str, list[Node]],
+    several: Collection[str],
 ) -> dict[str, Node]:
     """The members, as they are spelled, that are set once and for all, and what to.
 
-    ``bare`` are structs that are declared once, with nothing; ``places`` change them. One that
-    is changed as a whole, whose address is taken or that has a method called has no such members.
-    Nor is one known that is set to what changes afterwards, or by a name of ``several`` things.
+    ``made`` are structs that are declared once, with what braces give their members; ``places``
+    change them. One that is changed as a whole, whose address is taken or that has a method called
+    has no such members. Nor is one known that is set to what changes afterwards, or by a name of
+    ``several`` things.
     """
     found: dict[str, Node] = {}
-    wanted = {name: places[name] for name in bare if name in places}
+    wanted = {name: places.get(name, []) for name in made if made[name] or name in places}
     for name in wanted.keys() - _called(body) if wanted else ():
         by_member: dict[str, list[Node]] = {}
         for node in wanted[name]:
@@ -32,7 +36,9 @@ def members_set(
             own = root == name and dot and member.isidentifier()
             by_member.setdefault(target(node) if own else "", []).append(node)
         if "" not in by_member:
-            once = {member: set_once(nodes, body) for member, nodes in by_member.items()}
+            once: dict[str, Node | None] = {}
+            once |= {f"{name}.{member}": value for member, value in made[name].items()}
+            once |= {member: set_once(nodes, body) for member, nodes in by_member.items()}
             found |= {
                 member: right for member, right in once.items()
                 if right is not None and _stays(right, places, several)

@@ -235,6 +235,10 @@ def _elements(
     for at, factor in enumerate(factors):
         if factor.type == "sizeof_expression" and _sizes(factor, origin, parameter, types):
             return factors[:at] + factors[at + 1 :]
+    own = str(_bytes(parameter.dtype, parameter.lanes))
+    for at, factor in enumerate(factors):
+        if text_of(factor) == own:
+            return factors[:at] + factors[at + 1 :]
     one_byte = parameter.dtype is not None and parameter.dtype[-1] == "1" and parameter.lanes == 1
     return factors if one_byte else None
 
@@ -251,6 +255,8 @@ def _factors(node: Node, values: HostValues, depth: int) -> Iterator[Node]:
                 yield from _factors(part, values, depth)
     elif node.type == "identifier" and depth < _DEEPEST and text_of(node) not in values.kept:
         local = values.definition(text_of(node))
+        if local is None:
+            local = values.held(node)
         if local is not None:
             yield from _factors(local, values, depth + 1)
         else:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostmemory import allocations, cleared, touched
-from optiml_magic.kernels.hostpointers import is_null, pointed, times_set, uncast
+from optiml_magic.kernels.hostpointers import is_null, pointed, read_at, times_set, uncast
 from optiml_magic.kernels.hostscope import Call, expressed
-from optiml_magic.kernels.hosttensors import tensor_extent, tensor_made, tensor_of
+from optiml_magic.kernels.hosttensors import shape_made, tensor_extent, tensor_made, tensor_of
 from optiml_magic.kernels.signature import Parameter, split_name
 from optiml_magic.source.directives import (
     Directive,
@@ -35,7 +36,8 @@ _LITERALS = frozenset({"number_literal", "unary_expression", "true", "false"})
 class Passed:
     """The names under which launches pass what the host gave them."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts: frozenset[int]) -> None:
+        self.parts = parts  # the places of arguments that are parts of what is passed elsewhere
         self._buffers: dict[tuple[str, int], str] = {}  # by what the host calls them, and when
         self._places: dict[str, int] = {}  # the function that passed a buffer first under a name
         self._scalars: dict[str, tuple[Call, Node]] = {}  # what the host passed first under a name
@@ -43,7 +45,8 @@ class Passed:
         self._tensors: dict[str, str] = {}  # buffers by the tensor that they are the data of
         self._launched: set[str] = set()  # the buffers that a launch so far was given
         self._written: set[str] = set()
-        self._named: dict[tuple[int, frozenset[tuple[str, str]]], HostValues] = {}
+        self._members: dict[int, dict[str, tuple[Node, str]]] = {}  # the same of members
+        self._named: dict[tuple[int, frozenset[tuple[str, str]], int], HostValues] = {}
         self._others: dict[str, Directive] = {}
         self.assumed: dict[str, dict[str, int]] = {}  # numbers in a directive that it cannot name
 
@@ -89,13 +92,16 @@ class Passed:
             self._scalars[name] = call, argument
         if argument.type == "identifier":
             self._host.setdefault(call.place, {}).setdefault(text, name)
+        elif argument.type == "field_expression":
+            self._members.setdefault(call.place, {}).setdefault(text, (argument, name))
         return name
 
     def _buffer(self, call: Call, parameter: Parameter, argument: Node) -> str:
         if is_null(argument):
             return parameter.name
         function, name, given = call.origin(argument)
-        times = times_set(name, given, function) if name else 0
+        read = read_at(given, call.named_in(function)) if name else given
+        times = times_set(name, read, function) if name else 0
         key = (name or f"{call.place}: {text_of(argument)}", times)
         if key not in self._buffers:
             taken = self._places.setdefault(parameter.name, function.start_byte)
@@ -148,6 +154,10 @@ class Passed:
             yield Note("launch", told, call.name)
         triples = list(zip(names, call.kernel.parameters, call.arguments, strict=True))
         for name, parameter, argument in triples:
+            extent = tensor_extent(argument, call.as_run, self._tensors)
+            if extent is not None and not parameter.pointer and name.isidentifier():
+                self._others.setdefault(name, SizeDirective(name, extent))
+        for name, parameter, argument in triples:
             value = call.as_run.number(argument) if name in self._scalars else None
             scalar = scalar_of(parameter, argument)
             called = text_of(scalar) if scalar.type == "identifier" else ""
@@ -156,9 +166,11 @@ class Passed:
             if called.isidentifier() and called != name and not is_null(argument):
                 told = f"`{name}` is your `{called}`, as `{call.name}` is launched with it"
                 yield Note("called", f"{told} (line {call.line})", name, called=called)
-            if value is not None:
-                if parameter.dtype and parameter.dtype[-2] in "iub" and value == int(value):
+            if value is not None and name not in self._others:
+                if parameter.dtype and parameter.dtype[-2] in "iu" and math.isfinite(value):
                     value = int(value)
+                elif parameter.dtype and parameter.dtype[-2] == "b":
+                    value = int(bool(value))
                 shown = text_of(argument) if argument.type in _LITERALS else value
                 told = f"`{name}` is {shown}, as `{call.name}` is launched with it"
                 yield Note("literal", f"{told} (line {call.line})", name, value)
@@ -169,10 +181,6 @@ class Passed:
         for name, parameter, argument in zip(names, exact, call.arguments, strict=True):
             if parameter.pointer and not is_null(argument):
                 yield from self._memory(call, parameter, argument, name)
-            elif not parameter.pointer and name.isidentifier():
-                extent = tensor_extent(argument, call.as_run, self._tensors)
-                if extent is not None:
-                    self._others.setdefault(name, SizeDirective(name, extent))
 
     def _memory(
         self, call: Call, parameter: Parameter, argument: Node, name: str
@@ -187,9 +195,13 @@ class Passed:
         if not origin:
             return
         body = function.child_by_field_name("body") or function
-        key = (function.start_byte, frozenset(sizes.items()))
+        members = self._members.get(function.start_byte, {})
+        key = (function.start_byte, frozenset(sizes.items()), len(members))
         if key not in self._named:
             self._named[key] = host.values(function, sizes)
+            for member, own in members.values():
+                self._named[key].spell(member, own)
+        sizes |= {own: own for _, own in members.values()}
         values = self._named[key], host.as_run(function)  # in any block of it
         caller = host.callers.get(function.start_byte)
         types = {**host.aliases, **(caller.types if caller is not None else {})}
@@ -201,6 +213,11 @@ class Passed:
         if made is not None:
             told = f"`{name}` has {made[0]} elements, as `{origin}` is made"
             yield Note("allocated", told, name, extent=str(made[0]))
+        elif shape := shape_made(values[1].definition(origin), values[1]):
+            count = math.prod(shape)
+            axes = " x ".join(map(str, shape))
+            told = f"`{name}` has {count} elements ({axes}), as `{origin}` is made"
+            yield Note("allocated", told, name, count, extent=str(count), shape=shape)
         first = name not in self._launched and not any(
             touched(one, called, passed) for one, called, passed in inner
         )

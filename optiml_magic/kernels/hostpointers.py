@@ -55,6 +55,17 @@ def pointed(argument: Node, values: HostValues, depth: int = 0) -> str:
     return pointed(owner, values, depth) if owner is not None else ""
 
 
+def read_at(argument: Node, values: HostValues) -> Node:
+    """Where the memory of an argument is taken from the name that it has: at its last local."""
+    node = uncast(argument)
+    for _ in range(_DEEPEST):
+        origin = values.pointer(text_of(node)) if node.type == "identifier" else None
+        if origin is None or not pointed(origin, values):
+            break
+        node = uncast(origin)
+    return node
+
+
 def uncast(node: Node) -> Node:
     """An expression without the casts and brackets around it."""
     inner: Node | None = node

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostbranches import Arm, arms, is_reached
 from optiml_magic.kernels.hostcalls import Caller
-from optiml_magic.kernels.hostpointers import pointed
-from optiml_magic.kernels.hostvalues import HostValues, hiding
+from optiml_magic.kernels.hosthiding import hiding
+from optiml_magic.kernels.hostpointers import pointed, times_set
+from optiml_magic.kernels.hosttensors import extents_asked, shape_made
+from optiml_magic.kernels.hostvalues import HostValues
 from optiml_magic.kernels.signature import Kernel
 from optiml_magic.source.definitions import Definition
 from optiml_magic.source.expressions import Expression, parse_expression
@@ -80,6 +82,7 @@ class Host:
         own = [formal.name for formal in formals(function)]
         fixed = {name: value for name, value in self.fixed.items() if name not in own}
         fixed |= {"argc": 1} if "argc" in own else {}
+        reals: dict[str, float] = {}
         caller = self.callers.get(function.start_byte)
         if caller is not None and depth < DEEPEST and not (every and caller.others):
             outer = self.as_run(caller.function, caller.call, depth + 1, every=every)
@@ -87,12 +90,33 @@ class Host:
                 axes = outer.axes(given) or []
                 parts = zip((f"{name}.{axis}" for axis in "xyz"), axes, strict=False)
                 numbers = [(name, outer.number(given)), *((n, outer.number(a)) for n, a in parts)]
+                numbers += _members(name, given, outer)
                 fixed |= {named: n for named, n in numbers if isinstance(n, int)}
+                reals |= {named: n for named, n in numbers if isinstance(n, float)}
         values = HostValues(body, fixed, (), self.functions, as_run=True, place=place,
                             referring=self.referring)  # fmt: skip
         values.hide(hiding(body, own, place))
+        values.reals = reals
         values.types = {**self.aliases, **(caller.types if caller is not None else {})}
         return values
+
+
+def _is_in(node: Node, function: Node) -> bool:
+    return function.start_byte < node.start_byte < function.end_byte
+
+
+def _members(name: str, given: Node, values: HostValues) -> list[tuple[str, int | float | None]]:
+    """The members of a struct that is given by value, and the extents of a tensor."""
+    own = f"{pointed(given, values)}."
+    found = [
+        (f"{name}.{member.removeprefix(own)}", values.number(right))
+        for member, right in values.members.items()
+        if given.type == "identifier" and member.startswith(own)
+    ]
+    shape = shape_made(values.definition(own[:-1]), values)
+    known = {**values.constants, **extents_asked(own[:-1], shape)}
+    handed = [(name + n[len(own) - 1 :], known[n]) for n in known if n.startswith(own)]
+    return [*found, *handed] if own[:-1] not in values.changed else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +182,8 @@ class Call:
         for _ in range(DEEPEST):
             caller = self.host.callers.get(function.start_byte)
             given = caller.arguments.get(name) if caller is not None else None
+            if times_set(name, found[-1][2], function):
+                break  # it is other memory than the function was given
             outer = ""
             if caller is not None and given is not None:
                 outer = pointed(given, self.host.values(caller.function, {}, caller.call))
@@ -166,6 +192,11 @@ class Call:
             function, name = caller.function, outer
             found.append((function, name, given))
         return found
+
+    def named_in(self, function: Node) -> HostValues:
+        """The locals of a function on the way to the launch, where it goes on."""
+        place = next((n for n in self.way if _is_in(n, function)), self.node)
+        return self.host.values(function, {}, place)
 
     def values(self, kept: Mapping[str, str]) -> HostValues:
         return self.host.values(self.function, kept, self.node)
@@ -183,7 +214,11 @@ class Call:
 
     @cached_property
     def as_run(self) -> HostValues:
-        return self.host.as_run(self.function, self.node)
+        """The numbers of the program, but for those of a first call that does not come here."""
+        values = self.host.as_run(self.function, self.node)
+        if is_reached(self.node, values):
+            return values
+        return self.host.as_run(self.function, self.node, every=True)
 
 
 def expressed(values: HostValues, node: Node, scalars: Mapping[str, str]) -> Expression | None:

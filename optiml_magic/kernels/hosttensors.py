@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -68,6 +69,28 @@ def tensor_made(
     text = " * ".join(f"({axis})" for axis in axes)
     renamed = re.sub(r"[A-Za-z_]\w*", lambda word: sizes.get(word[0], word[0]), text)
     return parse_expression(renamed), made["kind"] == "zeros"
+
+
+def shape_made(definition: Node | None, values: HostValues) -> tuple[int, ...]:
+    """The extents of a new tensor, where all of them are numbers; else none."""
+    if definition is None or definition.type != "call_expression":
+        return ()
+    function, listed = (definition.child_by_field_name(part) for part in ("function", "arguments"))
+    made = _MADE.fullmatch(text_of(function))
+    first = listed.named_child(0) if listed is not None and listed.named_child_count else None
+    if made is None or made["like"] or first is None or first.type != "initializer_list":
+        return ()
+    axes = [values.number(axis) for axis in first.named_children]
+    whole = tuple(axis for axis in axes if isinstance(axis, int) and axis > 0)
+    return whole if len(whole) == len(axes) else ()
+
+
+def extents_asked(name: str, shape: tuple[int, ...]) -> dict[str, int]:
+    """How host code asks a tensor of that name for its extents, and what they are."""
+    found = {f"{name}.numel()": math.prod(shape), f"{name}.dim()": len(shape)} if shape else {}
+    for axis, extent in enumerate(shape):
+        found |= {f"{name}.size({axis})": extent, f"{name}.sizes()[{axis}]": extent}
+    return found
 
 
 def _plain(node: Node) -> str:

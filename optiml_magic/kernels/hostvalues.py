@@ -5,22 +5,25 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.hostarguments import COUNT, Arguments
+from optiml_magic.kernels.hostbraces import arguments_of, braces, given, is_braced
 from optiml_magic.kernels.hostchanges import (
     changed_by_calls,
     counts_processors,
     given_anew,
     is_given_from_outside,
     is_listed,
+    last_set,
     set_once,
+    set_over,
     target,
 )
+from optiml_magic.kernels.hosthiding import hiding, is_seen
+from optiml_magic.kernels.hostliterals import cast_of, literal_number
 from optiml_magic.kernels.hostmembers import members_set
-from optiml_magic.kernels.literals import number
 from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.formals import declared, text_of
 from optiml_magic.source.operators import SM_COUNT
@@ -53,7 +56,8 @@ class HostValues(Values):
     names for what a launch passes that is no name itself, ``mat.rows``, by its text. Locals are
     those that are seen from ``place``, where that is given. What is not known has its number by
     ``otherwise``, where that is given, and is told in ``assumed``. ``types`` are those of the
-    function's template parameters. Functions ``referring`` may change what they are called with.
+    function's template parameters, ``reals`` its parameters that are no whole numbers. Functions
+    ``referring`` may change what they are called with.
     """
 
     def __init__(
@@ -72,12 +76,15 @@ class HostValues(Values):
         self.spelled: dict[str, str] = {}
         self.otherwise: HostValues | None = None
         self.types: Mapping[str, str] = {}
+        self.reals: Mapping[str, float] = {}
         self.assumed: dict[str, int] = {}
+        self._moved: dict[str, list[Node]] = {}  # changes of what is kept
+        self._since: dict[str, int] = {}  # the places of what is read in another way than it stands
         self._constructed: dict[str, list[Node]] = {}
         self._vectors: dict[str, Node] = {}
         self._pointers: dict[str, Node] = {}
         self._dims: set[str] = set()
-        self._bare: set[str] = set()  # declared with nothing
+        self._made: dict[str, dict[str, Node]] = {}  # what is declared with nothing, or by members
         self.members: dict[str, Node] = {}
         self._runs = as_run
         self._whole: set[str] = set()  # locals of a type of integers
@@ -90,15 +97,16 @@ class HostValues(Values):
         by_calls = frozenset(changed_by_calls(body, referring or {}))
         several = hiding(body, (COUNT,), None)
         counted = as_run and COUNT in self.constants and COUNT not in several
-        run = Arguments(self.number) if counted and COUNT not in self.changed | by_calls else None
-        if run is not None:
+        run = Arguments(self.number)
+        if counted and COUNT not in self.changed | by_calls:
             comes = {
                 n: [at for at in nodes if not run.is_left_out(at)] for n, nodes in places.items()
             }
             places = {name: nodes for name, nodes in comes.items() if nodes}
             self.changed = frozenset(places)
         unclear = several | by_calls
-        self.members = members_set(body, self._bare - self._dims - unclear, places, unclear)
+        made = {n: m for n, m in self._made.items() if n not in self._dims | unclear}
+        self.members = members_set(body, made, places, unclear)
         for name in {found[1] for found in _RESIZED.finditer(text_of(body))} | self.changed:
             self._vectors.pop(name, None)
         for name, nodes in places.items():
@@ -106,19 +114,26 @@ class HostValues(Values):
                 self.spelled[name] = SM_COUNT
             if name in self._dims and name not in self.definitions and self.declared[name] == 1:
                 self._set_by_axis(name, nodes)
-            sure = run is not None and name not in several and run.is_sure(nodes[0])
+            sure = name not in several and run.is_sure(nodes[0])
             right = set_once(nodes, body, sure=sure) if target(nodes[0]) == name else None
             bare = name not in self.definitions and name not in self._pointers
-            if right is not None and self.declared.get(name) == 1 and bare:
+            if not bare and name not in self._pointers:
+                right = set_over(name, nodes, body, run)
+            elif not bare:
+                right = None
+            if right is not None and self.declared.get(name) == 1 and name not in several:
                 self.definitions[name] = right
                 self.changed -= {name}
             elif as_run and all(map(is_given_from_outside, nodes)):
                 self.changed -= {name}
+        self._moved = {name: places[name] for name in self.kept if name in places}
         self.changed |= by_calls
+        self._unclear = set(unclear)
 
     def hide(self, names: Collection[str]) -> None:
         """Take nothing for certain of names that are those of several things."""
         self.changed |= set(names)
+        self._unclear |= set(names)
         self.kept -= set(names)
         self.members = {m: n for m, n in self.members.items() if m.split(".")[0] not in names}
 
@@ -137,19 +152,24 @@ class HostValues(Values):
                 return None
         if node.type == "identifier":
             local = self.definition(text_of(node))
-            found = self.number(local) if local is not None else None
+            found = self.number(local) if local is not None else self._real_given(text_of(node))
             whole = text_of(node) in self._whole and isinstance(found, float)
             return self._converted(found, "int") if whole else found
         if node.type == "field_expression" and self._runs:
-            right = self.members.get(text_of(node))
-            return literal_number(right) if right is not None else None
+            right, given = self.members.get(text_of(node)), self._real_given(text_of(node))
+            return self.number(right) if right is not None else given
         return self._real(node)
+
+    def _real_given(self, name: str) -> float | None:
+        """What a caller gives a parameter that stays as it is."""
+        root = name.partition(".")[0]
+        return self.reals.get(name) if root not in {*self.changed, *self.declared} else None
 
     def _real(self, node: Node) -> int | float | None:
         """A cast, or a sum, product and so on of which one side is no whole number."""
         if node.type == "parenthesized_expression" and node.named_child_count == 1:
             return self.number(node.named_child(0))
-        if (cast := _cast(node)) is not None:
+        if (cast := cast_of(node)) is not None:
             return self._converted(self.number(cast[1]), self.types.get(cast[0], cast[0]))
         if node.type != "binary_expression":
             return None
@@ -186,7 +206,32 @@ class HostValues(Values):
             words = ", ".join(text_of(values.get(axis)) or "1" for axis in "xyz")
             reread = walk(parse(f"auto x = dim3({words});").root)
             self.definitions[name] = next(n for n in reread if n.type == "call_expression")
+            self._since[name] = nodes[0].start_byte
             self.changed -= {name}
+
+    def definition(self, name: str) -> Node | None:
+        """What a local stands for, but for one that a kept name changes behind.
+
+        Its new value is what is passed, and not what the local was computed from.
+        """
+        local = super().definition(name)
+        if local is None or not self._moved:
+            return local
+        end = self._place.start_byte if self._place is not None else self._body.end_byte
+        names = {text_of(node) for node in walk(local) if node.type == "identifier"}
+        moved = (node for own in names for node in self._moved.get(own, ()))
+        since = self._since.get(name, local.start_byte)
+        return None if any(since < node.start_byte < end for node in moved) else local
+
+    def held(self, name: Node) -> Node | None:
+        """What a local that is set several times was set to last where a name stands."""
+        own = text_of(name)
+        root: Node | None = name
+        while root is not None and root != self._body:
+            root = root.parent
+        if root is None or own in self._unclear or self.declared.get(own) != 1:
+            return None
+        return last_set(own, self.definitions.get(own), name, self._body)
 
     def vector(self, name: str, depth: int = 0) -> Node | None:
         """How many elements a vector has, which may be made of another."""
@@ -204,9 +249,13 @@ class HostValues(Values):
             return None  # a vector that is made of another is a copy of it
         return self._pointers.get(name) or self.definitions.get(name)
 
+    def declared_pointer(self, name: str) -> Node | None:
+        """The same of one that is declared as a pointer: what ``auto`` stands for nobody says."""
+        return self._pointers.get(name) if self.pointer(name) is not None else None
+
     def _declare(self, node: Node) -> None:
         """``dim3 block(TILE, TILE)`` reads like a function's declaration; it is none."""
-        if self._place is not None and not _is_seen(node, self._place):
+        if self._place is not None and not is_seen(node, self._place):
             return
         super()._declare(node)
         for child in node.children_by_field_name("declarator"):
@@ -216,14 +265,16 @@ class HostValues(Values):
         kind = text_of(node.child_by_field_name("type"))
         dtype = scalar_dtype(kind)
         for child in node.children_by_field_name("declarator"):
-            if child.type == "identifier":
-                self._bare.add(text_of(child))
+            listed = braces(child.child_by_field_name("value"))
+            if child.type == "identifier" or (listed is not None and not _VECTOR.match(kind)):
+                name = declared(child).name
+                self._made[name] = given(kind, listed) if listed is not None else {}
             if dtype is not None and dtype[-2] in "iu":
                 self._whole.add(declared(child).name)
-            arguments = _arguments(child)
+            arguments = arguments_of(child)
             if arguments and self.declared.get(declared(child).name) == 1:
                 self._constructed[declared(child).name] = arguments
-                if _VECTOR.match(kind) and not _is_braced(child):
+                if _VECTOR.match(kind) and not is_braced(child):
                     self._vectors[declared(child).name] = arguments[0]
         if not kind.endswith("dim3"):
             return
@@ -235,6 +286,7 @@ class HostValues(Values):
                 value = next((n for n in reread if n.type == "call_expression"), None)
                 if value is not None:
                     self.definitions[declared(child).name] = value
+                    self._since[declared(child).name] = child.start_byte
 
     def spell(self, node: Node, name: str) -> None:
         """Take ``name`` for what is spelled like a node, where nothing of that changes.
@@ -253,11 +305,12 @@ class HostValues(Values):
         own, written = text_of(node), [n for n in places if target(n) == text_of(node)]
         if any(target(n) in roots for n in places):
             return
+        right = set_once(written, self._body) if written else self.members.get(own)
         if written:
-            right = set_once(written, self._body)
             first = next(n for n in walk(self._body) if text_of(n) == own)
             if right is None or first.start_byte != written[0].start_byte:
                 return  # before it is set there, it is something else
+        if right is not None:
             if right.type == "field_expression":
                 others = {text_of(n) for n in walk(right) if n.type == "identifier"}
                 if not others & self.changed:
@@ -288,6 +341,10 @@ class HostValues(Values):
             if decided is not None:
                 way = "consequence" if decided else "alternative"
                 return self.text(node.child_by_field_name(way), depth + 1)
+        if node is not None and node.type in ("call_expression", "subscript_expression"):
+            known = self.constants.get(text_of(node)) if self._runs else None
+            if known is not None:
+                return f"({known})"
         if node is not None and node.type == "call_expression":
             size = _SIZE.fullmatch(text_of(node))
             count = self.vector(size[1]) if size is not None else None
@@ -331,66 +388,3 @@ class HostValues(Values):
         if node.type == "compound_literal_expression":
             return self.axes(node.child_by_field_name("value"))
         return [node]
-
-
-def hiding(body: Node, formals: Collection[str], place: Node | None) -> frozenset[str]:
-    """The names of a function that are declared in several blocks that hold a place, if any."""
-    times = Counter(formals)
-    for node in walk(body):
-        if node.type == "declaration" and (place is None or _is_seen(node, place)):
-            times.update(
-                declared(child).name for child in node.children_by_field_name("declarator")
-            )
-    return frozenset(name for name, count in times.items() if count > 1)
-
-
-def _is_seen(declaration: Node, place: Node) -> bool:
-    """Whether a place is in the block, the loop or the branch that a declaration is for."""
-    scope = declaration.parent
-    if scope is not None and scope.type == "condition_clause":
-        scope = scope.parent
-    return scope is None or scope.start_byte <= place.start_byte < scope.end_byte
-
-
-def _is_braced(declarator: Node) -> bool:
-    """Whether it is made as ``v{1, 2}``, of its elements."""
-    value = declarator.child_by_field_name("value")
-    return value is not None and value.type == "initializer_list"
-
-
-def _arguments(declarator: Node) -> list[Node]:
-    """Of ``v(n, 1.0f)``, which reads like a function's declaration where it has no literal."""
-    value = declarator.child_by_field_name("value")
-    listed = value or declarator.child_by_field_name("parameters")
-    if listed is not None and listed.type == "identifier":
-        return [listed]
-    if listed is not None and listed.type == "initializer_list":
-        return list(listed.named_children)
-    if listed is None or listed.type not in ("argument_list", "parameter_list"):
-        return []
-    reread = walk(parse(f"auto x = f{text_of(listed)};").root)
-    found = next((n for n in reread if n.type == "argument_list"), None)
-    return list(found.named_children) if found is not None else []
-
-
-def literal_number(node: Node) -> int | float | None:
-    """The value of a literal."""
-    words = text_of(node)
-    if node.type in ("true", "false"):
-        return int(node.type == "true")
-    found = number(words) if node.type in ("number_literal", "unary_expression") else None
-    return None if found is None else found[0]
-
-
-def _cast(node: Node) -> tuple[str, Node] | None:
-    """The type that a cast in any of its spellings is to, and what it casts."""
-    if node.type == "cast_expression":
-        value = node.child_by_field_name("value")
-        return None if value is None else (text_of(node.child_by_field_name("type")), value)
-    if node.type != "call_expression":
-        return None
-    function, listed = (node.child_by_field_name(part) for part in ("function", "arguments"))
-    given = listed.named_child(0) if listed is not None and listed.named_child_count == 1 else None
-    if given is None:
-        return None
-    return text_of(function).removeprefix("static_cast<").removesuffix(">").strip(), given

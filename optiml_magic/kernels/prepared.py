@@ -112,12 +112,27 @@ def _require_all(program: Program, notes: Sequence[Note]) -> None:
     known = {split_name(launch.kernel)[0] for launch in program.launches if launch.kernel}
     missing = [note for note in _unread(notes) if split_name(note.name)[0] not in known]
     if missing:
-        read = [str(launch) for launch in program.launches]
-        others = [note.fix.rpartition(": ")[2] for note in missing]
+        written = [str(launch) for launch in program.launches]
+        for more, note in enumerate(missing):
+            written.insert(note.place + more, note.fix.rpartition(": ")[2])
         raise SourceError(
-            "; ".join(note.text for note in missing),
+            "; ".join(_by_reason(missing)),
             fix="write all launches in their order, with your own sizes for the words in capitals: "
-            + "; ".join([*read, *others]),
+            + "; ".join(dict.fromkeys(written)),
+        )
+
+
+def _by_reason(missing: Sequence[Note]) -> Iterator[str]:
+    """What could not be read, with all launches of one reason together."""
+    for why in dict.fromkeys(note.why for note in missing):
+        alike = [note for note in missing if note.why == why]
+        if not alike[1:]:
+            yield alike[0].text
+            continue
+        *others, last = [f"`{note.name}` (line {note.line})" for note in alike]
+        yield (
+            f"the launches of {', '.join(others)} and {last} are not expressible with their "
+            f"parameters{why}; write their launch directives"
         )
 
 
@@ -127,9 +142,10 @@ def explained(notes: Sequence[Note]) -> Iterator[None]:
     try:
         yield
     except BindingError as error:
-        name = re.search(r"`(\w+)`", error.message)
+        names = re.findall(r"`(\w+)`", error.message)
         for note in notes:
             members = note.text.rpartition(" is passed as ")[2].split(", ")
-            if note.kind == "unpacked" and name is not None and name[1] in members:
-                error.fix = f"define `{name[1]}`: {note}"
+            if note.kind == "unpacked" and any(name in members for name in names):
+                define = f"define `{names[0]}`" if len(names) == 1 else error.fix
+                error.fix = f"{define}: {note}" if len(names) == 1 else f"{define}; {note}"
         raise

@@ -1,4 +1,6 @@
-"""A struct that is passed by value and holds pointers, as a parameter for each of its members.
+"""A struct that is passed by value, as a parameter for each of its members.
+
+One that holds pointers is always so, one of numbers where host code launches its kernel.
 
 ``__global__ void f(Matrix a)`` takes addresses inside of ``a``, which no array of the host can
 hold. Afterwards it takes ``int a_width, float* a_elements``: what every other stage understands.
@@ -12,9 +14,11 @@ from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
+from optiml_magic.kernels.hostbraces import braces
 from optiml_magic.kernels.signature import split_name
 from optiml_magic.kernels.structs import Structs
 from optiml_magic.source.aliases import resolve, type_aliases
+from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.formals import declared, parameters, text_of
@@ -60,6 +64,7 @@ def unpacked(text: str) -> tuple[str, tuple[Note, ...]]:
         return text, ()
     syntax = parse(text)
     structs = Structs(syntax, type_aliases(syntax))
+    launched = set(_launched_by_host(syntax))
     taken = {text_of(n) for n in walk(syntax.root) if n.type in ("identifier", "type_identifier")}
     edits, notes, kernels = list[Edit](), list[Note](), dict[str, dict[str, list[str]]]()
     places: dict[str, dict[int, tuple[_Member, ...]]] = {}
@@ -67,7 +72,8 @@ def unpacked(text: str) -> tuple[str, tuple[Note, ...]]:
         kernel, body = name_of(function), function.child_by_field_name("body")
         if body is None:
             continue
-        for one in _packed(function, structs, type_aliases(syntax), taken):
+        wanted = kernel in launched
+        for one in _packed(function, structs, type_aliases(syntax), taken, wanted):
             at = parameters(function).index(one.node)
             places.setdefault(kernel, {})[at] = one.members
             names = list(one.names.values())
@@ -95,8 +101,9 @@ def _head(node: Node) -> str:
 
 
 def _packed(
-    function: Node, structs: Structs, aliases: Mapping[str, str], taken: set[str]
+    function: Node, structs: Structs, aliases: Mapping[str, str], taken: set[str], numbers: bool
 ) -> Iterator[_Packed]:
+    """Its structs that hold pointers, and those of nothing but ``numbers`` where that is asked."""
     for node in parameters(function):
         shape = declared(node.child_by_field_name("declarator"))
         spelled, depth, _ = resolve(text_of(node.child_by_field_name("type")), aliases)
@@ -105,7 +112,10 @@ def _packed(
             continue
         members = list(_members(body))
         if None in members or not any(member and member.pointer for member in members):
-            continue
+            plain = all(member and scalar_dtype(member.before.strip()) for member in members)
+            fields = all(n.type in ("comment", "field_declaration") for n in body.named_children)
+            if None in members or not members or not (numbers and plain and fields):
+                continue
         names = {}
         for member in filter(None, members):
             own, more = f"{shape.name}_{member.name}", 1
@@ -178,6 +188,14 @@ def _use(name: Node) -> tuple[Node, Node] | None:
     return (parent, field) if field is not None and dotted and owner == node else None
 
 
+def _launched_by_host(syntax: Syntax) -> Iterator[str]:
+    """The kernels that host code of the text launches."""
+    for node in walk(syntax.root):
+        if node.type == "kernel_call_syntax" and node.parent is not None:
+            function = text_of(node.parent.child_by_field_name("function"))
+            yield split_name(function)[0].rpartition("::")[2]
+
+
 def _prototypes(syntax: Syntax, kernels: Mapping[str, object]) -> Iterator[Edit]:
     """Declarations ahead of the kernels, which would declare others now, taken away."""
     for node in walk(syntax.root):
@@ -201,8 +219,23 @@ def _calls(
             if at < len(given):
                 whole = text_of(given[at])
                 whole = whole if given[at].type in _NAMES else f"({whole})"
-                spelled = ", ".join(f"{whole}.{member.name}" for member in members)
+                by_name = {member.name: f"{whole}.{member.name}" for member in members}
+                listed = braces(given[at])
+                if listed is not None:
+                    by_name = _listed(listed, [member.name for member in members]) or by_name
+                spelled = ", ".join(by_name.values())
                 yield Edit(given[at].start_byte, given[at].end_byte, spelled)
+
+
+def _listed(listed: Node, names: list[str]) -> dict[str, str]:
+    """The members that ``{n, x}`` gives in place of a struct, where it gives all of them."""
+    values = [one for one in listed.named_children if one.type != "comment"]
+    pairs = [one.child_by_field_name("designator") for one in values]
+    own = [text_of(pair).removeprefix(".") if pair is not None else "" for pair in pairs]
+    if len(values) != len(names) or own not in ([""] * len(names), names):
+        return {}
+    parts = [text_of(one.child_by_field_name("value") or one) for one in values]
+    return dict(zip(names, parts, strict=True))
 
 
 def _launched(text: str, kernels: Mapping[str, Mapping[str, list[str]]]) -> str:

@@ -6,6 +6,7 @@ would have made.
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -107,7 +108,8 @@ def drawn_as_allocated(
                 continue
             drawn = _drawn(dtype, _count(note, values) * parameter.lanes, len(found))
             if drawn is not None:
-                found[name] = drawn
+                whole = math.prod(note.shape) == drawn.size
+                found[name] = drawn.reshape(note.shape) if note.shape and whole else drawn
                 notes.append(_told(name, drawn, note))
     for variable in device_variables(lift_program(program, task.defines)):
         note = allocated.get(variable.bare_name)
@@ -120,6 +122,15 @@ def drawn_as_allocated(
                 found[variable.bare_name] = drawn
                 notes.append(_told(variable.bare_name, drawn, note))
     return found, notes
+
+
+def sized_by_numbers(task: Task, values: Mapping[str, Any], read: Sequence[Note]) -> frozenset[str]:
+    """The arrays that are drawn so where the numbers of the host's code are given."""
+    given = any(isinstance(value, np.ndarray) for value in values.values())
+    if given or task.reference is not None or callable(task.inputs):
+        return frozenset()
+    extents = {name: parse_expression(note.extent) for name, note in _allocated(read).items()}
+    return frozenset(name for name, extent in extents.items() if not extent.arrays)
 
 
 def _drawn(dtype: DType, count: int, seed: int) -> Array | None:

@@ -19,7 +19,7 @@ from optiml_magic.problem.card import cupy_on
 from optiml_magic.problem.cost import SLOW, affordable, foreseen
 from optiml_magic.problem.instances import Instance, Maker
 from optiml_magic.problem.libraries import Home
-from optiml_magic.problem.outputs import drawn_as_allocated, with_stored_shapes
+from optiml_magic.problem.outputs import drawn_as_allocated, sized_by_numbers, with_stored_shapes
 from optiml_magic.problem.reference import Answer
 from optiml_magic.problem.references import References
 from optiml_magic.problem.scales import Maps
@@ -130,9 +130,10 @@ def prepare(
     task = inputs.with_values(border.task, literals) if literals else border.task
     given = {**literals, **border.values}
     with explained(prepared.notes):
-        values = _with_sizes(program, task, given)
+        sized = sized_by_numbers(task, given, prepared.notes)
+        values = _with_sizes(program, task, given, sized)
         found = binding.interface(program, task, values)
-        binding.check_values(found, values)
+        binding.check_values(found, values, sized)
     task, told = with_stored_shapes(task, program, found, values, prepared.notes)
     notes += told
     smaller: Mapping[str, int] = sizes.kept(task.sizes, task.verify_sizes)
@@ -247,13 +248,17 @@ def _drawn(
     return drawn
 
 
-def _with_sizes(program: Program, task: Task, values: Mapping[str, Any]) -> dict[str, Any]:
+def _with_sizes(
+    program: Program, task: Task, values: Mapping[str, Any], made: Collection[str]
+) -> dict[str, Any]:
     """The values with the sizes of arrays; one that is missing is told at the kernel it is for."""
     try:
         return sizes.with_sizes(program, values)
     except SourceError:
         found = binding.interface(program, task, values)
-        binding.check_values(replace(found, scalars=()), values)
+        sized = {directive.name for directive in program.sizes}
+        scalars = tuple(name for name in found.scalars if name not in sized)
+        binding.check_values(replace(found, scalars=scalars), values, made)
         raise
 
 

@@ -29,7 +29,11 @@ class Note:
     value: int | float | None = None  # that of a literal
     called: str = ""
     extent: str = ""
+    shape: tuple[int, ...] = ()  # of what is allocated, where it has axes
     fix: str = ""  # what to write in the place of what could not be read
+    why: str = ""  # of an unread launch: the reason alone
+    line: int = 0  # of an unread launch
+    place: int = 0  # of an unread launch: how many are read before it
 
     def __str__(self) -> str:
         return self.text

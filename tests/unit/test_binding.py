@@ -228,7 +228,7 @@ def test_a_grid_without_blocks_names_the_scalar() -> None:
     [
         ({"x": [1.0]}, "np.asarray(x, np.float32)"),
         ({"x": np.ones(8)}, "np.asarray(x, np.float32)"),
-        ({}, "define `x` as a float32 array"),
+        ({"n": 8}, "define `x` as a float32 array"),
     ],
 )
 def test_fixes_spell_dtypes_as_numpy_does(values: dict[str, object], told: str) -> None:

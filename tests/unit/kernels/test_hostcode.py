@@ -173,8 +173,8 @@ def test_what_is_not_expressible_is_a_note(main, note):
 def test_loops_and_repetitions_are_said():
     text, notes = pasted(
         "int main() { for (int i = 0; i < 9; ++i) { add<int><<<1, 2>>>(a, b, m); }\n"
-        "add<int><<<1, 2>>>(a, b, m); }\n"
-        "void other() { add<int><<<3, 2>>>(a, b, m); }"
+        "add<int><<<1, 2>>>(a, b, m);\n"
+        "add<int><<<3, 2>>>(a, b, m); }"
     )
     assert text.count("#pragma optiml") == 1
     assert "is launched in a loop (line 22)" in notes[-3]
@@ -335,7 +335,7 @@ def test_numbers_of_the_host_are_those_of_a_run_without_arguments(host, found):
         ("size_t s = c * sizeof(*a); cudaMalloc(&a, s); k<<<1, 64>>>(a, b, c, d);", {"x": "n"}),
         ("size_t s = c * sizeof(*h); cudaMalloc(&a, s); k<<<1, 64>>>(a, b, c, d);", {}),
         ("cudaMalloc(&a, c * sizeof(double)); k<<<1, 64>>>(a, b, c, d);", {}),
-        ("cudaMalloc(&a, 4 * c); k<<<1, 64>>>(a, b, c, d);", {}),
+        ("cudaMalloc(&a, 4 * c); k<<<1, 64>>>(a, b, c, d);", {"x": "n"}),
         ("cudaMalloc(&a, c * sizeof(float)); cudaMalloc(&a, 4); k<<<1, 64>>>(a, b, c, d);", {}),
         ("cudaMalloc(&a, 16 * sizeof(float)); k<<<1, 64>>>(a, b, c, d);", {"x": "16"}),
         ("cudaMalloc(&other, c * sizeof(float)); k<<<1, 64>>>(a, b, c, d);", {}),

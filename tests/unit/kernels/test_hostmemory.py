@@ -41,10 +41,35 @@ def test_a_vector_that_is_made_of_another_is_a_copy() -> None:
         ("thrust::device_vector<float> a{1, 2}; k<<<1, 32>>>(a.data(), b, c);", {}),
         ("thrust::device_vector<float> a; k<<<1, 32>>>(a.data(), b, c);", {}),
         ("size_t s = c * 4; s = 2 * c * sizeof(float); cudaMalloc(&a, s); k<<<1, 32>>>(a, b, c);",
-         {}),
+         {"x": "2 * n"}),
+        (("size_t s = c * sizeof(float); cudaMalloc(&a, s); s = 9 * c * sizeof(float);"
+          "k<<<1, 32>>>(a, b, c);"), {"x": "n"}),
+        (("size_t s = 4; s = c * sizeof(float); if (big) { s *= 2; } cudaMalloc(&a, s);"
+          "k<<<1, 32>>>(a, b, c);"), {}),
+        (("size_t s = c * sizeof(float); for (;;) { cudaMalloc(&a, s); k<<<1, 32>>>(a, b, c);"
+          "s = 9 * c * sizeof(float); }"), {}),
+        (("size_t s; s = c * sizeof(float); while (more()) { cudaMalloc(&a, s);"
+          "k<<<1, 32>>>(a, b, c); s = 9 * c * sizeof(float); }"), {}),
+        (("for (;;) { size_t s = c * sizeof(float); cudaMalloc(&a, s); k<<<1, 32>>>(a, b, c);"
+          "s = 9 * c * sizeof(float); }"), {"x": "n"}),
+        (("size_t s = 4; int d = c; s = d * sizeof(float); d = 9; cudaMalloc(&a, s);"
+          "k<<<1, 32>>>(a, b, c);"), {"x": "n"}),
+        (("size_t s = 4; auto f = [&] { s = 9; }; s = c * sizeof(float); f(); cudaMalloc(&a, s);"
+          "k<<<1, 32>>>(a, b, c);"), {}),
+        (("size_t s = 4; s = c * sizeof(float); grow(&s); cudaMalloc(&a, s);"
+          "k<<<1, 32>>>(a, b, c);"), {}),
+        (("size_t s = 4; s = c * sizeof(float); again: cudaMalloc(&a, s); s = 9; goto again;"
+          "k<<<1, 32>>>(a, b, c);"), {}),
+        (("size_t s = c; s = s * sizeof(float); cudaMalloc(&a, s); k<<<1, 32>>>(a, b, c);"), {"x": "n"}),
         ("cudaMalloc(&a, c * sizeof(float)); c /= 2; k<<<1, 32>>>(a, b, c);", {}),
         ("size_t s = c * sizeof(float); c -= 1; cudaMalloc(&a, s); k<<<1, 32>>>(a, b, c);", {}),
         ("c -= 1; cudaMalloc(&a, c * sizeof(float)); k<<<1, 32>>>(a, b, c); c = 4;", {"x": "n"}),
+        ("cudaMalloc(&a, c * 4); k<<<1, 32>>>(a, b, c);", {"x": "n"}),
+        ("cudaMalloc(&a, 4 * c * 4); k<<<1, 32>>>(a, b, c);", {"x": "n * 4"}),
+        ("int w = 4; cudaMalloc(&a, c * w); k<<<1, 32>>>(a, b, c);", {"x": "n"}),
+        ("cudaMalloc(&a, c * 8); k<<<1, 32>>>(a, b, c);", {}),
+        ("cudaMalloc(&a, c * 4 + 4); k<<<1, 32>>>(a, b, c);", {}),
+        ("cudaMalloc(&a, c * sizeof(double)); k<<<1, 32>>>(a, b, c);", {}),
     ],
 )  # fmt: skip
 def test_vectors_have_the_size_that_they_are_made_with(host: str, found: dict[str, object]) -> None:
