@@ -61,6 +61,7 @@ class _Collector:
         self.found: dict[Variable, list[Change]] = {}
         self.declared: set[Variable] = set()
         self.aliases: dict[Variable, Variable] = {}
+        self.closures: set[Lambda] = set()
         self.early = True
         self.within: tuple[Loop, ...] = ()
 
@@ -140,12 +141,22 @@ class _Collector:
             if isinstance(called, Name) and held and self.may_change(expression, OBJECT):
                 self.add(called, "?", None, always=False)
         elif isinstance(expression, Lambda):
-            self.statement(expression.function.body, always=False)
+            self._may_run(expression)
+        elif isinstance(expression, Name) and (run := closure_of(expression.variable)) is not None:
+            self._may_run(run)
         for at, part in enumerate(expression.parts):
             lazy = isinstance(expression, Choice) or (
                 isinstance(expression, Binary) and expression.op in ("&&", "||")
             )
             self.expression(part, always=always and not (lazy and at))
+
+    def _may_run(self, closure: Lambda) -> None:
+        """What a lambda changes, wherever it is called."""
+        if closure in self.closures:
+            return
+        self.closures.add(closure)
+        self.declared |= {*closure.function.parameters}
+        self.statement(closure.function.body, always=False)
 
     def _assign(self, expression: Assign, *, always: bool) -> None:
         op, value = expression.op[:-1], expression.value
@@ -162,6 +173,13 @@ def _relative(target: Expr, value: Expr) -> tuple[str, Expr]:
         if same(value.right, target) and value.op in "+*":
             return value.op, value.left
     return "?", value
+
+
+def closure_of(held: Variable | None) -> Lambda | None:
+    """The lambda that a local holds, or that of another local which it is a copy of."""
+    while held is not None and isinstance(held.value, Name):
+        held = held.value.variable
+    return held.value if held is not None and isinstance(held.value, Lambda) else None
 
 
 def _has_state(called: Variable | None) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from optiml_magic.kernels.combining import Combination, combination
-from optiml_magic.kernels.expressions import Assign, Expr, Step
+from optiml_magic.kernels.expressions import Assign, Binary, Cast, Choice, Expr, Step
 from optiml_magic.kernels.reading import Access, Array, Axis, Barrier, Guard, Mode, Rest
 from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import Variable, Verbatim
@@ -61,6 +61,7 @@ class Recorder:
     stores: int = 0
     stepping: set[tuple[str, Variable]] = field(default_factory=set)
     inside_verbatim: int = 0
+    unasked: set[Expr] = field(default_factory=set)  # assignments that are statements
     given: dict[Variable | str, frozenset[str]] = field(default_factory=dict)
     asked: dict[Variable | str, frozenset[str]] = field(default_factory=dict)
     _own: list[_Own] = field(default_factory=list)
@@ -160,6 +161,14 @@ class Recorder:
         _, key, found, kind, path = self._own.pop()
         if key is None:
             return
+        self._updated(key, node, found, kind, path)
+        if node not in self.unasked:
+            self.uses.append(Use(key, "read", self.loops, self.line_of(node), _NONE, None, node))
+
+    def _updated(
+        self, key: Key, node: Assign | Step, found: Combination | None, kind: CType,
+        path: tuple[Condition, ...],
+    ) -> None:  # fmt: skip
         line = self.line_of(node)
         selected = self._selected.get(key)
         if selected is not None and isinstance(node, Assign) and node.value in selected.values:
@@ -187,6 +196,20 @@ class Recorder:
         self._carried |= {k for e in found.carried if (k := keys.get(e)) is not None}
         yield
         self._selected, self._carried = before
+
+
+def unasked(expr: Expr) -> Iterator[Expr]:
+    """The assignments in a statement's expression whose values nobody asks for."""
+    match expr:
+        case Assign() | Step():
+            yield expr
+        case Binary(op=",", left=left, right=right) | Choice(then=left, other=right):
+            yield from unasked(left)
+            yield from unasked(right)
+        case Binary(op="&&" | "||", right=right):
+            yield from unasked(right)
+        case Cast(operand=operand, type="void"):
+            yield from unasked(operand)
 
 
 def key_of(place: Place) -> Key | None:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from optiml_magic.kernels import types
 from optiml_magic.kernels.changes import changes
 from optiml_magic.kernels.combining import selection
-from optiml_magic.kernels.events import Key, key_of
+from optiml_magic.kernels.events import Key, key_of, unasked
 from optiml_magic.kernels.expressions import (
     Assign,
     Braces,
@@ -69,6 +69,7 @@ class Executor(LoopReader):
         pass
 
     def evaluate(self, statement: Evaluate) -> None:
+        self.recorder.unasked.update(unasked(statement.expression))
         match statement.expression:
             case Assign(op="=", target=Name(variable=Variable() as variable), value=value):
                 with self.naming(variable, value):

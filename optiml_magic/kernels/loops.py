@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from optiml_magic.kernels.changes import Change
+from optiml_magic.kernels.events import unasked
 from optiml_magic.kernels.expressions import (
     Expr,
     Literal,
@@ -87,6 +88,7 @@ class LoopReader(InductionReader):
         ends = self.rounds.pop()
         self._meet(ends, entry)
         if statement.update is not None:
+            self.recorder.unasked.update(unasked(statement.update))
             self.value(statement.update)
         if written is not None and statement.kind == "do":
             test = self._tested(written, counter, outer)

@@ -9,9 +9,12 @@ import numpy as np
 from optiml_magic.kernels.editing import lines
 from optiml_magic.kernels.expressions import (
     Cast,
+    Expr,
+    Literal,
     Name,
 )
 from optiml_magic.kernels.primitives.base import NotLegal
+from optiml_magic.kernels.primitives.called_types import is_number
 from optiml_magic.kernels.primitives.exchanges import Exchanges
 from optiml_magic.kernels.primitives.shares import (
     IDEMPOTENT,
@@ -28,9 +31,12 @@ from optiml_magic.kernels.primitives.shares import (
 )
 from optiml_magic.kernels.tree import (
     Statement,
+    TypeName,
     Variable,
 )
-from optiml_magic.kernels.types import CType
+from optiml_magic.kernels.types import CType, named
+
+_WORD = 4  # bytes of the numbers that threads are followed by
 
 
 class Cells(Exchanges):
@@ -79,6 +85,32 @@ class Cells(Exchanges):
             found = replace(value, form=Cast(None, words, value.form), kind=kind)
             self.casts[key] = found
         return found
+
+    def _cast(self, variable: Variable, form: Expr) -> Expr:
+        kind = self.kind(variable)
+        return form if kind.depth else Cast(None, kind.name, form)
+
+    def as_type(self, value: Value, to: TypeName) -> Value:
+        """A value in the type that a function says that it takes, or returns."""
+        kind = named(to.base, self.types)
+        if to.depth or to.base in {"auto", *self.generic} or not is_number(kind):
+            return value
+        if isinstance(value, Share) and value.source.kind != kind:
+            raise NotLegal("what it combines is rounded on the way")
+        if isinstance(value, Known) and kind.floating:
+            value = self._each(value)
+        if isinstance(value, Known) and kind.size != _WORD:
+            if not set(value.numbers) <= {*range(128)}:
+                raise NotLegal("a number is beyond what is followed")
+        elif isinstance(value, Known) and not kind.signed:
+            return replace(value, numbers=value.numbers & 0xFFFFFFFF)
+        if isinstance(value, Each) and value.kind != kind:
+            return self._converted(value, kind.name, kind)
+        if isinstance(value, Same) and not isinstance(value.form, Literal):
+            own = self.kernel.reading.types.get(value.form)
+            if own is not None and own != kind:
+                return replace(value, form=Cast(None, kind.name, value.form), key="")
+        return value
 
     def _stored(self, old: Value | None, new: Value, at: Numbers, active: Numbers) -> Value:
         size = max(int(at.max()) + 1, len(old.where) if old is not None else 0)

@@ -66,9 +66,12 @@ def _square(pair: Beside) -> Square:
     changed = pair.effects.changed(*leaf)
     if {v.name for v in changed} != {own[0].place} or {*meant} & {*changed}:
         raise NotLegal("its rounds do more than to sum up", line)
-    root = _root(own[0].values[0], meant)
+    root = _root(pair, own[0].values[0], meant)
     if not isinstance(root, Binary) or root.op != "-":
         raise NotLegal("what it sums up are no squares of differences", line)
+    kind = pair.kernel.reading.types.get(root)
+    if kind is None or not (kind.floating or kind.signed):
+        raise NotLegal("a difference without a sign wraps around", line)
     sides = [_whole(pair, side, meant) for side in (root.left, root.right)]
     moving = [bool(names([side]) & {*pair.counters}) for side in sides]
     if moving == [True, False]:
@@ -78,28 +81,30 @@ def _square(pair: Beside) -> Square:
     raise NotLegal("what it sums up are no squares around one value", line)
 
 
-def _root(value: Expr, meant: dict[Variable, Expr]) -> Expr | None:
+def _root(pair: Beside, value: Expr, meant: dict[Variable, Expr]) -> Expr | None:
     """What is squared, spelled out one level deep."""
+    value = _plain(pair, value, meant)
     match value:
-        case Name(variable=Variable() as variable) if variable in meant:
-            return _root(meant[variable], meant)
-        case Cast(operand=operand):
-            return _root(operand, meant)
         case Binary(op="*", left=left, right=right) if same(left, right, meant):
-            return _plain(left, meant)
+            return _plain(pair, left, meant)
         case Call(function=function, arguments=(base, Literal(value=power))):
-            return _plain(base, meant) if function in _POWERS and power == 2 else None
+            return _plain(pair, base, meant) if function in _POWERS and power == 2 else None
     return None
 
 
-def _plain(value: Expr, meant: dict[Variable, Expr]) -> Expr:
-    """What a local of the round stands for."""
+def _plain(pair: Beside, value: Expr, meant: dict[Variable, Expr]) -> Expr:
+    """What a local of the round stands for, or what is converted to another float."""
     match value:
-        case Name(variable=Variable() as variable) if variable in meant:
-            return _plain(meant[variable], meant)
-        case Cast(operand=operand):
-            return _plain(operand, meant)
-    return value
+        case Name(variable=Variable(type=kind) as variable) if variable in meant:
+            inner, to = meant[variable], kind.base
+        case Cast(operand=inner, type=to):
+            pass
+        case _:
+            return value
+    kept = named(to, pair.kernel.unit.aliases)
+    if not kept.floating and to != "auto" and pair.kernel.reading.types.get(inner) != kept:
+        raise NotLegal("a difference becomes a whole number", pair.second[0].line)
+    return _plain(pair, inner, meant)
 
 
 def _whole(pair: Beside, value: Expr, meant: dict[Variable, Expr]) -> Expr:

@@ -156,10 +156,12 @@ class Following:
             case Declare(variables=variables):
                 for variable in variables:
                     if variable in self.moving and variable.value is not None:
+                        self._check_kept(variable, variable.value)
                         self.known[variable] = self.value(variable.value)
             case Evaluate(expression=Assign(op=op, target=Name(variable=Variable() as local)) as a):
                 if local not in self.moving:
                     raise NotLegal("it changes more than what it sums up", statement.line)
+                self._check_kept(local, a.value)
                 self.known[local] = self._assigned(op, local, self.value(a.value), statement.line)
             case If(before=None, constant=False, test=test, then=then, other=other):
                 if self._chosen(test):
@@ -168,6 +170,13 @@ class Following:
                     self.run(other)
             case _:
                 raise NotLegal("its rounds do more than to sum up", statement.line)
+
+    def _check_kept(self, local: Variable, value: Expr) -> None:
+        """Raise NotLegal where a local of whole numbers does not hold all of a value."""
+        kind = named(local.type.base, self.kernel.unit.aliases)
+        whole = local.type.base != "auto" and not kind.floating
+        if whole and self.kernel.reading.types.get(value) != kind:
+            raise NotLegal("it converts to a whole number", local.line)
 
     def _assigned(self, op: str, local: Variable, value: Value, line: int) -> Value:
         if op == "=":

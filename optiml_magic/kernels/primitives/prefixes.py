@@ -30,6 +30,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.functions import BLOCK_BARRIERS, bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.naming import type_of
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -60,9 +61,10 @@ _WORD, _SIGN = 1 << 32, 1 << 31
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Which elements are in a value, for each thread."""
+    """Which elements are in a value, for each thread; one without any may be of any ``kind``."""
 
     bits: Mask
+    kind: CType | None = None
 
 
 Value = Numbers | Parts | None  # None of what is not followed
@@ -148,9 +150,10 @@ class Prefixes:
             seen = shelf.loaded[element]
             shelf.loaded[element] = thread if seen in (-1, thread) else -2
         safe = np.where(mask, at, 0)
-        return Parts(shelf.bits[safe] & mask[:, None])
+        return Parts(shelf.bits[safe] & mask[:, None], shelf.type)
 
     def store(self, shelf: Shelf, at: Numbers, value: Parts, mask: Mask) -> None:
+        self._one_kind(value.kind, shelf.type)
         for thread in np.flatnonzero(mask):
             element = at[thread]
             if shelf.stored[element] not in (-1, thread) or shelf.loaded[element] not in (
@@ -286,11 +289,19 @@ class Prefixes:
         self.ops.add(op)
         if op == "+" and bool((one.bits & other.bits)[mask].any()):
             raise NotLegal("a scan takes an element twice")
-        return Parts(one.bits | other.bits)
+        return Parts(one.bits | other.bits, self._one_kind(one.kind, other.kind))
+
+    def _one_kind(self, one: CType | None, other: CType | None) -> CType | None:
+        """The type of two values. Raises NotLegal where one of them would be converted."""
+        if one is not None and other is not None and one != other:
+            raise NotLegal("a scan goes through several types")
+        return one or other
 
     def _either(self, true: Mask, then: Value, other: Value) -> Value:
         if isinstance(then, Parts) or isinstance(other, Parts):
-            return Parts(np.where(true[:, None], self._parts(then).bits, self._parts(other).bits))
+            one, two = self._parts(then), self._parts(other)
+            bits = np.where(true[:, None], one.bits, two.bits)
+            return Parts(bits, self._one_kind(one.kind, two.kind))
         return None if then is None or other is None else np.where(true, then, other)
 
     # -- statements
@@ -365,6 +376,8 @@ class Prefixes:
 
     def _give(self, variable: Variable, found: Value, mask: Mask) -> None:
         old = self.env.get(variable)
+        if isinstance(found, Parts) and found.kind not in (None, type_of(self.kernel, variable)):
+            found = None  # what it is converted to is not followed
         if isinstance(found, np.ndarray):
             kind = named(variable.type.base, self.kernel.unit.aliases)
             if kind.integral and not kind.signed and kind.size == 4:

@@ -13,7 +13,6 @@ from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
     Call,
-    Cast,
     Expr,
     Literal,
     Name,
@@ -24,6 +23,8 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.functions import ATOMICS, BLOCK_BARRIERS, LANES, WARP_BARRIERS
 from optiml_magic.kernels.functions import bare as bare_name
 from optiml_magic.kernels.primitives.base import NotLegal
+from optiml_magic.kernels.primitives.called_types import called_types
+from optiml_magic.kernels.primitives.effects import declared_in
 from optiml_magic.kernels.primitives.halving import flat
 from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.primitives.roles import at_line
@@ -313,10 +314,6 @@ class Raising(Unshared):
                 self.sources = {k: s for k, s in self.sources.items() if s is not source}
         return tuple(made)
 
-    @staticmethod
-    def _cast(variable: Variable, form: Expr) -> Expr:
-        return form if variable.type.depth else Cast(None, variable.type.base, form)
-
     def _over(self, old: Value | None, new: Value) -> Value:
         """A value for the threads that are there, what others had for these."""
         if bool(self.mask.all()):
@@ -370,20 +367,21 @@ class Raising(Unshared):
         given = [self._address(a) or self.value(a) for a in call.arguments]
         old = self.env
         self.env = {**old}
-        hidden = {**self.constants}
+        hidden, types = {**self.constants}, {**self.types}
         for generic_, words in zip(function.template, call.template, strict=False):
             number_ = self.constants.get(words, int(words) if words.isdigit() else None)
             self.constants.pop(generic_.name, None)
             if number_ is not None and not generic_.is_type:
                 self.constants[generic_.name] = number_
+        told = called_types(function, call, given, self.types, self.of_kind)
         generic, self.generic = self.generic, {p.name for p in function.template if p.is_type}
+        self.generic -= told.keys()
+        self.types = {**self.types, **told}
         for parameter, argument in zip(function.parameters, given, strict=True):
             if parameter.type.reference:
                 raise NotLegal(f"what `{function.name}` does is not looked into", function.line)
             value = self._typed(parameter, argument)
-            if isinstance(value, Each) and not self._alike(parameter, value):
-                value = self._converted(value, parameter.type.base, self.kind(parameter))
-            self.env[parameter] = value
+            self.env[parameter] = self.as_type(value, parameter.type)
         *body, last = flat(function.body) or [Blank(None, 0)]
         self.quiet += 1
         if not isinstance(last, Leave):
@@ -392,7 +390,9 @@ class Raising(Unshared):
             raise NotLegal(f"what `{function.name}` does is not looked into", function.line)
         result: Value = Same(number(0), self.all)
         if isinstance(last, Leave) and last.value is not None:
-            result = self.value(last.value)
+            result = self.as_type(self.value(last.value), function.result)
         self.quiet -= 1
-        self.env, self.constants, self.generic = old, hidden, generic
+        self.env, self.constants, self.generic, self.types = old, hidden, generic, types
+        for variable in declared_in(function.body):  # another call may give it another type
+            self.kinds.pop(variable, None)
         return result

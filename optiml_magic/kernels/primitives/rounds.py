@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import combinations
 
+from optiml_magic.kernels.changes import closure_of
 from optiml_magic.kernels.expressions import Assign, Call, Name, Step, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives import combine
@@ -79,6 +80,10 @@ def counting(kernel: Kernel, loop: Loop, effects: Effects, *, broken: bool = Fal
         raise NotLegal("a pointer counts its rounds", loop.line)
     if axis.variable in changed:
         raise NotLegal("its counter changes in the loop", loop.line)
+    for variable in effects.mentions(loop):
+        closure = closure_of(variable)
+        if closure is not None and names([closure]) & {*changed, axis.variable}:
+            raise NotLegal("a lambda asks for what goes from round to round", loop.line)
     return axis
 
 

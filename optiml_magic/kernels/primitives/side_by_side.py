@@ -38,7 +38,7 @@ def added_behind(
             return None
         types = kernel.reading.types
         kind, whole = (types.get(e) for e in (next(iter(named)), ends[0]))
-        if kind is None or whole is None or not one_by_one(whole, kind):
+        if kind is None or whole is None or not _joined(whole, kind):
             return None
         added = {e.target for e in inside if isinstance(e, Assign) and e.op == "+="}
         if not named & inside <= added:
@@ -90,6 +90,17 @@ def one_by_one(kind: CType, value: CType | None) -> bool:
         return kind.floating and (value == kind or (value.size or 0) >= _WORD)
     longer = kind.floating or (kind.size or 0) > (value.size or 0)
     return value.integral and not (longer and not value.signed)
+
+
+def _joined(whole: CType, kind: CType) -> bool:
+    """Whether sums of a type, added up in ``whole``, may be one before they are.
+
+    Of whole numbers the one may be more than any of the several, so that it wraps where they would
+    be added up in something longer.
+    """
+    if kind.integral and not (whole.integral and whole.size == kind.size):
+        return False
+    return one_by_one(whole, kind)
 
 
 def _begin_at_once(body: Statement, sums: Collection[Variable]) -> bool:

@@ -87,6 +87,9 @@ def stacked(
         return None
     own = loop.body.body if isinstance(loop.body, Block) else (loop.body,)
     before = [s for s in own if s is not inner]
+    of_row = {v for s in before if isinstance(s, Declare) for v in s.variables}
+    if of_row & effects.changed(inner).keys() or any(v.array for v in of_row):
+        return None  # what a row adds up goes from column to column
     most = inner.body.body if isinstance(inner.body, Block) else (inner.body,)
     body = edited(Block(None, 0, (*before, *most)), decided.swaps)
     assert isinstance(body, Block)

@@ -56,7 +56,9 @@ def _written(kernel: Kernel, statement: Evaluate, taken: list[str]) -> tuple[Sta
                 return None
             function = called_alone(kernel, call)
             result = _result(function.body.body) if function is not None else None
-            if function is None or result is None or not _keeps(kernel, function, own, result):
+            if function is None or result is None:
+                return None
+            if not _keeps(kernel, function, call, own, result):
                 return None
             bound = _bound(kernel, function, call, [result], taken)
             if bound is None:
@@ -111,11 +113,15 @@ def _inside(statement: Statement) -> tuple[Statement, ...]:
     return statement.body if isinstance(statement, Block) else (statement,)
 
 
-def _keeps(kernel: Kernel, function: Function, own: Variable, result: Expr) -> bool:
+def _keeps(kernel: Kernel, function: Function, call: Call, own: Variable, result: Expr) -> bool:
     """Whether a result is of the local's type already: nothing is converted on the way."""
     kind = _type(kernel, own)
     if function.result.base in {p.name for p in function.template}:
-        return True
+        return any(
+            _given(kernel, argument) == kind
+            for parameter, argument in zip(function.parameters, call.arguments, strict=True)
+            if parameter.type.base == function.result.base
+        )
     types = {p.name: named(p.type.base, kernel.unit.aliases) for p in function.parameters}
     named_ = [e for e in every(result) if isinstance(e, Name) and e.variable is not None]
     return named(function.result.base, kernel.unit.aliases) == kind and all(
@@ -135,9 +141,7 @@ def _bound(
     swaps: dict[Node, Node] = {}
     for parameter, argument in zip(function.parameters, call.arguments, strict=True):
         kind = named(parameter.type.base, kernel.unit.aliases)
-        given = kernel.reading.types.get(argument)
-        if isinstance(argument, Name) and argument.variable is not None:
-            given = None if argument.variable.array else _type(kernel, argument.variable)
+        given = _given(kernel, argument)
         same = parameter.type.base in generic or kind == given
         if parameter.array or parameter.type.depth or given is None or not same:
             return None
@@ -154,6 +158,13 @@ def _bound(
             before.append(lines(f"const {given.name} {new} = {shown};"))
         swaps |= {e: text(new) for e in whole if isinstance(e, Name) and e.variable is parameter}
     return before, swaps
+
+
+def _given(kernel: Kernel, argument: Expr) -> CType | None:
+    """The type of what a function is given; None for an array, or where it is not known."""
+    if isinstance(argument, Name) and argument.variable is not None:
+        return None if argument.variable.array else _type(kernel, argument.variable)
+    return kernel.reading.types.get(argument)
 
 
 def _of_reference(target: Expr) -> bool:

@@ -255,7 +255,8 @@ class _Unscanned:
                     raise NotLegal("a scan goes through several types", statement.line)
                 self.prefixes.asked(value, self.all)
                 self.kind = shelf.type
-                own = Parts(np.arange(self.count * self.each)[None, :] == index[:, None])
+                at_index = np.arange(self.count * self.each)[None, :] == index[:, None]
+                own = Parts(at_index, shelf.type)
                 self.prefixes.store(shelf, index, own, self.all)
                 types = self.old.reading.types
                 if isinstance(value, Name) and value.variable is not None and (

@@ -24,6 +24,7 @@ THREE = (
     "int k = 0; for (; k + 2 < n; k += 3) { s += a[ROW + k]; t += a[ROW + k + 1]; "
     "u += a[ROW + k + 2]; } for (; k < n; ++k) s += a[ROW + k]; "
 )
+INTS = "int s = 0, t = 0; for (int k = 0; k < n; k += 2) { s += k << 8; t += k + 1 << 8; } "
 
 
 def of(body: str) -> str:
@@ -97,6 +98,8 @@ def test_sums_that_are_told_apart_stay(body: str) -> None:
         "float s = 0; for (int q = 0; q < 3; ++q) { float t = 0; " + PAIR + "out[r] += s + t; }",
         ("unsigned s = 0, t = 0; for (int k = 0; k < n; k += 2) { s += k << 30; t += k + 1 << 30; } "
         "float z = 1; out[r] = z + s + t;"),
+        INTS + "float z = 1; out[r] = z + s + t;",  # one of all may be more than an int holds
+        INTS + "long long z = 1; out[r] = z + s + t;",
         ("float s = 0, t = 0, u = 0; int k = 0; for (; k + 1 < n; k += 2) { s += a[ROW + k]; "
         "t += a[ROW + k + 1]; } for (; k < n; ++k) u += a[ROW + k]; out[r] = s + t - u;"),
     ],
@@ -104,6 +107,13 @@ def test_sums_that_are_told_apart_stay(body: str) -> None:
 def test_what_each_of_them_is_asked_for_stays(body: str) -> None:
     found = refused(rerolled(kernel_of(of(body))))
     assert found.startswith("no round of a loop does the same for several elements")
+
+
+def test_whole_numbers_are_one_in_a_sum_of_their_own_type() -> None:
+    before = of(INTS + "unsigned z = 1; out[r] = z + s + t;")
+    after = written(rerolled(kernel_of(before)))
+    assert "out[r] = z + s;" in after
+    assert end_of(before, after, ARRAYS, {"m": 33, "n": 38}, {"m": 3, "n": 4}) == "same"
 
 
 def test_what_is_left_may_go_to_another_of_them() -> None:

@@ -56,6 +56,8 @@ def test_what_a_round_hands_on_is_seen(case: str) -> None:
 
 LEFT = {
     "another type": ("__device__ double add(double p, double q) { return p + q; }", f"s = add(s, {VALUE});"),
+    "the type of the other": ("template <class T, class U> __device__ T add(U p, T q) { return p + q; }",
+                          f"s = add(s, (int){VALUE});"),
     "an array": ("__device__ float add(const float* p, float q) { return p[0] + q; }", "s = add(a, s);"),
     "locals": ("__device__ float add(float p, float q) { float r = p + q; return r; }",
                f"s = add(s, {VALUE});"),

@@ -124,6 +124,13 @@ def test_running_extremes(by: str) -> None:
     assert end(before, made, "f4" if kind == "float" else "i4", rounds=False) == "same"
 
 
+def test_what_a_scan_is_converted_to_stays() -> None:
+    before = text(f"{BEGUN} {ONE} int own = s[t]; {Y} = own + 0.25f;")
+    made = unscanned(kernel_of(before))
+    assert "= own + 0.25f" in written(made)
+    assert end(before, made) == "same"
+
+
 def test_lanes_share_what_a_block_scanned() -> None:
     ideas, _ = asked(RowToLanes(), text(SCANS["one array"]))
     first = next(i for i in ideas if "lanes of a warp share" in i.title)
@@ -168,6 +175,8 @@ def test_lanes_share_what_a_block_scanned() -> None:
         (f"{BEGUN} {ONE.replace('if (t >= d)', 'if (threadIdx.x - d >= 0)')} {Y} = s[t];",
          "not in `s`"),
         (f"{BEGUN} {ONE} if (t == 63) last[0] = s[0];", "more than the elements"),
+        (f"{BEGUN} {ONE.replace('{kind} v', 'int v')} {Y} = s[t];", "into something else"),
+        (f"__shared__ int b[64]; {BEGUN} {ONE} b[t] = s[t]; {WAIT} {Y} = b[t];", "several types"),
         (f"s[t] = {X}; s[t] = {X} + 1; {WAIT} {ONE} {Y} = s[t];", "out of their order"),
     ],
 )  # fmt: skip

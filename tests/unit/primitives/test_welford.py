@@ -84,6 +84,8 @@ def test_of_no_rounds_nothing_is_left() -> None:
          "a branch asks for more than what is greater"),
         ("float d = x[i] - mean; mean += d / (i + 1); if (d > 9) continue; m2 += d;",
          "a round is left before its end"),
+        ("int d = x[i] - mean; mean += d / (i + 1.0f); m2 += d * (x[i] - mean);",
+         "it converts to a whole number"),
         ("mean += x[i] * (1 / (i + 1));", "a quotient of whole numbers is not followed"),
         ("float d = x[i] * m2 - mean; mean += d / (i + 1); m2 += d;", "its rounds carry no mean"),
         ("float d = x[i] - mean; mean += d / (i + 1); m2 += d * (x[i] - mean); n *= 2;",

@@ -109,6 +109,24 @@ def test_columns_that_differ_are_not_shared(term: str) -> None:
     assert "columns" not in applied(jam(kernel(PLANE % (BYTE, BYTE, body)), FOUR)).program.text
 
 
+@pytest.mark.parametrize(
+    ("declared", "inner"),
+    [
+        ("int q = 0;", "q += VALUE; s += q;"),
+        ("int q = 0;", "q ^= VALUE; if (q > s) s = q;"),
+        ("int q[2] = {0, 0};", "q[1] += VALUE; s += q[1];"),
+    ],
+)
+def test_what_a_row_adds_up_goes_from_column_to_column(declared: str, inner: str) -> None:
+    value = "a[min(max(y + j, 0), h - 1) * w + min(max(x + i, 0), w - 1)]"
+    loops = SQUARE.replace("for (int i", f"{{ {declared} for (int i")
+    body = f"int s = 0; {loops}{{ {inner.replace('VALUE', value)} }} }} out[y * w + x] = s;"
+    text = PLANE % (BYTE, BYTE, body)
+    made = jam(kernel(text), FOUR)
+    assert "columns" not in applied(made).program.text
+    same(text, made, {"a": ("u1", "h", "w"), "out": ("u1", "h", "w")}, {"w": 28, "h": 7})
+
+
 def test_a_condition_on_numbers() -> None:
     k = Polynomial.symbol("k")
     at_least = Compare(">=", k - Polynomial.constant(2), frozenset())
