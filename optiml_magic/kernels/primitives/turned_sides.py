@@ -7,7 +7,7 @@ of sizes and pointers alone, which is asked once; that all of them are there, wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, Swaps, edited, spread
 from optiml_magic.kernels.expressions import Assign, Call, Step, every
@@ -20,6 +20,8 @@ from optiml_magic.kernels.primitives.turns import Turn, Turned
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.kernels.tree import If, Statement, walk
+
+_WIDE = 8  # bytes of an element of which vectors gain nothing: their parts meet in banks; ours
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Sides:
             for condition, way in self._ways(branch):
                 if {*condition.conjuncts()} <= held:
                     left = edited(way, found) if way is not None else None
-                    found[branch] = spread(left)
+                    found[branch] = tuple(replace(one, lead=None) for one in spread(left))
                     break
         return found
 
@@ -106,7 +108,8 @@ class Sides:
             if forms is None:
                 return Side(digit)
             apart += forms
-        width = WIDEST // max((run.size for run in runs), default=WIDEST)
+        size = max((run.size for run in runs), default=WIDEST)
+        width = WIDEST // size if size < _WIDE else 1
         while width > 1 and any((value(self.kernel, form) or 0) % width for form in apart):
             width //= 2
         if width < 2:

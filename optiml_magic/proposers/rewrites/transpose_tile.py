@@ -57,9 +57,9 @@ class TransposeTile(KernelRule):
         names = ", ".join(dict.fromkeys(t.array for t in parts.turned))
         size = max(t.size for t in parts.turned)
         cell = sum(t.size for t in parts.turned)
-        tiles = _vectored(counts, sides.widest) if sides.widest > 1 else _by_element(size, least)
-        pad = max(1, 4 // size)
-        tiles = [_fitting(replace(tile, pad=pad), cell) for tile in tiles]
+        width, pad = sides.widest, max(1, 4 // size)
+        tiles = _vectored(counts, width) if width > 1 else _by_element(size, least)
+        tiles = [_fitting(replace(tile, pad=pad), cell, width) for tile in tiles]
         yield Site(
             "copy",
             f"turn {names} through a tile in shared memory",
@@ -96,11 +96,11 @@ def _by_element(size: int, least: int) -> list[Tile]:
     return [Tile(_WIDE, _WIDE, 256), Tile(32, 32, 128) if size == 4 else Tile(_WIDE, _WIDE, 512)]
 
 
-def _fitting(tile: Tile, size: int) -> Tile:
-    """The tile, or a part of it for which shared memory has room."""
+def _fitting(tile: Tile, size: int, width: int) -> Tile:
+    """The tile, or a part of it for which shared memory has room, with a vector for a thread."""
     while tile.rows * (tile.columns + tile.pad) * size > SHARED:
         tile = replace(tile, rows=tile.rows // 2, columns=tile.columns // 2)
-    return tile
+    return replace(tile, threads=min(tile.threads, tile.rows * tile.columns // width))
 
 
 def _point(tile: Tile) -> Point:
