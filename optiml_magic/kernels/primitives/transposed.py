@@ -26,7 +26,7 @@ from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.turned_sides import Side, Sides, backward
 from optiml_magic.kernels.primitives.turns import Turn, Turned
 from optiml_magic.kernels.spelling import Speller
-from optiml_magic.kernels.symbols import Condition
+from optiml_magic.kernels.symbols import Condition, Some
 from optiml_magic.kernels.tree import Block, Leave, walk
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Expression, parse_expression
@@ -61,8 +61,8 @@ class _Turning:
     def __init__(self, parts: Turn, tile: Tile) -> None:
         self.parts = parts
         self.old = parts.kernel
-        self.tile = tile
         self.sides = Sides(parts)
+        self.tile = self._fitting(tile)
         fresh = self.old.fresh
         self.rows, self.columns = fresh("TILE_ROWS"), fresh("TILE_COLS")
         self.threads, self.pad = fresh("THREADS"), fresh("PAD")
@@ -76,6 +76,19 @@ class _Turning:
         self.tiles = self._named(parts.turned, "tile")
         self.own = self._named([*self.sides.load.runs, *self.sides.store.runs], "items")
         self.wide = self.old.wide
+
+    def _fitting(self, tile: Tile) -> Tile:
+        """The tile with no more threads than there are vectors, and than a block may have."""
+        found = tile
+        while True:
+            cells = found.rows * found.columns
+            most = min(tile.threads, cells // self.sides.widest, most_threads(self.old))
+            threads = max((count for count in _THREADS if count <= most), default=0)
+            if not threads:
+                raise NotLegal("its blocks have too few threads for a tile")
+            if cells <= _MOST * threads:
+                return replace(found, threads=threads)
+            found = replace(found, rows=found.rows // 2, columns=found.columns // 2)
 
     def _named(self, runs: Sequence[Turned], what: str) -> dict[Turned, str]:
         arrays, found = [run.array.replace(".", "_") for run in runs], dict[Turned, str]()
@@ -249,7 +262,11 @@ class _Turning:
 
     def _all(self, tests: Iterable[Condition]) -> str:
         speller = self._speller()
-        return " && ".join(dict.fromkeys(map(speller.condition, tests))) or "true"
+        words = dict.fromkeys(
+            f"({speller.condition(test)})" if isinstance(test, Some) else speller.condition(test)
+            for test in tests
+        )
+        return " && ".join(words) or "true"
 
     def _index(self, form: Polynomial) -> str:
         return self._speller(wide=self.wide).form(form)

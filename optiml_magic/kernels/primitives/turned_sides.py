@@ -211,8 +211,9 @@ def _told(forms: Iterable[Polynomial], width: int) -> list[Polynomial]:
     return found
 
 
-def _degree(form: Polynomial) -> tuple[int, str]:
-    return max((len(names) for names, _ in form.terms), default=0), str(form)
+def _degree(form: Polynomial) -> tuple[int, int, str]:
+    most = max((len(names) for names, _ in form.terms), default=0)
+    return most, sum(abs(factor) for _, factor in form.terms), str(form)
 
 
 def _further(test: Condition, digit: Digit, by: Polynomial) -> Condition:

@@ -51,16 +51,17 @@ def found(rule: KernelRule, text: str) -> list[Site | Refused | str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "pad", "side", "rows"),
-    [("char", 4, 64, 4), ("float", 1, 64, 4), ("double2", 1, 32, 8)],
+    ("kind", "pad", "side", "threads"),
+    [("char", 4, 64, 128), ("float", 1, 64, 256), ("double2", 1, 32, 256)],
 )
 def test_a_copy_that_turns_is_a_site_whatever_its_elements_are(
-    kind: str, pad: int, side: int, rows: int
+    kind: str, pad: int, side: int, threads: int
 ) -> None:
     text = TURNED.format(kind=kind, store=f"out[{COLUMN}] = a[{ROW}]")
     (site,) = found(TransposeTile(), text)
     assert isinstance(site, Site)
-    assert site.points[0] == {"TILE": side, "ROWS": rows, "PAD": pad}
+    wanted = {"TILE_ROWS": side, "TILE_COLS": side, "THREADS": threads, "PAD": pad}
+    assert site.points[0] == wanted
     assert site.hypothesis.metric.endswith("op_st.sum")
     assert not isinstance(site.apply(), Refused)
 
