@@ -13,23 +13,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, lines, text
-from optiml_magic.kernels.formulas import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.decoded import Decoded
-from optiml_magic.kernels.primitives.digits import Digit
 from optiml_magic.kernels.primitives.grids import most_threads
 from optiml_magic.kernels.primitives.items import element, moved, word
 from optiml_magic.kernels.primitives.limits import at_least, with_limits
 from optiml_magic.kernels.primitives.places import Place, placed
 from optiml_magic.kernels.primitives.room import SHARED
+from optiml_magic.kernels.primitives.turned_blocks import Blocks
 from optiml_magic.kernels.primitives.turned_sides import Side, Sides, backward
 from optiml_magic.kernels.primitives.turns import Turn, Turned
-from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Condition, Some
 from optiml_magic.kernels.tree import Block, Leave, walk
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
-from optiml_magic.source.expressions import Expression, parse_expression
+from optiml_magic.source.expressions import parse_expression
 
 _ITEM = "@item"  # which of the elements that a thread takes at once
 _SIDES, _THREADS, _PADS = (16, 32, 64), (32, 64, 128, 256, 512), (0, 1, 2, 4)
@@ -69,10 +67,9 @@ class _Turning:
         self.extents = {parts.load: self.columns, parts.store: self.rows}
         self.row, self.column, self.down = fresh("tile_row"), fresh("tile_col"), fresh("tile_down")
         self.first, self.item = fresh("tile_first"), fresh("tile_item")
-        self.names: dict[str, str] = {_ITEM: self.item}
-        for axis, digits in parts.digits.axes.items():
-            for at, digit in enumerate(digits):
-                self.names[digit.name] = fresh(f"tile_{axis}{at if len(digits) > 1 else ''}")
+        self.blocks = Blocks(parts, self.extents)
+        self.names = self.blocks.names
+        self.names[_ITEM] = self.item
         self.tiles = self._named(parts.turned, "tile")
         self.own = self._named([*self.sides.load.runs, *self.sides.store.runs], "items")
         self.wide = self.old.wide
@@ -104,7 +101,7 @@ class _Turning:
                     f"__shared__ {t.kind} {name}[{self.rows}][{self.columns} + {self.pad}];"
                     for t, name in self.tiles.items()
                 ),
-                *self._decoded(),
+                *self.blocks.decoded,
                 *self._loading(),
                 "__syncthreads();",
                 *self._storing(),
@@ -136,63 +133,12 @@ class _Turning:
             "}",
         ]
 
-    def _placed(self, digits: Iterable[Digit], row: str, column: str) -> Iterator[str]:
-        """Declarations of digits, of an element of the tile."""
-        places = {self.parts.load: column, self.parts.store: row}
-        for digit in digits:
-            block = self._block(digit)
-            if digit in places:
-                block = f"{block} * {self.extents[digit]} + {places[digit]}"
-            yield f"const int {self.names[digit.name]} = {block};"
-
-    def _block(self, digit: Digit) -> str:
-        """Which block, or which single place, of a digit this is."""
-        return self.blocks.get(digit.name, f"blockIdx.{digit.axis}")
-
-    def _decoded(self) -> list[str]:
-        """The blocks of an axis that is cut: several numbers in one."""
-        self.blocks: dict[str, str] = {}
-        made = []
-        for axis, digits in self.parts.digits.axes.items():
-            first = int(self._count(axis, digits[0]) == "1")  # of which there is nothing to tell
-            self.blocks |= {digit.name: "0" for digit in digits[:first] if len(digits) > 1}
-            for at, digit in enumerate(digits if len(digits) > 1 else ()):
-                if at < first:
-                    continue
-                below = " * ".join(self._parts(d) for d in digits[at + 1 :])
-                found = f"blockIdx.{axis}"
-                if below:
-                    found += f" / {below}" if at + 2 == len(digits) else f" / ({below})"
-                if at > first:
-                    found += f" % {self._parts(digit)}"
-                name = self.old.fresh(f"block_{axis}{at}")
-                self.blocks[digit.name] = name
-                made.append(f"const int {name} = {found};")
-        return made
-
-    def _parts(self, digit: Digit) -> str:
-        """How many blocks or places of a digit there are, as the kernel counts them."""
-        count = digit.count
-        assert count is not None  # only the first digit has none, and nobody divides by that
-        spelled = self._speller().form(count)
-        if digit in (self.parts.load, self.parts.store):
-            side = self.extents[digit]
-            return f"(({spelled} + {side} - 1) / {side})"
-        return f"({spelled})" if " " in spelled else spelled
-
-    def _speller(self, *, wide: bool = False) -> Speller:
-        reading = self.old.reading
-        steady = frozenset(a for a in reading.arrays if a not in reading.written)
-        named = {p.name: p.name for p in self.old.function.parameters}
-        named |= {name: name for name in self.old.program.values}
-        return Speller(reading.symbols, {**named, **self.names}, wide=wide, steady=steady)
-
     # -- the two halves
 
     def _loading(self) -> Iterator[str]:
         """The tiles from memory: where by vectors, all of a thread's before the first is kept."""
         side, every = self.sides.load, self.parts.digits.every
-        placed = [*self._placed(every, self.row, self.column)]
+        placed = [*self.blocks.placed(every, self.row, self.column)]
         if side.width == 1:
             loads = (
                 f"if ({self._all(self.sides.tests(t))}) "
@@ -232,7 +178,7 @@ class _Turning:
     def _aligned(self, side: Side, name: str) -> str:
         """Whether vectors begin at multiples of their size: sizes and pointers decide on it."""
         tests = [f"(size_t){run.array} % {run.size * side.width} == 0" for run in side.runs]
-        speller = self._speller(wide=self.wide)
+        speller = self.blocks.speller(wide=self.wide)
         tests += [f"{speller.factor(form)} % {side.width} == 0" for form in side.apart]
         return f"const bool {name} = {' && '.join(dict.fromkeys(tests))};"
 
@@ -261,7 +207,7 @@ class _Turning:
         return ["#pragma unroll", head, *inside, "}"]
 
     def _all(self, tests: Iterable[Condition]) -> str:
-        speller = self._speller()
+        speller = self.blocks.speller()
         words = dict.fromkeys(
             f"({speller.condition(test)})" if isinstance(test, Some) else speller.condition(test)
             for test in tests
@@ -269,27 +215,28 @@ class _Turning:
         return " && ".join(words) or "true"
 
     def _index(self, form: Polynomial) -> str:
-        return self._speller(wide=self.wide).form(form)
+        return self.blocks.speller(wide=self.wide).form(form)
 
     def _storing(self) -> Iterator[str]:
         """The kernel for each element; where vectors are whole its stores stay in registers."""
         side, every = self.sides.store, self.parts.digits.every
         if side.width == 1:
-            inside = [*self._placed(every, self.row, self.column), self._rest()]
+            inside = [*self.blocks.placed(every, self.row, self.column), self._rest()]
             yield from self._each(side, self.row, self.column, inside)
             return
         aligned = self.old.fresh("aligned_stores")
         yield self._aligned(side, aligned)
         others = [digit for digit in every if digit != side.digit]
-        before = [*self._placed(others, self.first, self.column)]
+        before = [*self.blocks.placed(others, self.first, self.column)]
         item = [
             f"const int {self.row} = {self.first} + {self.item};",
-            *self._placed([side.digit], self.row, self.column),
+            *self.blocks.placed([side.digit], self.row, self.column),
         ]
         by_element = self._items(side, [*item, self._rest()])
         by_vector = self._items(side, [*item, self._rest(vector=True)])
+        # From here on a place along the digit is that of the first of a vector.
         self.names[side.digit.name] = self.old.fresh(f"{self.names[side.digit.name]}_first")
-        before += self._placed([side.digit], self.first, self.column)
+        before += self.blocks.placed([side.digit], self.first, self.column)
         tests = self._all(t for run in side.runs for t in self.sides.whole(run, side))
         own = [
             f"alignas({run.size * side.width}) {run.kind} {self.own[run]}[{side.width}];"
@@ -312,14 +259,14 @@ class _Turning:
         digits, places = self.parts.digits, dict[str, Place]()
         for axis, own in digits.axes.items():
             width = digits.widths[axis]
-            whole = self._speller(wide=self.wide).form(digits.whole(axis))
+            whole = self.blocks.speller(wide=self.wide).form(digits.whole(axis))
             if len(own) == 1 or not self.wide:
                 whole = f"((unsigned){whole if len(own) == 1 else f'({whole})'})"
             else:
                 whole = f"({whole})"
             places[axis] = Place(whole, width, *(("0", whole) if width == 1 else ()))
         swaps: dict[Node, Node] = placed(self.old, places)
-        speller = self._speller(wide=self.wide)
+        speller = self.blocks.speller(wide=self.wide)
         for expr, kind, form in Decoded(digits, self.parts.effects).found():
             swaps[expr] = text(f"({kind})({speller.form(form)})")
         for turned, name in self.tiles.items():
@@ -334,7 +281,7 @@ class _Turning:
             return self._registers(swaps)
         shown = self.old.show(self.old.function.body, swaps)[1:-1].strip("\n")
         beyond = [
-            self._speller().condition(~bound)
+            self.blocks.speller().condition(~bound)
             for bound in self.parts.within(a for a in digits.axes if a not in self.parts.kept)
         ]
         return (f"if ({' || '.join(beyond)}) continue;\n" if beyond else "") + shown
@@ -355,32 +302,8 @@ class _Turning:
         grid = list(launch.grid)
         for at, axis in enumerate("xyz"[: len(grid)]):
             if axis in self.parts.digits.axes:
-                grid[at] = self._grid(axis)
+                grid[at] = self.blocks.grid(axis)
         return replace(launch, grid=tuple(grid), block=(parse_expression(self.threads),))
-
-    def _grid(self, axis: str) -> Expression:
-        made = []
-        for digit in self.parts.digits.axes[axis]:
-            made.append(self._count(axis, digit))
-            if digit in (self.parts.load, self.parts.store):
-                made[-1] = f"cdiv({made[-1]}, {self.extents[digit]})"
-        return parse_expression(made[0] if len(made) == 1 else " * ".join(map(_factor, made)))
-
-    def _count(self, axis: str, digit: Digit) -> str:
-        bound = self.parts.bounds[axis]
-        if digit.count is not None:
-            return self._spelled(digit.count)
-        exact = bound.over(digit.weight)
-        if exact is not None:
-            return self._spelled(exact)
-        return f"cdiv({self._spelled(bound)}, {self._spelled(digit.weight)})"
-
-    def _spelled(self, form: Polynomial) -> str:
-        names = [p.name for p in self.old.function.parameters] + [*self.old.program.values]
-        found = expression(form, self.old.reading.symbols, names)
-        if found is None:
-            raise NotLegal("how many there are of what it copies is not said by sizes alone")
-        return str(found)
 
     def _tunes(self, least: int) -> list[TuneDirective]:
         """Tiles of at least so many rows, where that leaves the one that comes with it."""
@@ -403,7 +326,3 @@ class _Turning:
             TuneDirective(self.threads, _THREADS, tile.threads),
             TuneDirective(self.pad, _PADS, tile.pad, parse_expression(fits)),
         ]
-
-
-def _factor(words: str) -> str:
-    return f"({words})" if " " in words and not words.startswith("cdiv(") else words
