@@ -24,7 +24,7 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
 _FEW = 8  # elements along a side for which no tile is worth its place: ours
 _WIDE = 64  # elements along a side of a wide tile
-_LEAST = 128  # threads of a block that takes vectors: as measured
+_LEAST, _MOST = 128, 256  # threads of a block that takes vectors: as measured
 
 
 class TransposeTile(KernelRule):
@@ -80,7 +80,7 @@ def _vectored(counts: Sequence[int | None], width: int) -> list[Tile]:
     """
     rows, columns = (_side(count) for count in counts)
     few = min(32, rows), min(32, columns)
-    own = max(_LEAST, rows * columns // (4 * width))
+    own = min(_MOST, max(_LEAST, rows * columns // (4 * width)))
     return [Tile(rows, columns, own), Tile(rows, few[1], own), Tile(*few, _LEAST)]
 
 
@@ -92,7 +92,7 @@ def _side(count: int | None) -> int:
 def _by_element(size: int, least: int) -> list[Tile]:
     """Wide tiles, of which a thread has many rows to load at once; what comes first is ours."""
     if size > 4 or least < _WIDE:
-        return [Tile(32, 32, 256), Tile(32, 32, 128)]
+        return [Tile(32, 32, 128), Tile(32, 32, 256)]
     return [Tile(_WIDE, _WIDE, 256), Tile(32, 32, 128) if size == 4 else Tile(_WIDE, _WIDE, 512)]
 
 

@@ -52,7 +52,7 @@ def found(rule: KernelRule, text: str) -> list[Site | Refused | str]:
 
 @pytest.mark.parametrize(
     ("kind", "pad", "side", "threads"),
-    [("char", 4, 64, 128), ("float", 1, 64, 256), ("double2", 1, 32, 256)],
+    [("char", 4, 64, 128), ("float", 1, 64, 256), ("double2", 1, 32, 128)],
 )
 def test_a_copy_that_turns_is_a_site_whatever_its_elements_are(
     kind: str, pad: int, side: int, threads: int
