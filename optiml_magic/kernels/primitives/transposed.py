@@ -30,8 +30,9 @@ from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
 _ITEM = "@item"  # which of the elements that a thread takes at once
-_SIDES, _THREADS, _PADS = (16, 32, 64), (32, 64, 128, 256, 512), (0, 1, 2, 4)
+_SIDES, _THREADS, _PADS = (4, 8, 16, 32, 64, 128, 256), (32, 64, 128, 256, 512), (0, 1, 2, 4)
 _TOLD = "// Loaded along one side of a tile and read along the other: whole sectors on both."
+_USUAL = 16, 64  # extents of a side: ours
 _MOST = 32  # elements of a thread, which are written out: ours
 
 
@@ -43,6 +44,12 @@ class Tile:
     columns: int = 32
     threads: int = 256
     pad: int = 1
+
+    def half(self) -> Tile:
+        """The tile with its longer side cut in two."""
+        if self.rows < self.columns:
+            return replace(self, columns=self.columns // 2)
+        return replace(self, rows=self.rows // 2)
 
 
 @primitive
@@ -76,16 +83,18 @@ class _Turning:
 
     def _fitting(self, tile: Tile) -> Tile:
         """The tile with no more threads than there are vectors, and than a block may have."""
-        found = tile
+        wide = self.sides.store.width, self.sides.load.width
+        found = replace(tile, rows=max(tile.rows, wide[0]), columns=max(tile.columns, wide[1]))
         while True:
             cells = found.rows * found.columns
             most = min(tile.threads, cells // self.sides.widest, most_threads(self.old))
             threads = max((count for count in _THREADS if count <= most), default=0)
             if not threads:
                 raise NotLegal("its blocks have too few threads for a tile")
-            if cells <= _MOST * threads:
+            rows, columns = (threads * s.width for s in (self.sides.store, self.sides.load))
+            if cells <= _MOST * threads and not (rows % found.rows or columns % found.columns):
                 return replace(found, threads=threads)
-            found = replace(found, rows=found.rows // 2, columns=found.columns // 2)
+            found = found.half()
 
     def _named(self, runs: Sequence[Turned], what: str) -> dict[Turned, str]:
         arrays, found = [run.array.replace(".", "_") for run in runs], dict[Turned, str]()
@@ -316,13 +325,19 @@ class _Turning:
         ]
         for side in (self.sides.load, self.sides.store):
             taken = f"{self.threads} * {side.width}" if side.width > 1 else self.threads
-            tests += [f"{taken} % {self.extents[side.digit]} == 0", f"{cells} % ({taken}) == 0"]
+            along = self.extents[side.digit]
+            tests += [f"{taken} % {along} == 0", f"{cells} % ({taken}) == 0"]
+            tests += [f"{along} % {side.width} == 0"] if side.width > _SIDES[0] else []
         fits = " && ".join(dict.fromkeys(tests))
-        sides = (at_least(_SIDES, min(least, side)) for side in (tile.rows, tile.columns))
-        rows, columns = sides
+        rows, columns = (self._choices(side, least) for side in (tile.rows, tile.columns))
         return [
             TuneDirective(self.rows, rows, tile.rows),
             TuneDirective(self.columns, columns, tile.columns),
             TuneDirective(self.threads, _THREADS, tile.threads),
             TuneDirective(self.pad, _PADS, tile.pad, parse_expression(fits)),
         ]
+
+    def _choices(self, side: int, least: int) -> tuple[int, ...]:
+        """Other extents along a side: narrower and longer than usual where it is."""
+        few, most = min(_USUAL[0], side), max(_USUAL[1], side)
+        return tuple(s for s in at_least(_SIDES, min(least, side)) if few <= s <= most)

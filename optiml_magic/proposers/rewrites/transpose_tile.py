@@ -22,7 +22,8 @@ from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_{}.sum"
-_FEW = 8  # elements along a side for which no tile is worth its place: ours
+_LONG = 2048  # elements of a tile that is narrow: ours
+_FEW = 3  # elements along a side for which no tile is worth its place: ours
 _WIDE = 64  # elements along a side of a wide tile
 _LEAST, _MOST = 128, 256  # threads of a block that takes vectors: as measured
 
@@ -58,7 +59,14 @@ class TransposeTile(KernelRule):
         size = max(t.size for t in parts.turned)
         cell = sum(t.size for t in parts.turned)
         width, pad = sides.widest, max(1, 4 // size)
-        tiles = _vectored(counts, width) if width > 1 else _by_element(size, least)
+        widths = sides.store.width, sides.load.width
+        extents = [max(_side(n), wide) for n, wide in zip(counts, widths, strict=True)]
+        if max(extents) < _WIDE:  # a tile would be no longer than that
+            extents = [32, 32]
+        if min(extents) < 32:
+            tiles = _narrow(extents, sides)
+        else:
+            tiles = _vectored(extents, width) if width > 1 else _by_element(extents, size)
         tiles = [_fitting(replace(tile, pad=pad), cell, width) for tile in tiles]
         yield Site(
             "copy",
@@ -72,34 +80,47 @@ class TransposeTile(KernelRule):
         )
 
 
-def _vectored(counts: Sequence[int | None], width: int) -> list[Tile]:
+def _vectored(extents: Sequence[int], width: int) -> list[Tile]:
     """Tiles no wider than what they turn, of which a thread has four vectors at once.
 
     Measured on an H200: of 8192 x 4096 floats 66.9 us the first, 69.0 and 69.5 the others; of a
     permutation whose sides are 32 and 128 68.7 us the first, 70.6 the last.
     """
-    rows, columns = (_side(count) for count in counts)
+    rows, columns = extents
     few = min(32, rows), min(32, columns)
     own = min(_MOST, max(_LEAST, rows * columns // (4 * width)))
     return [Tile(rows, columns, own), Tile(rows, few[1], own), Tile(*few, _LEAST)]
 
 
-def _side(count: int | None) -> int:
-    """Elements along a side of a tile, of so many at the measured sizes."""
-    return next((s for s in (16, 32) if count is not None and count <= s), _WIDE)
-
-
-def _by_element(size: int, least: int) -> list[Tile]:
+def _by_element(extents: Sequence[int], size: int) -> list[Tile]:
     """Wide tiles, of which a thread has many rows to load at once; what comes first is ours."""
-    if size > 4 or least < _WIDE:
+    if size > 4 or min(extents) < _WIDE:
         return [Tile(32, 32, 128), Tile(32, 32, 256)]
     return [Tile(_WIDE, _WIDE, 256), Tile(32, 32, 128) if size == 4 else Tile(_WIDE, _WIDE, 512)]
+
+
+def _narrow(extents: Sequence[int], sides: Sides) -> list[Tile]:
+    """Tiles that are as long as one side is short, so that few of their lanes have nothing to do.
+
+    Their lengths are ours, and no more than the threads of a block take at once.
+    """
+    rows, columns = extents
+    width = sides.load.width if rows < columns else sides.store.width
+    long = min(256, _LONG // min(extents), _LEAST * width)
+    if rows < columns:
+        return [Tile(rows, long, _LEAST), Tile(rows, long // 2, _LEAST)]
+    return [Tile(long, columns, _LEAST), Tile(long // 2, columns, _LEAST)]
+
+
+def _side(count: int | None) -> int:
+    """Elements along a side of a tile, of so many at the measured sizes."""
+    return next((s for s in (4, 8, 16, 32) if count is not None and count <= s), _WIDE)
 
 
 def _fitting(tile: Tile, size: int, width: int) -> Tile:
     """The tile, or a part of it for which shared memory has room, with a vector for a thread."""
     while tile.rows * (tile.columns + tile.pad) * size > SHARED:
-        tile = replace(tile, rows=tile.rows // 2, columns=tile.columns // 2)
+        tile = tile.half()
     return replace(tile, threads=min(tile.threads, tile.rows * tile.columns // width))
 
 

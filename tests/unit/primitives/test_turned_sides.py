@@ -129,8 +129,7 @@ BODIES = {
     "a switch": (
         f"switch (col & 1) {{ case 0: {OUT} = {IN}; break; default: break; }}", _ONE, (1, 4)),
     "a loop that may end": (
-        f"float v = {IN}; for (int k = 0; k < 4; ++k) {{ if (v < 0.5f) break; v *= 0.5f; }}"
-        f" {OUT} = v;",
+        f"float v = {IN}; for (int k = 0; k < 4; ++k) {{ if (v < 1) break; v /= 2; }} {OUT} = v;",
         _ONE, (4, 4)),
     "an array of its own": (
         f"float v[2]; v[row > 3] = {IN}; v[row <= 3] = b[row]; {OUT} = v[0] - v[1];",
@@ -195,7 +194,9 @@ def test_where_a_pointer_is_not_aligned_there_is_another_way(name: str) -> None:
         assert unharmed(made_of(name, (48, 96)), no) == "same"
 
 
-@pytest.mark.parametrize("tile", [Tile(64, 64, 256, 1), Tile(64, 16, 64, 0), Tile(16, 64, 32, 4)])
+@pytest.mark.parametrize(
+    "tile", [Tile(64, 64, 256, 1), Tile(64, 16, 64, 0), Tile(16, 64, 32, 4), Tile(4, 256, 64, 1)]
+)
 @pytest.mark.parametrize("name", ["copy", "halves", "bytes"])
 def test_tiles_may_be_of_any_shape(name: str, tile: Tile) -> None:
     after = applied(turned(plane(*BODIES[name][:2]), tile)).program.text
@@ -203,12 +204,25 @@ def test_tiles_may_be_of_any_shape(name: str, tile: Tile) -> None:
 
 
 def test_a_block_may_have_fewer_threads() -> None:
-    text = COPY.replace("void k", "void __launch_bounds__(100) k").replace("rows, 8", "rows, 2").replace("32, 8", "32, 2")
+    text = (
+        COPY.replace("void k", "void __launch_bounds__(100) k")
+        .replace("rows, 8", "rows, 2")
+        .replace("32, 8", "32, 2")
+    )
     found = applied(turned(text, Tile(64, 64, 256, 1)))
-    assert found.program.values == {"TILE_ROWS": 32, "TILE_COLS": 32, "THREADS": 64, "PAD": 1}
+    assert found.program.values == {"TILE_ROWS": 32, "TILE_COLS": 64, "THREADS": 64, "PAD": 1}
     few = COPY.replace("void k", "void __launch_bounds__(16) k").replace("rows, 8", "rows, 2")
     few = few.replace("cols, 32", "cols, 8").replace("32, 8", "8, 2")
     assert refused(turned(few))[0] == "its blocks have too few threads for a tile"
+
+
+@pytest.mark.parametrize("threads", [32, 40, 64, 1000])
+@pytest.mark.parametrize("name", ["copy", "bytes", "doubles", "all but one column"])
+def test_a_tile_is_cut_until_a_block_can_take_it(name: str, threads: int) -> None:
+    text = plane(*BODIES[name][:2]).replace("void k", f"void __launch_bounds__({threads}) k")
+    found = applied(turned(text.replace("8)", "1)"), Tile(4, 256, 512, 1))).program
+    assert found.values["THREADS"] <= threads
+    assert found.with_values(found.values).values == found.values
 
 
 def test_an_array_that_goes_by_two_names_is_stored_one_by_one() -> None:
