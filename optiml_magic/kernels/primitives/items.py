@@ -59,7 +59,7 @@ class Items:
 
     def word(self, whole: int) -> str:
         """The type of so many bytes at once."""
-        return _WORDS.get((self.kind, whole)) or _PLAIN[whole]
+        return word(self.kind, whole)
 
     def declared(self, own: str, width: int, count: str = "") -> str:
         """A local array ``own`` of ``count`` elements, of one vector unless it says more."""
@@ -72,6 +72,11 @@ class Items:
     def stored(self, width: int, own: str, there: str) -> str:
         """The other way round."""
         return self.loaded(width, there, own)
+
+
+def word(kind: str, whole: int) -> str:
+    """The type of so many bytes at once, of elements of a kind."""
+    return _WORDS.get((kind, whole)) or _PLAIN[whole]
 
 
 def moved(vector: str, to: str, there: str, at: str = "") -> str:

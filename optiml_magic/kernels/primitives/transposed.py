@@ -1,44 +1,55 @@
 """P8 and P20, a tile that turns: loaded along one index of the launch, read along another.
 
-A block does the work of ``side`` x ``side`` threads. At first neighbouring lanes load neighbouring
-elements; after the wait the kernel runs as it was, its lanes along the other index, with elements
-of the tile in the place of these loads. Padding keeps the columns of a tile in different banks.
+A block does the work of a thread for each element of the tile. At first neighbouring lanes load
+neighbouring elements; after the wait the kernel runs as it was, its lanes along the other index,
+with elements of the tile in the place of these loads. On either side a thread takes as many
+elements at once as ``turned_sides`` finds. Padding keeps the columns of a tile in different banks.
 Source: Ruetsch and Micikevicius, "Optimizing Matrix Transpose in CUDA" (2009).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, lines, text
-from optiml_magic.kernels.formulas import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.decoded import Decoded
-from optiml_magic.kernels.primitives.digits import Digit
 from optiml_magic.kernels.primitives.grids import most_threads
+from optiml_magic.kernels.primitives.items import element, moved, word
 from optiml_magic.kernels.primitives.limits import at_least, with_limits
 from optiml_magic.kernels.primitives.places import Place, placed
 from optiml_magic.kernels.primitives.room import SHARED
+from optiml_magic.kernels.primitives.turned_blocks import Blocks
+from optiml_magic.kernels.primitives.turned_sides import Side, Sides, backward
 from optiml_magic.kernels.primitives.turns import Turn, Turned
-from optiml_magic.kernels.spelling import Speller
-from optiml_magic.kernels.symbols import Compare, Condition
+from optiml_magic.kernels.symbols import Condition, Some
 from optiml_magic.kernels.tree import Block, Leave, walk
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
-from optiml_magic.source.expressions import Expression, parse_expression
+from optiml_magic.source.expressions import parse_expression
 
-_ONE = Polynomial.constant(1)
-_SIDES, _ROWS, _PADS = (16, 32, 64), (2, 4, 8, 16), (0, 1, 2, 4)
+_ITEM = "@item"  # which of the elements that a thread takes at once
+_SIDES, _THREADS, _PADS = (4, 8, 16, 32, 64, 128, 256), (32, 64, 128, 256, 512), (0, 1, 2, 4)
+_TOLD = "// Loaded along one side of a tile and read along the other: whole sectors on both."
+_USUAL = 16, 64  # extents of a side: ours
+_MOST = 32  # elements of a thread, which are written out: ours
 
 
 @dataclass(frozen=True)
 class Tile:
-    """``rows`` of a tile at a time; rows are ``pad`` elements longer than they need to be."""
+    """Of ``columns`` neighbours where it is loaded; rows are ``pad`` elements longer than these."""
 
-    side: int = 32
-    rows: int = 8
+    rows: int = 32
+    columns: int = 32
+    threads: int = 256
     pad: int = 1
+
+    def half(self) -> Tile:
+        """The tile with its longer side cut in two."""
+        if self.rows < self.columns:
+            return replace(self, columns=self.columns // 2)
+        return replace(self, rows=self.rows // 2)
 
 
 @primitive
@@ -55,33 +66,56 @@ class _Turning:
     def __init__(self, parts: Turn, tile: Tile) -> None:
         self.parts = parts
         self.old = parts.kernel
-        self.tile = tile
+        self.sides = Sides(parts)
+        self.tile = self._fitting(tile)
         fresh = self.old.fresh
-        self.side, self.rows, self.pad = fresh("TILE"), fresh("ROWS"), fresh("PAD")
-        self.row, self.down = fresh("tile_row"), fresh("tile_down")
-        self.names: dict[str, str] = {}
-        for axis, digits in parts.digits.axes.items():
-            for at, digit in enumerate(digits):
-                self.names[digit.name] = fresh(f"tile_{axis}{at if len(digits) > 1 else ''}")
-        arrays = [t.array.replace(".", "_") for t in parts.turned]
-        self.tiles = [
-            fresh(f"{a}_tile{at if arrays.count(a) > 1 else ''}") for at, a in enumerate(arrays)
-        ]
+        self.rows, self.columns = fresh("TILE_ROWS"), fresh("TILE_COLS")
+        self.threads, self.pad = fresh("THREADS"), fresh("PAD")
+        self.extents = {parts.load: self.columns, parts.store: self.rows}
+        self.row, self.column, self.down = fresh("tile_row"), fresh("tile_col"), fresh("tile_down")
+        self.first, self.item = fresh("tile_first"), fresh("tile_item")
+        self.blocks = Blocks(parts, self.extents)
+        self.names = self.blocks.names
+        self.names[_ITEM] = self.item
+        self.tiles = self._named(parts.turned, "tile")
+        self.own = self._named([*self.sides.load.runs, *self.sides.store.runs], "items")
         self.wide = self.old.wide
 
+    def _fitting(self, tile: Tile) -> Tile:
+        """The tile with no more threads than there are vectors, and than a block may have."""
+        wide = self.sides.store.width, self.sides.load.width
+        found = replace(tile, rows=max(tile.rows, wide[0]), columns=max(tile.columns, wide[1]))
+        while True:
+            cells = found.rows * found.columns
+            most = min(tile.threads, cells // self.sides.widest, most_threads(self.old))
+            threads = max((count for count in _THREADS if count <= most), default=0)
+            if not threads:
+                raise NotLegal("its blocks have too few threads for a tile")
+            rows, columns = (threads * s.width for s in (self.sides.store, self.sides.load))
+            if cells <= _MOST * threads and not (rows % found.rows or columns % found.columns):
+                return replace(found, threads=threads)
+            found = found.half()
+
+    def _named(self, runs: Sequence[Turned], what: str) -> dict[Turned, str]:
+        arrays, found = [run.array.replace(".", "_") for run in runs], dict[Turned, str]()
+        for at, (run, name) in enumerate(zip(runs, arrays, strict=True)):
+            found[run] = self.old.fresh(f"{name}_{what}{at if arrays.count(name) > 1 else ''}")
+        return found
+
     def kernel(self) -> Kernel:
-        decoded = self._decoded()
-        loads = [self._load(t, name) for t, name in zip(self.parts.turned, self.tiles, strict=True)]
-        opening = [
-            "// Loaded along one side of a tile and read along the other: whole sectors on both.",
-            *(
-                f"__shared__ {t.kind} {name}[{self.side}][{self.side} + {self.pad}];"
-                for t, name in zip(self.parts.turned, self.tiles, strict=True)
-            ),
-        ]
-        first = self._each("int", "threadIdx.x", self.row, "\n".join(loads))
-        second = self._each("int", self.row, "threadIdx.x", self._rest())
-        made = "\n".join([*opening, *decoded, first, "__syncthreads();", second])
+        made = "\n".join(
+            [
+                _TOLD,
+                *(
+                    f"__shared__ {t.kind} {name}[{self.rows}][{self.columns} + {self.pad}];"
+                    for t, name in self.tiles.items()
+                ),
+                *self.blocks.decoded,
+                *self._loading(),
+                "__syncthreads();",
+                *self._storing(),
+            ]
+        )
         launch = self._launch()
         directives = with_limits(self.old, launch, self._tunes)
         body = Block(None, 0, (lines(made),))
@@ -89,116 +123,186 @@ class _Turning:
 
     # -- where a block and a thread are
 
-    def _each(self, kind: str, along: str, across: str, inside: str) -> str:
-        """``inside`` for each row of a tile; ``along`` is where a thread is on the loads' side."""
-        row, side = self.row, self.side
-        made = [
+    def _each(self, side: Side, row: str, column: str, inside: Iterable[str]) -> list[str]:
+        """``inside`` for what a thread takes of a tile, each time so many rows further."""
+        own, across = (column, row) if side.digit == self.parts.load else (row, column)
+        along = self.extents[side.digit]
+        over = self.rows if side.digit == self.parts.load else self.columns
+        taken, lanes, at_once = self.threads, along, ""
+        if side.width > 1:
+            at_once = f" * {side.width}"
+            taken, lanes = f"{taken}{at_once}", f"({along} / {side.width})"
+        down = self.down
+        return [
             "#pragma unroll",
-            f"for (int {self.down} = 0; {self.down} < {side}; {self.down} += {self.rows}) {{",
-            f"const int {row} = {self.down} + threadIdx.y;",
+            f"for (int {down} = 0; {down} < {over}; {down} += {taken} / {along}) {{",
+            f"const int {across} = {down} + threadIdx.x / {lanes};",
+            f"const int {own} = threadIdx.x % {lanes}{at_once};",
+            *inside,
+            "}",
         ]
-        for digit in self.parts.digits.every:
-            block = self._block(digit)
-            if digit in (self.parts.load, self.parts.store):
-                own = along if digit is self.parts.load else across
-                block = f"{block} * {side} + {own}"
-            made.append(f"const {kind} {self.names[digit.name]} = {block};")
-        return "\n".join([*made, inside, "}"])
-
-    def _block(self, digit: Digit) -> str:
-        """Which block, or which single place, of a digit this is."""
-        return self.blocks.get(digit.name, f"blockIdx.{digit.axis}")
-
-    def _decoded(self) -> list[str]:
-        """The blocks of an axis that is cut: several numbers in one."""
-        self.blocks: dict[str, str] = {}
-        made = []
-        for axis, digits in self.parts.digits.axes.items():
-            first = int(self._count(axis, digits[0]) == "1")  # of which there is nothing to tell
-            self.blocks |= {digit.name: "0" for digit in digits[:first] if len(digits) > 1}
-            for at, digit in enumerate(digits if len(digits) > 1 else ()):
-                if at < first:
-                    continue
-                below = " * ".join(self._parts(d) for d in digits[at + 1 :])
-                found = f"blockIdx.{axis}"
-                if below:
-                    found += f" / {below}" if at + 2 == len(digits) else f" / ({below})"
-                if at > first:
-                    found += f" % {self._parts(digit)}"
-                name = self.old.fresh(f"block_{axis}{at}")
-                self.blocks[digit.name] = name
-                made.append(f"const int {name} = {found};")
-        return made
-
-    def _parts(self, digit: Digit) -> str:
-        """How many blocks or places of a digit there are, as the kernel counts them."""
-        count = digit.count
-        assert count is not None  # only the first digit has none, and nobody divides by that
-        spelled = self._speller().form(count)
-        if digit in (self.parts.load, self.parts.store):
-            return f"(({spelled} + {self.side} - 1) / {self.side})"
-        return f"({spelled})" if " " in spelled else spelled
-
-    def _speller(self, *, wide: bool = False) -> Speller:
-        reading = self.old.reading
-        steady = frozenset(a for a in reading.arrays if a not in reading.written)
-        named = {p.name: p.name for p in self.old.function.parameters}
-        named |= {name: name for name in self.old.program.values}
-        return Speller(reading.symbols, {**named, **self.names}, wide=wide, steady=steady)
 
     # -- the two halves
 
-    def _bounds(self, axes: Iterable[str]) -> list[Condition]:
-        """What keeps a thread within digits that a tile goes beyond, and within these axes."""
-        sides = (self.parts.load, self.parts.store)
-        found = [d.count - d.form for d in sides if d.count is not None]
-        for axis in axes:
-            first, *others = self.parts.digits.axes[axis]
-            whole, bound = self.parts.digits.whole(axis), self.parts.bounds[axis]
-            count = bound.over(first.weight)
-            if not others or count is None:
-                found.append(bound - whole)
-            elif first in sides:
-                found.append(count - first.form)
-        return [Compare(">=", form - _ONE, frozenset()) for form in found]
+    def _loading(self) -> Iterator[str]:
+        """The tiles from memory: where by vectors, all of a thread's before the first is kept."""
+        side, every = self.sides.load, self.parts.digits.every
+        placed = [*self.blocks.placed(every, self.row, self.column)]
+        if side.width == 1:
+            loads = (
+                f"if ({self._all(self.sides.tests(t))}) "
+                f"{name}[{self.row}][{self.column}] = {t.array}[{self._index(t.form)}];"
+                for t, name in self.tiles.items()
+            )
+            yield from self._each(side, self.row, self.column, [*placed, *loads])
+            return
+        aligned = self.old.fresh("aligned_loads")
+        yield self._aligned(side, aligned)
+        for run in side.runs:  # what no element is loaded for is kept as well, and never asked for
+            count = f"{self.rows} * {self.columns} / {self.threads}"
+            yield f"alignas({run.size * side.width}) {run.kind} {self.own[run]}[{count}] = {{}};"
+        moves = (move for run in side.runs for move in self._loaded(run, side, aligned))
+        yield from self._each(side, self.row, self.column, [*placed, *moves])
+        cells = (
+            f"{name}[{self.row}][{self.column} + {self.item}] = {self._cell(t, side)};"
+            for t, name in self.tiles.items()
+        )
+        yield from self._each(side, self.row, self.column, self._items(side, cells))
 
-    def _load(self, turned: Turned, name: str) -> str:
-        speller = self._speller()
-        tests = [*self._bounds(self.parts.digits.axes), *turned.guard]
-        words = dict.fromkeys(speller.condition(test) for test in tests)
-        there = f"{turned.array}[{self._speller(wide=self.wide).form(turned.form)}]"
-        cell = f"{name}[{self.row}][threadIdx.x]"
-        return f"if ({' && '.join(words)}) {cell} = {there};"
+    def _loaded(self, run: Turned, side: Side, aligned: str) -> list[str]:
+        """A vector of a tile to registers, or as much as there is of it."""
+        by = run.form.coefficient(side.digit.name)
+        assert by is not None
+        item = Polynomial.symbol(_ITEM)
+        each = self._all(self.sides.each(run, side, item))
+        one = f"{run.array}[{self._index(run.form + by * item)}]"
+        return [
+            f"if ({aligned} && {self._all(self.sides.whole(run, side))}) {{",
+            self._vector(run, side),
+            "} else {",
+            *self._items(side, [f"if ({each}) {self._cell(run, side)} = {one};"]),
+            "}",
+        ]
 
-    def _rest(self) -> str:
-        """The kernel as it was, with the tile in the place of what was loaded."""
+    def _aligned(self, side: Side, name: str) -> str:
+        """Whether vectors begin at multiples of their size: sizes and pointers decide on it."""
+        tests = [f"(size_t){run.array} % {run.size * side.width} == 0" for run in side.runs]
+        speller = self.blocks.speller(wide=self.wide)
+        tests += [f"{speller.factor(form)} % {side.width} == 0" for form in side.apart]
+        return f"const bool {name} = {' && '.join(dict.fromkeys(tests))};"
+
+    def _vector(self, run: Turned, side: Side, *, out: bool = False) -> str:
+        """A vector from memory to registers, or ``out``."""
+        low = run.form - Polynomial.constant(side.width - 1 if backward(run, side.digit) else 0)
+        there, start = f"&{run.array}[{self._index(low)}]", self._start(side)
+        own = f"{self.own[run]} + {start}" if start else self.own[run]
+        return moved(
+            word(run.kind, run.size * side.width), *((there, own) if out else (own, there))
+        )
+
+    def _cell(self, run: Turned, side: Side) -> str:
+        """The register that has the present item."""
+        item = f"{side.width - 1} - {self.item}" if backward(run, side.digit) else self.item
+        start = self._start(side)
+        return f"{self.own[run]}[{f'{start} + {item}' if start else item}]"
+
+    def _start(self, side: Side) -> str:
+        """Where a thread's registers for the present vector begin."""
+        loads = side.digit == self.parts.load
+        return f"{self.down} * {self.columns} / {self.threads}" if loads else ""
+
+    def _items(self, side: Side, inside: Iterable[str]) -> list[str]:
+        head = f"for (int {self.item} = 0; {self.item} < {side.width}; ++{self.item}) {{"
+        return ["#pragma unroll", head, *inside, "}"]
+
+    def _all(self, tests: Iterable[Condition]) -> str:
+        speller = self.blocks.speller()
+        words = dict.fromkeys(
+            f"({speller.condition(test)})" if isinstance(test, Some) else speller.condition(test)
+            for test in tests
+        )
+        return " && ".join(words) or "true"
+
+    def _index(self, form: Polynomial) -> str:
+        return self.blocks.speller(wide=self.wide).form(form)
+
+    def _storing(self) -> Iterator[str]:
+        """The kernel for each element; where vectors are whole its stores stay in registers."""
+        side, every = self.sides.store, self.parts.digits.every
+        if side.width == 1:
+            inside = [*self.blocks.placed(every, self.row, self.column), self._rest()]
+            yield from self._each(side, self.row, self.column, inside)
+            return
+        aligned = self.old.fresh("aligned_stores")
+        yield self._aligned(side, aligned)
+        others = [digit for digit in every if digit != side.digit]
+        before = [*self.blocks.placed(others, self.first, self.column)]
+        item = [
+            f"const int {self.row} = {self.first} + {self.item};",
+            *self.blocks.placed([side.digit], self.row, self.column),
+        ]
+        by_element = self._items(side, [*item, self._rest()])
+        by_vector = self._items(side, [*item, self._rest(vector=True)])
+        # From here on a place along the digit is that of the first of a vector.
+        self.names[side.digit.name] = self.old.fresh(f"{self.names[side.digit.name]}_first")
+        before += self.blocks.placed([side.digit], self.first, self.column)
+        tests = self._all(t for run in side.runs for t in self.sides.whole(run, side))
+        own = [
+            f"alignas({run.size * side.width}) {run.kind} {self.own[run]}[{side.width}];"
+            for run in side.runs
+        ]
+        modes = {run: {access.mode for access in run.accesses} for run in side.runs}
+        own += [self._vector(run, side) for run in side.runs if "load" in modes[run]]
+        out = [self._vector(run, side, out=True) for run in side.runs if "store" in modes[run]]
+        inside = [
+            *before, f"if ({aligned} && {tests}) {{", *own, *by_vector, *out,
+            "} else {", *by_element, "}",
+        ]  # fmt: skip
+        yield from self._each(side, self.first, self.column, inside)
+
+    def _rest(self, *, vector: bool = False) -> str:
+        """The kernel as it was, with the tile in the place of what was loaded.
+
+        Of a whole ``vector`` registers are loaded and stored in the place of memory.
+        """
         digits, places = self.parts.digits, dict[str, Place]()
         for axis, own in digits.axes.items():
             width = digits.widths[axis]
-            whole = self._speller(wide=self.wide).form(digits.whole(axis))
+            whole = self.blocks.speller(wide=self.wide).form(digits.whole(axis))
             if len(own) == 1 or not self.wide:
                 whole = f"((unsigned){whole if len(own) == 1 else f'({whole})'})"
             else:
                 whole = f"({whole})"
             places[axis] = Place(whole, width, *(("0", whole) if width == 1 else ()))
         swaps: dict[Node, Node] = placed(self.old, places)
-        speller = self._speller(wide=self.wide)
+        speller = self.blocks.speller(wide=self.wide)
         for expr, kind, form in Decoded(digits, self.parts.effects).found():
             swaps[expr] = text(f"({kind})({speller.form(form)})")
-        for turned, name in zip(self.parts.turned, self.tiles, strict=True):
+        for turned, name in self.tiles.items():
             for access in turned.accesses:
                 taken = self.parts.effects.taken(access)
                 assert taken is not None
-                swaps[taken] = text(f"{name}[threadIdx.x][{self.row}]")
+                swaps[taken] = text(f"{name}[{self.row}][{self.column}]")
         for statement in walk(self.old.function.body):
             if isinstance(statement, Leave) and statement.kind == "return":
                 swaps[statement] = replace(statement, kind="continue", span=None)
+        if vector:
+            return self._registers(swaps)
         shown = self.old.show(self.old.function.body, swaps)[1:-1].strip("\n")
         beyond = [
-            self._speller().condition(~bound)
-            for bound in self._bounds(a for a in digits.axes if a not in self.parts.kept)
+            self.blocks.speller().condition(~bound)
+            for bound in self.parts.within(a for a in digits.axes if a not in self.parts.kept)
         ]
         return (f"if ({' || '.join(beyond)}) continue;\n" if beyond else "") + shown
+
+    def _registers(self, swaps: dict[Node, Node]) -> str:
+        for run in self.sides.store.runs:
+            for access in run.accesses:
+                place = element(self.parts.effects, access)
+                assert place is not None
+                swaps[place] = text(self._cell(run, self.sides.store))
+        settled = self.sides.settled(swaps)
+        return self.old.show(self.old.function.body, settled)[1:-1].strip("\n")
 
     # -- the launch
 
@@ -207,49 +311,33 @@ class _Turning:
         grid = list(launch.grid)
         for at, axis in enumerate("xyz"[: len(grid)]):
             if axis in self.parts.digits.axes:
-                grid[at] = self._grid(axis)
-        block = (parse_expression(self.side), parse_expression(self.rows))
-        return replace(launch, grid=tuple(grid), block=block)
-
-    def _grid(self, axis: str) -> Expression:
-        made = []
-        for digit in self.parts.digits.axes[axis]:
-            made.append(self._count(axis, digit))
-            if digit in (self.parts.load, self.parts.store):
-                made[-1] = f"cdiv({made[-1]}, {self.side})"
-        return parse_expression(made[0] if len(made) == 1 else " * ".join(map(_factor, made)))
-
-    def _count(self, axis: str, digit: Digit) -> str:
-        bound = self.parts.bounds[axis]
-        if digit.count is not None:
-            return self._spelled(digit.count)
-        exact = bound.over(digit.weight)
-        if exact is not None:
-            return self._spelled(exact)
-        return f"cdiv({self._spelled(bound)}, {self._spelled(digit.weight)})"
-
-    def _spelled(self, form: Polynomial) -> str:
-        names = [p.name for p in self.old.function.parameters] + [*self.old.program.values]
-        found = expression(form, self.old.reading.symbols, names)
-        if found is None:
-            raise NotLegal("how many there are of what it copies is not said by sizes alone")
-        return str(found)
+                grid[at] = self.blocks.grid(axis)
+        return replace(launch, grid=tuple(grid), block=(parse_expression(self.threads),))
 
     def _tunes(self, least: int) -> list[TuneDirective]:
         """Tiles of at least so many rows, where that leaves the one that comes with it."""
-        tile = self.tile
+        tile, cells = self.tile, f"{self.rows} * {self.columns}"
         bytes_ = sum(t.size for t in self.parts.turned)
-        threads = most_threads(self.old)
-        fits = (
-            f"{self.side} * ({self.side} + {self.pad}) * {bytes_} <= {SHARED}"
-            f" && {self.side} * {self.rows} <= {threads} && {self.side} % {self.rows} == 0"
-        )
+        tests = [
+            f"{self.rows} * ({self.columns} + {self.pad}) * {bytes_} <= {SHARED}",
+            f"{self.threads} <= {most_threads(self.old)}",
+            f"{cells} <= {_MOST} * {self.threads}",
+        ]
+        for side in (self.sides.load, self.sides.store):
+            taken = f"{self.threads} * {side.width}" if side.width > 1 else self.threads
+            along = self.extents[side.digit]
+            tests += [f"{taken} % {along} == 0", f"{cells} % ({taken}) == 0"]
+            tests += [f"{along} % {side.width} == 0"] if side.width > _SIDES[0] else []
+        fits = " && ".join(dict.fromkeys(tests))
+        rows, columns = (self._choices(side, least) for side in (tile.rows, tile.columns))
         return [
-            TuneDirective(self.side, at_least(_SIDES, min(least, tile.side)), tile.side),
-            TuneDirective(self.rows, _ROWS, tile.rows),
+            TuneDirective(self.rows, rows, tile.rows),
+            TuneDirective(self.columns, columns, tile.columns),
+            TuneDirective(self.threads, _THREADS, tile.threads),
             TuneDirective(self.pad, _PADS, tile.pad, parse_expression(fits)),
         ]
 
-
-def _factor(words: str) -> str:
-    return f"({words})" if " " in words and not words.startswith("cdiv(") else words
+    def _choices(self, side: int, least: int) -> tuple[int, ...]:
+        """Other extents along a side: narrower and longer than usual where it is."""
+        few, most = min(_USUAL[0], side), max(_USUAL[1], side)
+        return tuple(s for s in at_least(_SIDES, min(least, side)) if few <= s <= most)

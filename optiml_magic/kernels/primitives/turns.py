@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from optiml_magic.kernels.polynomial import Polynomial
@@ -12,16 +12,17 @@ from optiml_magic.kernels.primitives.digits import Digit, Digits
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import below, form_of
 from optiml_magic.kernels.reading import Access
-from optiml_magic.kernels.symbols import Condition, Every, Some, Untold
+from optiml_magic.kernels.symbols import Compare, Condition, Every, Some, Untold
 from optiml_magic.kernels.tree import Leave, walk
 
+_ONE = Polynomial.constant(1)
 _MOST = 4  # tiles
 _BESIDE = (0, 1, -1)  # elements from one thread to the next that come in whole sectors
 
 
 @dataclass(frozen=True)
 class Turned:
-    """Loads of one element of ``size`` bytes; ``form`` and ``guard`` are over digits."""
+    """Accesses to one element of ``size`` bytes; ``form`` and ``guard`` are over digits."""
 
     array: str
     kind: str
@@ -34,8 +35,9 @@ class Turned:
 class Turn:
     """What a tile would turn: ``load`` and ``store`` are the digits along which elements lie.
 
-    ``turned`` is empty where there is nothing of the kind. ``bounds`` says how many threads of each
-    axis do something; all accesses keep to it on those in ``kept``.
+    ``turned`` is empty where there is nothing of the kind; ``beside`` is loaded along the stores.
+    ``bounds`` says how many threads of each axis do something; all accesses keep to it on those in
+    ``kept``.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -43,6 +45,7 @@ class Turn:
         self.effects = Effects(kernel)
         self.digits = Digits(kernel)
         self.turned: tuple[Turned, ...] = ()
+        self.beside: tuple[Turned, ...] = ()
         stores = [a for a in kernel.reading.accesses if a.mode != "load" and a.space == "global"]
         store = self._stored(stores)
         if store is None:
@@ -50,12 +53,13 @@ class Turn:
         self.store: Digit = store
         loads = self._loads()
         # What does not depend on it neighbours in what is stored take from one place.
-        apart = (load for load in loads if store.name in load.form.symbols)
+        apart = [load for load in loads if store.name in load.form.symbols]
         sides = Counter(near for load in apart if (near := self.near(load.form)) is not None)
         sides.pop(store, None)
         if sides:
             self.load: Digit = max(sides, key=lambda d: sides[d])
-            self.turned = tuple(t for t in loads if self.near(t.form) == self.load)
+            self.turned = tuple(t for t in apart if self.near(t.form) == self.load)
+            self.beside = tuple(t for t in loads if self.near(t.form) == store)
 
     def check(self) -> None:
         """Raise NotLegal where it cannot be done."""
@@ -87,6 +91,23 @@ class Turn:
                 then is None or then.value not in _BESIDE
             ):
                 raise NotLegal(f"rounds would load `{access.array}` against the grain", access.line)
+
+    def within(self, axes: Iterable[str]) -> list[Condition]:
+        """What keeps a thread within digits that a tile goes beyond, and within these axes.
+
+        Where it holds for a value of a digit, it does so for all smaller ones.
+        """
+        sides = (self.load, self.store)
+        found = [d.count - d.form for d in sides if d.count is not None]
+        for axis in axes:
+            first, *others = self.digits.axes[axis]
+            whole, bound = self.digits.whole(axis), self.bounds[axis]
+            count = bound.over(first.weight)
+            if not others or count is None:
+                found.append(bound - whole)
+            elif first in sides:
+                found.append(count - first.form)
+        return [Compare(">=", form - _ONE, frozenset()) for form in found]
 
     def near(self, form: Polynomial) -> Digit | None:
         """The one digit whose next value is the next element, or the one before."""

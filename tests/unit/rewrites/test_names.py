@@ -31,12 +31,12 @@ __global__ void k(const unsigned char* a, int* counts, int n) {
 }
 """
 TURNED = """\
-#define TILE 3
+#define TILE_COLS 3
 #define PAD 9
 #pragma optiml launch k grid(cdiv(w, 16), cdiv(h, 16)) block(16, 16)
 __global__ void k(const float* a, float* out, int w, int h) {
     int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y;
-    if (x < w && y < h) out[x * h + y] = a[y * w + x] * TILE + PAD;
+    if (x < w && y < h) out[x * h + y] = a[y * w + x] * TILE_COLS + PAD;
 }
 """
 
@@ -47,7 +47,7 @@ __global__ void k(const float* a, float* out, int w, int h) {
         ("row_to_lanes", ROWS, "LANES_2"),
         ("row_to_lanes", ROWS, "THREADS_2"),
         ("private_counters", COUNTS, "COPIES_2"),
-        ("transpose_tile", TURNED, "TILE_2"),
+        ("transpose_tile", TURNED, "TILE_COLS_2"),
     ],
 )
 def test_names_of_macros_are_left_to_them(rule: str, text: str, name: str, propose, compiles):
@@ -76,7 +76,7 @@ def test_templates_within_a_block_of_c(rule: str, text: str, propose, compiles):
         ("private_counters", COUNTS, "COPIES"),
         ("row_to_lanes", ROWS, "LANES"),
         ("row_to_lanes", ROWS, "THREADS"),
-        ("transpose_tile", TURNED, "TILE"),
+        ("transpose_tile", TURNED, "TILE_COLS"),
     ],
 )
 def test_tuned_names_of_other_launches_are_left_to_them(rule: str, text: str, name: str, propose):

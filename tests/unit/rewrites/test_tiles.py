@@ -51,18 +51,58 @@ def found(rule: KernelRule, text: str) -> list[Site | Refused | str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "pad", "side", "rows"),
-    [("char", 4, 64, 4), ("float", 1, 64, 4), ("double2", 1, 32, 8)],
+    ("kind", "pad", "side", "threads"),
+    [("char", 4, 64, 128), ("float", 1, 64, 256), ("double2", 1, 32, 128)],
 )
 def test_a_copy_that_turns_is_a_site_whatever_its_elements_are(
-    kind: str, pad: int, side: int, rows: int
+    kind: str, pad: int, side: int, threads: int
 ) -> None:
     text = TURNED.format(kind=kind, store=f"out[{COLUMN}] = a[{ROW}]")
     (site,) = found(TransposeTile(), text)
     assert isinstance(site, Site)
-    assert site.points[0] == {"TILE": side, "ROWS": rows, "PAD": pad}
+    wanted = {"TILE_ROWS": side, "TILE_COLS": side, "THREADS": threads, "PAD": pad}
+    assert site.points[0] == wanted
     assert site.hypothesis.metric.endswith("op_st.sum")
     assert not isinstance(site.apply(), Refused)
+
+
+@pytest.mark.parametrize(
+    ("rows", "cols", "wanted"),
+    [
+        (3, 4096, (4, 256, 128)),
+        (3, 4095, (4, 128, 128)),
+        (4096, 8, (256, 8, 128)),
+        (4096, 16, (128, 16, 128)),
+        (4096, 32, (64, 32, 128)),
+        (24, 8, (32, 32, 128)),
+        (4096, 4095, (64, 64, 256)),
+        (4095, 4095, (64, 64, 256)),
+    ],
+)
+def test_tiles_are_as_wide_as_what_they_turn(
+    rows: int, cols: int, wanted: tuple[int, int, int]
+) -> None:
+    text = TURNED.format(kind="float", store=f"out[{COLUMN}] = a[{ROW}]")
+    facts = LaunchFacts("k", 1, (1, 1, 1), (32, 8, 1), {}, {"rows": rows, "cols": cols})
+    (one,) = kernels(parse_program(text), None)
+    (site,) = TransposeTile().sites(replace(one, facts=facts))
+    assert isinstance(site, Site)
+    high, wide, threads = wanted
+    found = {"TILE_ROWS": high, "TILE_COLS": wide, "THREADS": threads, "PAD": 1}
+    assert site.points[0] == found
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    for point in site.points:
+        assert made.program.with_values(point).values == point
+
+
+def test_two_elements_are_no_side_of_a_tile() -> None:
+    text = TURNED.format(kind="float", store=f"out[{COLUMN}] = a[{ROW}]")
+    facts = LaunchFacts("k", 1, (1, 1, 1), (32, 8, 1), {}, {"rows": 2, "cols": 4096})
+    (one,) = kernels(parse_program(text), None)
+    (refused,) = TransposeTile().sites(replace(one, facts=facts))
+    assert isinstance(refused, Refused)
+    assert refused.reason == "one side of its tiles would have 2 elements"
 
 
 def test_the_side_that_strode_is_the_one_that_is_promised_to_change() -> None:
