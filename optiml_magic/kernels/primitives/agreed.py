@@ -48,7 +48,7 @@ def put(form: Polynomial, instead: Mapping[str, Polynomial]) -> Polynomial:
 def agreed(symbols: Symbols, parts: Sequence[Part], first: Part) -> Mapping[str, Polynomial] | None:
     """What stands for symbols of the form of ``first`` where it is to be that of all parts."""
     joining = _Joining(symbols)
-    found: Mapping[str, Polynomial] = {name: joining.common(name) for name in first.form.symbols}
+    found: Mapping[str, Polynomial] = joining.common(first.form)
     done = [first]
     for part in parts:
         done.append(part)
@@ -74,21 +74,25 @@ class _Joining:
         """Whether a form certainly is what a part brings."""
         return self._settled(form, part) == self._settled(part.form, part)
 
-    def common(self, name: str) -> Polynomial:
-        """A choice of two sums as the extreme of what they do not share, if it is one."""
+    def common(self, form: Polynomial) -> dict[str, Polynomial]:
+        """What the borders in a form are with what is added on both of their ways beside them."""
+        return {name: self._common(name) for name in form.symbols}
+
+    def _common(self, name: str) -> Polynomial:
+        """An extreme of two sums, or a choice that is one, as that of what they do not share."""
         symbol, plain = self._border(name), Polynomial.symbol(name)
-        if symbol is None or symbol.kind != "select" or symbol.condition is None:
+        if symbol is None or symbol.op not in ("select", "min", "max"):
             return plain
         one, other = symbol.arguments
         both = Polynomial.of({m: c for m, c in one.terms if dict(other.terms).get(m) == c})
-        made = self.operations.select(symbol.condition, one - both, other - both)
+        made = self._made(symbol, (one - both, other - both))
         return both + made if all(self.symbols[n].op != "select" for n in made.symbols) else plain
 
     def grafted(
         self, found: Mapping[str, Polynomial], other: Polynomial
     ) -> Iterator[Mapping[str, Polynomial]]:
         """What is found, with a border of ``other`` in the place of what that is a border of."""
-        for twig in self._borders(put(other, {n: self.common(n) for n in other.symbols})):
+        for twig in self._borders(put(other, self.common(other))):
             for plain in twig.arguments:
                 for name, form in found.items():
                     for new in self._graft(form, plain, Polynomial.symbol(twig.name)):
@@ -167,7 +171,8 @@ class _Joining:
                     return side
         elif self._above(given[1] - _ONE, part, held):
             return self._rest(given[0], given[1], part, held)
-        return self._made(symbol, given)
+        made = self._made(symbol, given)
+        return put(made, self.common(made))
 
     def _rest(self, whole: Polynomial, size: Polynomial, part: Part, held: _Given) -> Polynomial:
         """A remainder, which is none of less than the divisor, or of that and less than it."""

@@ -7,6 +7,7 @@ import re
 import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel
+from optiml_magic.kernels.primitives.one_load import one_load
 from optiml_magic.kernels.primitives.pruned import pruned
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from tests.present import sampled
@@ -180,3 +181,43 @@ def test_what_a_branch_gives_stays_where_somebody_asks_for_it(body: str) -> None
     after = made.program.text if isinstance(made, Kernel) else text
     assert re.search(r"\bl = i", after)
     assert unchanged(text, after, ARRAYS, {"n": 96, "m": 3}, {"n": 32, "m": 1}) == "same"
+
+
+@pytest.mark.parametrize(
+    "ends",
+    sampled([
+        """s[t] = i < 3 ? a[row] : a[row + i - 3];
+        s[t + 35] = i + 32 < n ? a[row + i + 32] : a[row + n - 1];""",
+        """if (i >= 3) s[t] = a[row + i - 3]; else s[t] = a[row];
+        if (i + 32 < n) { s[t + 35] = a[row + i + 32]; } else { s[t + 35] = a[row + n - 1]; }""",
+        """const float l = i < 3 ? a[row + i - 3 + n] : a[row + i - 3];
+        s[t] = l;
+        if (i + 32 < n) s[t + 35] = a[row + i + 32]; else s[t + 35] = a[row + i + 32 - n];""",
+        """if (n < 3) s[t] = a[row + i]; else if (i < 3) s[t] = a[row + i - 3 + n]; else s[t] = a[row + i - 3];
+        s[t + 35] = a[row + (i + 32 < n ? i + 32 : i + 32 - n)];""",
+    ], 2),
+)  # fmt: skip
+def test_loads_on_both_ways_are_one_from_the_place_chosen(ends: str) -> None:
+    text = LINE % f"s[t + 3] = a[row + i];\n    if (t < 3) {{\n        {ends}\n    }}"
+    made = written(unstaged(kernel_of(text)))
+    assert unchanged(text, made, ARRAYS, {"n": 96, "m": 3}, {"n": 32, "m": 1}) == "same"
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        "s[t] = i < 3 ? out[row] : a[row + i - 3];",
+        "s[t] = i < 3 ? a[row] : 2 * a[row + i - 3];",
+        "s[t] = i < 3 ? a[row + (unsigned)0] : a[row + i - 3];",
+        "s[t] = i < 3 ? a[row] : *(a + row + i - 3);",
+        "s[t] = i++ < 3 ? a[row] : a[row + i - 3];",
+        "if (i++ < 3) s[t] = a[row]; else s[t] = a[row + i - 3];",
+        "if (i < 3) s[t] = a[row]; else s[2 - t] = a[row + i - 3];",
+        "if (i < 3) s[t] += a[row]; else s[t] = a[row + i - 3];",
+        "if (i < 3) s[t] = a[row]; else { s[t] = a[row + i - 3]; i += 1; }",
+        "if (i < 3) s[t] = a[row]; else if (i > 40) s[t] = a[row + i - 3];",
+    ],
+)
+def test_other_choices_stay(ends: str) -> None:
+    text = (LINE % ends).replace("const int t", "int t")
+    refused(one_load(kernel_of(text)))
