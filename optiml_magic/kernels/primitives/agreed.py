@@ -16,7 +16,7 @@ from itertools import islice
 
 from optiml_magic.kernels.operations import Operations
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.symbols import Compare, Condition, Symbol, Symbols
+from optiml_magic.kernels.symbols import THREADS, Compare, Condition, Symbol, Symbols
 
 _ONE = Polynomial.constant(1)
 _MOST = 64  # forms that are tried for a part: ours
@@ -119,9 +119,14 @@ class _Joining:
             if Polynomial.symbol(host.name) == twig or host.op == "%":
                 continue
             for at, argument in enumerate(host.arguments):
-                if argument == plain:
-                    given = (*host.arguments[:at], twig, *host.arguments[at + 1 :])
+                apart = argument - plain
+                if not any(map(self._moves, apart.symbols)):
+                    given = (*host.arguments[:at], twig + apart, *host.arguments[at + 1 :])
                     yield self._exchanged(form, host.name, self._made(host, given))
+
+    def _moves(self, name: str) -> bool:
+        """Whether a symbol is the place of a thread, or a round."""
+        return name in THREADS or self.symbols[name].kind in ("counter", "select", "operation")
 
     def _exchanged(self, form: Polynomial, old: str, new: Polynomial) -> Polynomial:
         """A form with another in the place of a border, however deep it stands."""
