@@ -52,11 +52,16 @@ class Got:
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """What a fill brings of what is read: the elements of ``box``, where all ``tested`` holds."""
+    """What a fill brings of what is read: the elements of ``box``, where all ``tested`` holds.
+
+    It is made where all of ``needed`` does, of which ``open`` is not certain.
+    """
 
     fill: Fill
     inverse: Inverse
     value: str
+    needed: tuple[Condition, ...]
+    open: tuple[Condition, ...]
     tested: tuple[Condition, ...]
     box: _Box
     other: str
@@ -82,6 +87,8 @@ class Fetched(Fills):
         if not every or not np.isin(asked, np.concatenate([f.elements for f in every])).all():
             raise NotLegal("an element that is read may not have been brought", line)
         pieces = [self._piece(fill, read, rows, asked, path, speller) for fill in every]
+        if any(p.open for p in pieces) and not self._covered(np.unique(asked), pieces, path):
+            raise NotLegal("whether an element was brought is not certain", line)
         values, others = {p.value for p in pieces}, {p.other for p in pieces if p.other}
         value = values.pop() if len(values) == 1 else self._joint(pieces, path, speller)
         if value is None or len(others) > 1:
@@ -99,7 +106,27 @@ class Fetched(Fills):
         held: Sequence[Condition] = (),
     ) -> bool:  # fmt: skip
         """Whether a condition certainly holds where what a piece brought is asked for."""
-        return self._proved(condition, (*path, *piece.tested, *held), piece.box)
+        return self._proved(condition, (*path, *piece.open, *piece.tested, *held), piece.box)
+
+    def _covered(self, elements: Any, pieces: Sequence[_Piece], path: Sequence[Condition]) -> bool:
+        """Whether some piece brings each element, where a condition keeps others from it."""
+        if not elements.size:
+            return True
+        for piece in pieces:
+            own, others = piece.fill.elements, [p for p in pieces if p is not piece]
+            mine = np.isin(elements, own)
+            kept = [
+                (condition, np.intersect1d(elements[mine], own[~piece.fill.there.certain(written)]))
+                for condition, written in zip(piece.needed, piece.fill.needed, strict=True)
+                if not self._proved(condition, path, piece.box)
+            ]
+            if (
+                mine.any()
+                and all(self._covered(left, others, (*path, ~test)) for test, left in kept)
+                and self._covered(elements[~mine], others, path)
+            ):
+                return True
+        return False
 
     def _joint(
         self, pieces: Sequence[_Piece], path: Sequence[Condition], speller: LocalSpeller
@@ -171,11 +198,11 @@ class Fetched(Fills):
         else:
             assert refused is not None
             raise refused
-        for condition in needed:
-            if not self._proved(condition, path, box):
-                raise NotLegal("whether an element was brought is not certain", read.line)
+        open_ = tuple(c for c in needed if not self._proved(c, path, box))
+        if open_ and tested:
+            raise NotLegal("whether an element was brought is not certain", read.line)
         other = self._constant(fill.other) if fill.other is not None and tested else ""
-        return _Piece(fill, inverse, value, tested, box, other)
+        return _Piece(fill, inverse, value, tuple(needed), open_, tested, box, other)
 
     def _length(self, line: int) -> int:
         length = 1

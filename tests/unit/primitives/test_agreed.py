@@ -221,3 +221,80 @@ def test_loads_on_both_ways_are_one_from_the_place_chosen(ends: str) -> None:
 def test_other_choices_stay(ends: str) -> None:
     text = (LINE % ends).replace("const int t", "int t")
     refused(one_load(kernel_of(text)))
+
+
+RAGGED = """\
+#pragma optiml launch k grid(cdiv(n, 32), m) block(32)
+__global__ void k(const float* a, float* out, int n, int m) {
+    __shared__ float s[34];
+    const int t = threadIdx.x, i = blockIdx.x * 32 + t, row = blockIdx.y * n;
+    %s
+    __syncthreads();
+    if (i < n) out[row + i] = s[t] + 2 * s[t + 1] + 3 * s[t + 2];
+}
+"""
+RAGGED_PLANE = """\
+#pragma optiml launch k grid(cdiv(w, 8), cdiv(h, 8)) block(8, 8)
+__global__ void k(const float* a, float* out, int w, int h) {
+    __shared__ float s[10][10];
+    const int x = blockIdx.x * 8 + threadIdx.x, y = blockIdx.y * 8 + threadIdx.y;
+    const int tx = threadIdx.x + 1, ty = threadIdx.y + 1;
+    if (x < w && y < h) {
+        s[ty][tx] = a[y * w + x];
+        if (tx == 1) s[ty][0] = a[y * w + (x > 0 ? x - 1 : 0)];
+        if (tx == 8 || x == w - 1) s[ty][tx + 1] = a[y * w + (x < w - 1 ? x + 1 : x)];
+        if (ty == 1) s[0][tx] = a[(y > 0 ? y - 1 : 0) * w + x];
+        if (ty == 8 || y == h - 1) s[ty + 1][tx] = a[(y < h - 1 ? y + 1 : y) * w + x];
+    }
+    __syncthreads();
+    if (x < w && y < h) out[y * w + x] = s[ty][tx - 1] + 2 * s[ty][tx + 1] + 3 * s[ty - 1][tx] + 4 * s[ty + 1][tx];
+}
+"""  # fmt: skip
+ENDS = {"n": 45, "m": 3}, {"n": 31, "m": 1}
+
+
+@pytest.mark.parametrize(
+    "body",
+    sampled([
+        """if (i < n) s[t + 1] = a[row + i];
+    if (t == 0) s[0] = a[row + max(i - 1, 0)];
+    if (t == 31 || i == n - 1) s[t + 2] = a[row + min(i + 1, n - 1)];""",
+        """if (i < n) {
+        s[t + 1] = a[row + i];
+        if (t == 0) s[0] = a[row + (i + n - 1) % n];
+        if (i == n - 1 || t == 31) s[t + 2] = a[row + (i < n - 1 ? i + 1 : 0)];
+    }""",
+    ], 2),
+)  # fmt: skip
+def test_the_last_thread_of_a_row_brings_what_no_other_does(body: str) -> None:
+    text = RAGGED % body
+    made = written(unstaged(kernel_of(text)))
+    assert "__shared__" not in made
+    assert unchanged(text, made, ARRAYS, *ENDS) == "same"
+
+
+def test_the_last_threads_of_a_plane_bring_what_no_others_do() -> None:
+    made = written(unstaged(kernel_of(RAGGED_PLANE)))
+    assert "__shared__" not in made
+    sizes = {"w": 21, "h": 11}, {"w": 7, "h": 8}
+    assert unchanged(RAGGED_PLANE, made, PLANES, *sizes) == "same"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("if (tx == 8 || x == w - 1)", "if (tx == 8)"),
+        ("if (tx == 8 || x == w - 1)", "if (tx == 8 || x == w - 2)"),
+        ("if (tx == 8 || x == w - 1)", "if (tx == 8 && x == w - 1)"),
+        ("if (ty == 8 || y == h - 1)", "if (ty == 8 || y == w - 1)"),
+        ("if (ty == 8 || y == h - 1)", "if (ty == 8 || x == w - 1)"),
+        ("(x < w - 1 ? x + 1 : x)", "(x < w - 1 ? x - 1 : x)"),
+        ("(x < w - 1 ? x + 1 : x)", "(x < w - 2 ? x + 1 : x)"),
+        ("if (x < w && y < h) {", "if (x < w && y < h && a[0] > 0) {"),
+        ("if (x < w && y < h) {", "if (x + 1 < w && y < h) {"),
+        ("if (x < w && y < h) out", "if (x <= w && y < h) out"),
+    ],
+)
+def test_what_nobody_may_have_brought_is_refused(old: str, new: str) -> None:
+    assert old in RAGGED_PLANE
+    refused(unstaged(kernel_of(RAGGED_PLANE.replace(old, new))))
