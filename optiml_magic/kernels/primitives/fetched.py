@@ -38,6 +38,7 @@ from optiml_magic.kernels.symbols import Compare, Condition, Some
 from optiml_magic.kernels.tree import Evaluate, Variable
 
 _Box = Sequence[tuple[Polynomial, int, int]]  # indices, each with its least and its greatest
+_DEEPEST = 3  # stores of which one comes where conditions keep the others from it: ours
 _There = Callable[[Access, int], str]  # the words for a load, or for a lane of one
 
 
@@ -108,25 +109,21 @@ class Fetched(Fills):
         """Whether a condition certainly holds where what a piece brought is asked for."""
         return self._proved(condition, (*path, *piece.open, *piece.tested, *held), piece.box)
 
-    def _covered(self, elements: Any, pieces: Sequence[_Piece], path: Sequence[Condition]) -> bool:
+    def _covered(
+        self, elements: Any, pieces: Sequence[_Piece], path: Sequence[Condition], deep: int = 0
+    ) -> bool:
         """Whether some piece brings each element, where a condition keeps others from it."""
-        if not elements.size:
-            return True
-        for piece in pieces:
+        for piece in pieces if deep < _DEEPEST else ():
             own, others = piece.fill.elements, [p for p in pieces if p is not piece]
             mine = np.isin(elements, own)
             kept = [
                 (condition, np.intersect1d(elements[mine], own[~piece.fill.there.certain(written)]))
                 for condition, written in zip(piece.needed, piece.fill.needed, strict=True)
-                if not self._proved(condition, path, piece.box)
+                if mine.any() and not self._proved(condition, path, piece.box)
             ]
-            if (
-                mine.any()
-                and all(self._covered(left, others, (*path, ~test)) for test, left in kept)
-                and self._covered(elements[~mine], others, path)
-            ):
-                return True
-        return False
+            if all(self._covered(left, others, (*path, ~test), deep + 1) for test, left in kept):
+                elements = elements[~mine]
+        return not elements.size
 
     def _joint(
         self, pieces: Sequence[_Piece], path: Sequence[Condition], speller: LocalSpeller
