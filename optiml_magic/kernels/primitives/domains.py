@@ -73,6 +73,14 @@ class Domain:
                 return join.reduce(every)
         return None
 
+    def certain(self, condition: Condition) -> Numbers:
+        """Where a condition holds whatever else it depends on."""
+        found = self.holds(condition)
+        if found is None and isinstance(condition, Every | Some):
+            join = np.logical_and if isinstance(condition, Every) else np.logical_or
+            return join.reduce([self.certain(part) for part in condition.parts])
+        return found if found is not None else np.full(self.count, False)
+
     def where(self, chosen: Numbers) -> Domain:
         at = {name: numbers[chosen] for name, numbers in self.at.items()}
         return Domain(self.kernel, at, int(np.count_nonzero(chosen)))

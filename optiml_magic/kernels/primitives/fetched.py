@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.functions import bare, pure
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.agreed import Part, agreed, put
 from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.primitives.domains import parted
 from optiml_magic.kernels.primitives.fills import LANES, Fill, Fills
@@ -36,6 +38,8 @@ from optiml_magic.kernels.symbols import Compare, Condition, Some
 from optiml_magic.kernels.tree import Evaluate, Variable
 
 _Box = Sequence[tuple[Polynomial, int, int]]  # indices, each with its least and its greatest
+_DEEPEST = 3  # stores of which one comes where conditions keep the others from it: ours
+_There = Callable[[Access, int], str]  # the words for a load, or for a lane of one
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,23 @@ class Got:
 
     value: str
     tests: tuple[Condition, ...]
+    other: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """What a fill brings of what is read: the elements of ``box``, where all ``tested`` holds.
+
+    It is made where all of ``needed`` does, of which ``open`` is not certain.
+    """
+
+    fill: Fill
+    inverse: Inverse
+    value: str
+    needed: tuple[Condition, ...]
+    open: tuple[Condition, ...]
+    tested: tuple[Condition, ...]
+    box: _Box
     other: str
 
 
@@ -67,23 +88,89 @@ class Fetched(Fills):
         if not every or not np.isin(asked, np.concatenate([f.elements for f in every])).all():
             raise NotLegal("an element that is read may not have been brought", line)
         pieces = [self._piece(fill, read, rows, asked, path, speller) for fill in every]
-        values = {value for value, _, _, _ in pieces}
-        others = {o for _, _, _, o in pieces if o}
-        if len(values) > 1 or len(others) > 1:
+        if any(p.open for p in pieces) and not self._covered(np.unique(asked), pieces, path):
+            raise NotLegal("whether an element was brought is not certain", line)
+        values, others = {p.value for p in pieces}, {p.other for p in pieces if p.other}
+        value = values.pop() if len(values) == 1 else self._joint(pieces, path, speller)
+        if value is None or len(others) > 1:
             raise NotLegal("an element is brought in several ways", line)
-        tests = dict.fromkeys(t for _, tested, _, _ in pieces for t in tested)
-        for _, tested, box, _ in pieces:
+        tests = dict.fromkeys(t for p in pieces for t in p.tested)
+        for piece in pieces:
             for test in tests:
-                if test not in tested and not self._proved(test, (*path, *tested), box):
+                if test not in piece.tested and not self._holds(piece, path, test):
                     raise NotLegal("whether an element is there is asked in several ways", line)
         left = tuple(t for t in tests if not self._proved(t, path))
-        return Got(values.pop(), left, others.pop() if others else "")
+        return Got(value, left, others.pop() if others else "")
+
+    def _holds(
+        self, piece: _Piece, path: Sequence[Condition], condition: Condition,
+        held: Sequence[Condition] = (),
+    ) -> bool:  # fmt: skip
+        """Whether a condition certainly holds where what a piece brought is asked for."""
+        return self._proved(condition, (*path, *piece.open, *piece.tested, *held), piece.box)
+
+    def _covered(
+        self, elements: Any, pieces: Sequence[_Piece], path: Sequence[Condition], deep: int = 0
+    ) -> bool:
+        """Whether some piece brings each element, where a condition keeps others from it."""
+        for piece in pieces if deep < _DEEPEST else ():
+            own, others = piece.fill.elements, [p for p in pieces if p is not piece]
+            mine = np.isin(elements, own)
+            kept = [
+                (condition, np.intersect1d(elements[mine], own[~piece.fill.there.certain(written)]))
+                for condition, written in zip(piece.needed, piece.fill.needed, strict=True)
+                if mine.any() and not self._proved(condition, path, piece.box)
+            ]
+            if all(self._covered(left, others, (*path, ~test), deep + 1) for test, left in kept):
+                elements = elements[~mine]
+        return not elements.size
+
+    def _joint(
+        self, pieces: Sequence[_Piece], path: Sequence[Condition], speller: LocalSpeller
+    ) -> str | None:
+        """What all pieces bring, in the words of one of them with the borders of the others."""
+        shapes = [self._shape(piece) for piece in pieces]
+        if len({words for words, _ in shapes}) > 1:
+            return None
+        symbols = self.kernel.reading.symbols
+        loads = [
+            [Part(form, partial(self._holds, piece, path))
+             for piece, form in zip(pieces, forms, strict=True)]
+            for forms in zip(*(forms for _, forms in shapes), strict=True)
+        ]  # fmt: skip
+        for at, piece in enumerate(pieces):
+            found = [agreed(symbols, parts, parts[at]) for parts in loads]
+            if any(one is None for one in found):
+                continue
+            instead = {n: (1, form) for one in found if one for n, form in one.items()}
+            inverse = replace(piece.inverse, known={**piece.inverse.known, **instead})
+            own = replace(piece, inverse=inverse)
+            if all(
+                one is not None and form == put(parts[at].form, one)
+                for parts, one, form in zip(loads, found, self._shape(own)[1], strict=True)
+            ):
+                return self._shown(piece.fill.value, partial(self._there, inverse, speller))
+        return None
+
+    def _shape(self, piece: _Piece) -> tuple[str, list[Polynomial]]:
+        """What a piece computes of what it loads, and where it loads that."""
+        forms = list[Polynomial]()
+
+        def place(load: Access, lane: int) -> str:
+            size = self.kernel.reading.arrays[load.array].element.size
+            form = load.offset.divided(size) if load.offset is not None and size else None
+            if form is None:
+                raise NotLegal("what is loaded is not followed", load.line)
+            forms.append(piece.inverse.form(form) + Polynomial.constant(lane))
+            return f"{load.array}[]"
+
+        return self._shown(piece.fill.value, place), forms
 
     def _piece(
         self, fill: Fill, read: Access, rows: bool, asked: Any,
         path: Sequence[Condition], speller: LocalSpeller,
-    ) -> tuple[str, tuple[Condition, ...], _Box, str]:  # fmt: skip
-        """The value, what is tested, which elements of one fill are read, and its other."""
+    ) -> _Piece:  # fmt: skip
+        """What one fill brought of what is read."""
         kernel = self.kernel
         same = rows and len(fill.digits) == len(read.digits)
         writer = fill.digits if same else (fill.linear,)
@@ -101,18 +188,18 @@ class Fetched(Fills):
                                      mine, digits=digits)  # fmt: skip
                 needed = [inverse.condition(c) for c in fill.needed]
                 tested = tuple(inverse.condition(c) for c in fill.tested)
-                value = self._shown(fill.value, inverse, speller)
+                value = self._shown(fill.value, partial(self._there, inverse, speller))
                 break
             except NotLegal as reason:
                 refused = refused or NotLegal(reason.reason, read.line)
         else:
             assert refused is not None
             raise refused
-        for condition in needed:
-            if not self._proved(condition, path, box):
-                raise NotLegal("whether an element was brought is not certain", read.line)
+        open_ = tuple(c for c in needed if not self._proved(c, path, box))
+        if open_ and tested:
+            raise NotLegal("whether an element was brought is not certain", read.line)
         other = self._constant(fill.other) if fill.other is not None and tested else ""
-        return value, tested, box, other
+        return _Piece(fill, inverse, value, tuple(needed), open_, tested, box, other)
 
     def _length(self, line: int) -> int:
         length = 1
@@ -124,17 +211,15 @@ class Fetched(Fills):
 
     # -- in words
 
-    def _shown(self, value: Expr, inverse: Inverse, speller: LocalSpeller) -> str:
+    def _shown(self, value: Expr, there: _There) -> str:
         kind, own = self.kernel.reading.types.get(value), self.array.element
         swaps: dict[Node, Node] = {}
-        self._swap(value, inverse, speller, swaps)
+        self._swap(value, there, swaps)
         words = self.kernel.spelled(value, swaps)
         vector = isinstance(value, Member) and value.span is None
         return words if kind == own or vector else f"({own.name})({words})"
 
-    def _swap(
-        self, expr: Expr, inverse: Inverse, speller: LocalSpeller, swaps: dict[Node, Node]
-    ) -> None:
+    def _swap(self, expr: Expr, there: _There, swaps: dict[Node, Node]) -> None:
         plain = self.held(expr)
         lane = None
         if isinstance(plain, Member) and not plain.arrow and plain.field in LANES:
@@ -143,11 +228,11 @@ class Fetched(Fills):
                 own = self.kernel.reading.arrays[load.array].element
                 lane = LANES.index(plain.field) if own != load.element else None
                 if lane is not None:
-                    swaps[expr] = text(self._there(load, lane, inverse, speller))
+                    swaps[expr] = text(there(load, lane))
                     return
         if plain in self.loads:
             load = self.loads[plain]
-            words = self._there(load, 0, inverse, speller)
+            words = there(load, 0)
             if (
                 load.element.lanes > 1
                 and load.element != self.kernel.reading.arrays[load.array].element
@@ -169,12 +254,12 @@ class Fetched(Fills):
         if builtin(plain) or (isinstance(plain, Unary) and plain.op in "*&"):
             raise NotLegal("what is stored is not only what is loaded")
         for part in plain.parts:
-            self._swap(part, inverse, speller, swaps)
+            self._swap(part, there, swaps)
         if plain is not expr:
             shown = self.kernel.show(Evaluate(None, 0, plain), dict(swaps))
             swaps[expr] = text(f"({shown.strip().removesuffix(';')})")
 
-    def _there(self, load: Access, lane: int, inverse: Inverse, speller: LocalSpeller) -> str:
+    def _there(self, inverse: Inverse, speller: LocalSpeller, load: Access, lane: int) -> str:
         """The element of global memory that a load brought, where it is read now."""
         own = self.kernel.reading.arrays[load.array].element
         size = own.size

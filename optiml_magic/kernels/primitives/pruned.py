@@ -93,13 +93,25 @@ def _asked(body: Block, kept: Container[Statement]) -> list[Variable]:
     """The locals that something asks for, other than what gives them a value."""
     found = list[Variable]()
     for statement in walk(body):
+        own = _decided(statement, kept) if isinstance(statement, If) else None
         for top in statement.expressions:
-            given = _given(statement, top) if statement not in kept else None
+            given = own or (_given(statement, top) if statement not in kept else None)
             found += [
                 e.variable for e in every(top)
                 if isinstance(e, Name) and e.variable is not None and e.variable is not given
             ]  # fmt: skip
     return found
+
+
+def _decided(branch: If, kept: Container[Statement]) -> Variable | None:
+    """The local that a branch does no more than give another value to: ``if (x < 0) x += n;``."""
+    parts = [s for s in walk(branch) if s is not branch and not isinstance(s, Block)]
+    if not quiet(branch.test) or branch.before is not None or branch in kept:
+        return None
+    if any(s in kept or not isinstance(s, Evaluate) for s in parts):
+        return None
+    given = {_given(s, s.expression) for s in parts if isinstance(s, Evaluate)}
+    return given.pop() if len(given) == 1 else None
 
 
 def _given(statement: Statement, top: Expr) -> Variable | None:

@@ -27,6 +27,7 @@ from optiml_magic.kernels.primitives.fetched import Fetched
 from optiml_magic.kernels.primitives.forestalled import leaves_within, may_trap
 from optiml_magic.kernels.primitives.grids import form_of, said_alike
 from optiml_magic.kernels.primitives.naming import speller_before
+from optiml_magic.kernels.primitives.one_load import one_load
 from optiml_magic.kernels.primitives.pruned import pruned
 from optiml_magic.kernels.primitives.sized import sized, tile_sizes
 from optiml_magic.kernels.primitives.sizes import with_grid
@@ -91,7 +92,7 @@ class _Asked:
 @lru_cache(maxsize=64)
 def _made(asked: _Asked) -> Kernel | Refused:
     try:
-        ready = turning(where_legal(in_full, asked.kernel.settled()))
+        ready = turning(where_legal(in_full, where_legal(one_load, asked.kernel.settled())))
         made = where_legal(pruned, _Unstaging(ready).made())
     except NotLegal as reason:
         return Refused(reason.reason, reason.line)
