@@ -22,7 +22,7 @@ _LESS = 16  # times fewer threads, from which on a step has done more than share
 
 
 def idle(made: Program, written: Kernel) -> str | None:
-    """Why the program that a rule made of a kernel is no idea, where it leaves too few threads.
+    """Why a program that a rule made is not offered: it leaves too few threads; else None.
 
     Asked of kernels whose threads work together alone: others may launch more than have work.
     """
