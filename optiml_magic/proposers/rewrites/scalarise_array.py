@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.endings import enclosed, ended
 from optiml_magic.kernels.primitives.flag_words import flagged, flags_in_words
 from optiml_magic.kernels.primitives.held import Holding, holding
+from optiml_magic.kernels.primitives.known_tables import known_tables
 from optiml_magic.kernels.primitives.let_on import let_on
 from optiml_magic.kernels.primitives.localised import localised, own_scratch
 from optiml_magic.kernels.primitives.operation_counts import requests
@@ -70,8 +71,8 @@ class ScalariseArray(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        kernel = yield from _among(kernel)
         yield from tables(kernel)
+        kernel = yield from _among(kernel)
         yield from _places(kernel)
         yield from _flags(kernel)
         yield from [*_sized(kernel)] or _walked(kernel)
@@ -86,9 +87,9 @@ class ScalariseArray(KernelRule):
 
 
 def _among(kernel: Kernel) -> Generator[Site, None, Kernel]:
-    """Rows of local arrays that data choose, as of a pivot; the kernel that chooses among all."""
+    """Rows of local arrays that data choose alone, such as a pivot's; what chooses among all."""
     made = chosen_places(kernel)
-    asked = any(any(found(kernel)) for found in (searches, walks, sortings))
+    asked = any(any(found(kernel)) for found in (known_tables, searches, walks, sortings))
     if isinstance(made, Refused) or asked:
         return kernel
     title = "choose among all rows of local arrays, with constant indices"
