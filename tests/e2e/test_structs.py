@@ -189,7 +189,7 @@ HEAD = "#pragma optiml launch k grid(1) block(1)\n"
         ("__global__ void k(const float& x, float* out) { out[0] = x; }", "`x` is a reference", 2),
         ("__global__ void k(cudaTextureObject_t x, float* out) { out[0] = 1; }", "a texture", 2),
         ("struct View { int n;\n float* p; };\n__global__ void k(View x, float* out) { out[0] = x.p[0]; }",
-         "define `x_p`: `View x` of `k` is passed as x_n, x_p", 4),
+         "x_n = NUMBER; `View x` of `k` is passed as x_n, x_p", 4),
         ("struct View { int n[2];\n float* p; };\n__global__ void k(View x, float* out) { out[0] = x.p[0]; }",
          "the member `p` of `View` is a pointer", 3),
         ("__global__ void k(const void* x, float* out) { out[0] = 1; }", "`void`, for which there is no", 2),

@@ -69,7 +69,8 @@ def of_rule(rule, text: str) -> tuple[str, ...]:
 
 
 def test_steps_and_their_parts_are_named_once_in_their_order() -> None:
-    assert steps(RowToLanes(), ROWS) == ("counted", "vectors", "places", "combine", "lanes")
+    own = ("counted", "vectors", "places", "combine", "lanes", "batched")
+    assert steps(RowToLanes(), ROWS) == own
 
 
 def test_what_was_done_while_sites_were_looked_for_counts() -> None:
