@@ -22,7 +22,7 @@ def require_all(
 ) -> None:
     """Raise BindingError where arrays or numbers are not among the values.
 
-    Floats that are ``sized`` by numbers are no matter as long as one of these is missing.
+    Arrays of floats that are ``sized`` by numbers are not asked for while one of these is missing.
     """
     names = [name for name in numbers if name not in values]
     buffers = [
@@ -48,17 +48,17 @@ def require_all(
 
 
 def _several(buffers: Sequence[BoundBuffer], names: Sequence[str]) -> BindingError:
-    told = []
+    parts = []
     if buffers:
         plural = "s" if buffers[1:] else ""
-        told.append(f"no array{plural} named {_listed([buffer.name for buffer in buffers])}")
+        parts.append(f"no array{plural} named {_listed([buffer.name for buffer in buffers])}")
     if names:
         plural = "s" if names[1:] else ""
-        told.append(f"no value for the parameter{plural} {_listed(names)}")
+        parts.append(f"no value for the parameter{plural} {_listed(names)}")
     lines = [f"{buffer.name} = {_made(buffer)}" for buffer in buffers]
     lines += [f"{name} = NUMBER" for name in names]
     return BindingError(
-        ", and ".join(told),
+        ", and ".join(parts),
         fix=f"define them, with your own sizes for the words in capitals: {'; '.join(lines)}",
         line=buffers[0].line if buffers else None,
     )

@@ -15,7 +15,7 @@ from traceback import extract_tb
 from typing import Any
 
 from optiml_magic.commands import misspelt
-from optiml_magic.commands.in_python import kernel_in, macros_in, without_commands
+from optiml_magic.commands.python.cell import kernel_in, macros_in, without_commands
 from optiml_magic.errors import BindingError, OptimlError, SourceError, UsageError, nearest
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.kernels.signature import kernels

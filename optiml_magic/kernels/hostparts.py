@@ -74,7 +74,7 @@ def _use(call: Call, parameter: Parameter, argument: Node) -> _Use:
 
 
 def _base(node: Node) -> Node | None:
-    """``p`` of ``p + n`` and of ``&p[n]``; None for what is no part of anything."""
+    """``p`` of ``p + n`` and of ``&p[n]``; None for what is not a part of an array."""
     if node.type == "binary_expression":
         left, right = (node.child_by_field_name(side) for side in ("left", "right"))
         return right if left is None or left.type == "number_literal" else left

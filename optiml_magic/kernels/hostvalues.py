@@ -56,7 +56,7 @@ class HostValues(Values):
     names for what a launch passes that is no name itself, ``mat.rows``, by its text. Locals are
     those that are seen from ``place``, where that is given. What is not known has its number by
     ``otherwise``, where that is given, and is told in ``assumed``. ``types`` are those of the
-    function's template parameters, ``reals`` its parameters that are no whole numbers. Functions
+    function's template parameters, ``reals`` its parameters that are not whole numbers. Functions
     ``referring`` may change what they are called with.
     """
 

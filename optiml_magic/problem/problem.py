@@ -251,7 +251,7 @@ def _drawn(
 def _with_sizes(
     program: Program, task: Task, values: Mapping[str, Any], made: Collection[str]
 ) -> dict[str, Any]:
-    """The values with the sizes of arrays; one that is missing is told at the kernel it is for."""
+    """The values with the sizes of arrays; one that is missing is reported at its kernel."""
     try:
         return sizes.with_sizes(program, values)
     except SourceError:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from optiml_magic.commands import parsers, tasks
-from optiml_magic.commands.in_python import kernel_in
-from optiml_magic.commands.python_launches import as_host_code
+from optiml_magic.commands.python.cell import kernel_in
+from optiml_magic.commands.python.launches import as_host_code
 from optiml_magic.errors import OptimlError, UsageError
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.problem import Problem, prepare

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.commands import parsers, tasks
-from optiml_magic.commands.in_python import kernel_in
+from optiml_magic.commands.python.cell import kernel_in
 from optiml_magic.kernels.hostcode import drop_host_code
 from optiml_magic.problem import prepare
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from optiml_magic.commands.in_python import kernel_in
+from optiml_magic.commands.python.cell import kernel_in
 from optiml_magic.kernels.hostcode import drop_host_code
 
 SCALE = """\

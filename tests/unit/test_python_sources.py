@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.commands import parsers, tasks
-from optiml_magic.commands.in_python import kernel_in, macros_in
+from optiml_magic.commands.python.cell import kernel_in, macros_in
 from optiml_magic.errors import UsageError
 
 KERNEL = "r'''__global__ void k(int* y) { y[0] = M; }'''"

@@ -19,10 +19,10 @@ from optiml_magic.kernels.primitives.accumulating import check_quiet
 from optiml_magic.kernels.primitives.again import again, always, stands
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.computing import only_computes
-from optiml_magic.kernels.primitives.effects import Effects, is_counted, names
+from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.heads import Heads
 from optiml_magic.kernels.primitives.items import WIDEST, element
-from optiml_magic.kernels.primitives.kept import fits_registers, fixed_threads
+from optiml_magic.kernels.primitives.kept import check_rounds, fits_registers, fixed_threads
 from optiml_magic.kernels.primitives.places import code
 from optiml_magic.kernels.primitives.sizes import most_rounds
 from optiml_magic.kernels.primitives.staged import hints_of
@@ -33,16 +33,18 @@ from optiml_magic.source.directives import TuneDirective
 
 COUNTS = (1, 2, 4, 8)
 _SHORT = 64  # rounds: a longer loop is made of a compiler's whole steps but for its end; ours
-_WIDE = 4  # bytes of a counter to which several steps may be added
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
     """A loop, and the loads of its rounds, of which each stands for all of the same element."""
 
-    loop: Loop
     axis: Axis
     loads: tuple[tuple[Access, ...], ...]
+
+    @property
+    def loop(self) -> Loop:
+        return self.axis.node
 
     @property
     def bytes(self) -> int:
@@ -105,10 +107,6 @@ def _batch(kernel: Kernel, effects: Effects, axis: Axis) -> Batch:
     for statement in walk(loop.body):
         if isinstance(statement, Leave | Verbatim):
             raise NotLegal("its rounds go on in several ways", statement.line)
-        if isinstance(statement, Declare) and any(
-            v.storage != "local" for v in statement.variables
-        ):
-            raise NotLegal("it declares more than locals", statement.line)
     inside = effects.inside(loop.body)
     touched = [a for a in reading.accesses if a.own in inside and a.space != "local"]
     loading = {a.node for a in touched}
@@ -129,7 +127,7 @@ def _batch(kernel: Kernel, effects: Effects, axis: Axis) -> Batch:
             groups.setdefault(key, []).append(access)
     if not groups:
         raise NotLegal("its rounds load nothing of their own", loop.line)
-    return Batch(loop, axis, tuple(tuple(same) for same in groups.values()))
+    return Batch(axis, tuple(tuple(same) for same in groups.values()))
 
 
 def _form(access: Access) -> Polynomial:
@@ -146,12 +144,7 @@ def _check_head(kernel: Kernel, effects: Effects, axis: Axis) -> None:
     upward = isinstance(loop.update, Step | Assign) and loop.update.op in ("++", "+=")
     if not axis.exact or axis.scaled or not heads or not upward or axis.step is None:
         raise NotLegal("the loop does not count up in its head", loop.line)
-    if not is_counted(axis, effects):
-        raise NotLegal("its counter changes in the loop", loop.line)
-    kinds = (kernel.reading.types.get(e) for e in effects.inside(loop)
-             if isinstance(e, Name) and e.variable is axis.variable)  # fmt: skip
-    if any(kind is not None and kind.integral and (kind.size or 0) < _WIDE for kind in kinds):
-        raise NotLegal("its counter may not hold a longer step", loop.line)
+    check_rounds(kernel, axis, effects)
     if not axis.step.symbols <= {*kernel.program.values, "blockDim.x", "blockDim.y"}:
         raise NotLegal("several of its steps may be more than its counter holds", loop.line)
 

@@ -40,8 +40,8 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class _Local:
-    """A local that is taken apart: its members, their types, and the names of what they become."""
+class Apart:
+    """A variable that is taken apart: its members, their types, and the names that these get."""
 
     variable: Variable
     type: CType
@@ -52,9 +52,9 @@ class _Local:
     def name(self, member: str) -> str:
         return self.names[self.members.index(member)]
 
-    @property
-    def whole(self) -> str:
-        own = ", ".join(self.names)
+    def whole(self, at: str = "") -> str:
+        """The value that its members make; of an array, that of the element ``at`` a place."""
+        own = ", ".join(f"{name}{at}" for name in self.names)
         return (
             f"make_{self.type.name}({own})"
             if self.type.kind == "vector"
@@ -94,7 +94,7 @@ def fields(kernel: Kernel) -> Kernel:
                 bases.add(base)
     for expr in (e for s in walk(body) for top in s.expressions for e in every(top)):
         if isinstance(expr, Name) and expr.variable in found and expr not in bases:
-            swaps[expr] = text(found[expr.variable].whole)
+            swaps[expr] = text(found[expr.variable].whole())
     changes: dict[Node, Node | tuple[Statement, ...]] = {**swaps}
     for statement in walk(body):
         made = _written(kernel, statement, found, swaps)
@@ -104,7 +104,7 @@ def fields(kernel: Kernel) -> Kernel:
 
 
 def _written(
-    kernel: Kernel, statement: Statement, found: dict[Variable, _Local], swaps: dict[Node, Node]
+    kernel: Kernel, statement: Statement, found: dict[Variable, Apart], swaps: dict[Node, Node]
 ) -> list[str]:
     """The statements that one becomes which declares or gives whole values; else none."""
 
@@ -146,7 +146,7 @@ def _written(
 
 
 def _given(
-    kernel: Kernel, value: Expr, local: _Local, found: dict[Variable, _Local],
+    kernel: Kernel, value: Expr, local: Apart, found: dict[Variable, Apart],
     shown: Callable[[Expr], str],
 ) -> list[str] | None:  # fmt: skip
     """The statements that give each member its value, where a value has parts for them."""
@@ -169,7 +169,7 @@ def _given(
     return [f"{n} = {v};" for n, v in zip(local.names, map(shown, made), strict=True)]
 
 
-def _taken(value: Expr | None, local: _Local, found: dict[Variable, _Local]) -> _Local | None:
+def _taken(value: Expr | None, local: Apart, found: dict[Variable, Apart]) -> Apart | None:
     """The local of the same type that a value is, where that is taken apart as well."""
     match value:
         case Name(variable=Variable() as own) if own in found:
@@ -177,7 +177,7 @@ def _taken(value: Expr | None, local: _Local, found: dict[Variable, _Local]) -> 
     return None
 
 
-def _grown(kernel: Kernel, local: _Local, op: str, value: str) -> list[str]:
+def _grown(kernel: Kernel, local: Apart, op: str, value: str) -> list[str]:
     """Each member and the same one of a value put together."""
     whole = kernel.fresh(f"{local.variable.name}_more")
     pairs = zip(local.names, local.members, strict=True)
@@ -230,14 +230,14 @@ def _is_member(expr: Expr, of: Variable, member: str) -> bool:
     return False
 
 
-def _parts(kernel: Kernel, variable: Variable, local: _Local) -> Sequence[Expr] | None:
+def _parts(kernel: Kernel, variable: Variable, local: Apart) -> Sequence[Expr] | None:
     """What the members of a local begin with, where its declaration says so one by one."""
     if variable.value is not None:
         return _made(kernel, variable.value, local)
     return variable.initial if len(variable.initial) == len(local.members) else None
 
 
-def _made(kernel: Kernel, value: Expr, local: _Local) -> Sequence[Expr] | None:
+def _made(kernel: Kernel, value: Expr, local: Apart) -> Sequence[Expr] | None:
     """The members of a value that is made of them."""
     match value:
         case Call(function=function, arguments=given) if function == f"make_{local.type.name}":
@@ -249,7 +249,7 @@ def _made(kernel: Kernel, value: Expr, local: _Local) -> Sequence[Expr] | None:
     return members if len(members) == len(local.members) else None
 
 
-def _in_turn(local: _Local, values: Sequence[Expr]) -> bool:
+def _in_turn(local: Apart, values: Sequence[Expr]) -> bool:
     """Whether no member is made of those that are given a value before it."""
     before = set[str]()
     for member, value in zip(local.members, values, strict=True):
@@ -265,7 +265,7 @@ def _in_turn(local: _Local, values: Sequence[Expr]) -> bool:
     return True
 
 
-def _locals(kernel: Kernel) -> Iterator[_Local]:
+def _locals(kernel: Kernel) -> Iterator[Apart]:
     """Locals that change in a loop, and that nobody else may reach."""
     body, taken = kernel.function.body, list[str]()
     exprs = [e for s in walk(body) for top in s.expressions for e in every(top)]
@@ -290,7 +290,7 @@ def _locals(kernel: Kernel) -> Iterator[_Local]:
         names = [kernel.fresh(f"{variable.name}_{member}", *taken) for member, _ in members]
         taken += names
         own, kinds = zip(*members, strict=True)
-        local = _Local(variable, kind, own, kinds, tuple(names))
+        local = Apart(variable, kind, own, kinds, tuple(names))
         if not variable.initial or _parts(kernel, variable, local) is not None:
             yield local
 

@@ -80,6 +80,24 @@ def fixed_threads(kernel: Kernel) -> str:
     return str(extents[0]) if fixed and "__maxnreg__" not in head else ""
 
 
+def check_rounds(kernel: Kernel, axis: Axis, effects: Effects) -> None:
+    """Raise NotLegal where several rounds of a loop cannot be written side by side."""
+    loop = axis.node
+    if not is_counted(axis, effects):
+        raise NotLegal("the loop does not count in its head", loop.line)
+    kinds = (kernel.reading.types.get(e) for e in effects.inside(loop)
+             if isinstance(e, Name) and e.variable is axis.variable)  # fmt: skip
+    if any(kind is not None and kind.integral and (kind.size or 0) < _WIDE for kind in kinds):
+        raise NotLegal("its counter may not hold a longer step", loop.line)
+    if any(axis.name in barrier.loops for barrier in kernel.reading.barriers):
+        raise NotLegal("its threads wait in the loop", loop.line)
+    for statement in walk(loop.body):
+        if isinstance(statement, Declare) and any(
+            v.storage != "local" for v in statement.variables
+        ):
+            raise NotLegal("it declares more than locals in the loop", statement.line)
+
+
 class _Keeping:
     def __init__(self, kernel: Kernel, found: Again, tune: TuneDirective) -> None:
         self.old = kernel
@@ -105,20 +123,7 @@ class _Keeping:
     def _check(self, axis: Axis) -> None:
         """Raise NotLegal where rounds of a loop cannot stand apart from the others."""
         loop, kernel = axis.node, self.old
-        assert axis.variable is not None
-        if not is_counted(axis, self.effects):
-            raise NotLegal("the loop does not count in its head", loop.line)
-        kinds = (kernel.reading.types.get(e) for e in self.effects.inside(loop)
-                 if isinstance(e, Name) and e.variable is axis.variable)  # fmt: skip
-        if any(kind is not None and kind.integral and (kind.size or 0) < _WIDE for kind in kinds):
-            raise NotLegal("its counter may not hold a longer step", loop.line)
-        if any(axis.name in barrier.loops for barrier in kernel.reading.barriers):
-            raise NotLegal("its threads wait in the loop", loop.line)
-        for statement in walk(loop.body):
-            if isinstance(statement, Declare) and any(
-                v.storage != "local" for v in statement.variables
-            ):
-                raise NotLegal("it declares more than locals in the loop", statement.line)
+        check_rounds(kernel, axis, self.effects)
         for call in (e for e in expressions(loop.body) if isinstance(e, Call)):
             own = kernel.unit.called(call.function, len(call.arguments))
             deep = [f for o in own for f in (o, *reached(kernel.unit, o))]

@@ -26,30 +26,19 @@ from optiml_magic.kernels.expressions import (
     every,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.fields import members_of
+from optiml_magic.kernels.primitives.fields import Apart, members_of
 from optiml_magic.kernels.tree import Declare, Evaluate, Statement, Variable, expressions, walk
 from optiml_magic.kernels.types import CType
 
 
 @dataclass(frozen=True)
-class _Array:
-    """A shared array that is taken apart: its members, their types and the names of theirs."""
-
-    variable: Variable
-    type: CType
-    members: tuple[str, ...]
-    kinds: tuple[str, ...]
-    names: tuple[str, ...]
+class _Array(Apart):
+    """A shared array, of which each member becomes one of its own."""
 
     def declared(self, kernel: Kernel, words: str) -> str:
         sizes = "".join(f"[{kernel.spelled(e)}]" for e in self.variable.extents if e is not None)
         pairs = zip(self.kinds, self.names, strict=True)
         return "\n".join(f"{words} {kind} {name}{sizes};" for kind, name in pairs)
-
-    def whole(self, at: str) -> str:
-        parts = ", ".join(f"{name}{at}" for name in self.names)
-        made = f"make_{self.type.name}"
-        return f"{made}({parts})" if self.type.kind == "vector" else f"{self.type.name}{{{parts}}}"
 
 
 @primitive
@@ -65,7 +54,7 @@ def members_apart(kernel: Kernel) -> Kernel:
     for expr in expressions(body):
         match expr:
             case Member(base=Index() as place, field=field) if own := _of(place, arrays):
-                name = own.names[own.members.index(field)]
+                name = own.name(field)
                 swaps[expr] = _element(name, place)
                 inside.add(place)
             case Member(base=Name(variable=Variable() as local), field=field) if local in held:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import re
 
-from optiml_magic.commands.python_launches import as_host_code
-from optiml_magic.commands.python_models import as_called
-from optiml_magic.commands.python_sources import kernel_strings, macros
+from optiml_magic.commands.python.launches import as_host_code
+from optiml_magic.commands.python.models import as_called
+from optiml_magic.commands.python.sources import kernel_strings, macros
 from optiml_magic.source.syntax import name_of, parse, walk
 
 _COMMANDS = re.compile(

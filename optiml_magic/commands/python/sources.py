@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from optiml_magic.commands.python_expressions import last
-from optiml_magic.commands.python_names import bound
+from optiml_magic.commands.python.expressions import last
+from optiml_magic.commands.python.names import bound
 from optiml_magic.errors import UsageError
 
 _KERNEL = "__global__"

@@ -7,7 +7,7 @@ import copy
 from collections import Counter
 from collections.abc import Mapping
 
-from optiml_magic.commands.python_names import bound
+from optiml_magic.commands.python.names import bound
 
 _ANSWER = "ModelNew"
 

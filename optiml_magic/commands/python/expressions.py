@@ -6,7 +6,7 @@ import ast
 import json
 from collections.abc import Sequence
 
-from optiml_magic.commands.python_arrays import CTYPES, memory_of
+from optiml_magic.commands.python.arrays import CTYPES, memory_of
 
 UNREAD = "unread()"
 _BINARY = {

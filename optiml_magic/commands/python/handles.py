@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from optiml_magic.commands.python_expressions import last
-from optiml_magic.commands.python_names import bound, unknown
+from optiml_magic.commands.python.expressions import last
+from optiml_magic.commands.python.names import bound, unknown
 
 _PREPARED = {"prepared_call": 2, "prepared_async_call": 3, "prepared_timed_call": 2}
 

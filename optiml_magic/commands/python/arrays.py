@@ -6,7 +6,7 @@ import ast
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from optiml_magic.commands.python_names import unknown
+from optiml_magic.commands.python.names import unknown
 
 CTYPES = {
     "float32": "float", "float64": "double", "double": "double", "int32": "int",

@@ -12,7 +12,7 @@ import copy
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from optiml_magic.commands.python_arrays import (
+from optiml_magic.commands.python.arrays import (
     Extents,
     Made,
     keeps_axes,
@@ -20,7 +20,7 @@ from optiml_magic.commands.python_arrays import (
     memory_of,
     with_own_axes,
 )
-from optiml_magic.commands.python_expressions import (
+from optiml_magic.commands.python.expressions import (
     PLAIN,
     UNREAD,
     argument,
@@ -30,14 +30,14 @@ from optiml_magic.commands.python_expressions import (
     is_name,
     last,
 )
-from optiml_magic.commands.python_handles import (
+from optiml_magic.commands.python.handles import (
     Launch,
     handle,
     handles_in,
     launch_in,
     mentioned,
 )
-from optiml_magic.commands.python_names import (
+from optiml_magic.commands.python.names import (
     Formals,
     Placed,
     Settled,
