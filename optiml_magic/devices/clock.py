@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from optiml_magic.devices.base import Case, Sampling
+from optiml_magic.devices.cold import ColdCache
 from optiml_magic.devices.memory import Memory, copied, places
 from optiml_magic.devices.module import CudaModule
 from optiml_magic.devices.rounds import LASTING, sample, warm
@@ -51,8 +52,7 @@ class Clock:
         self._cp = cupy
         self._stream = stream
         self._telemetry = telemetry
-        self._flushing = 2 * int(cupy.cuda.Device().attributes["L2CacheSize"])
-        self._overwrite: Any = None  # of that many bytes
+        self._cold = ColdCache(cupy)
         self._lasting: dict[tuple[str, LaunchPlan], float] = {}  # seconds of slow plans
 
     def sampled(
@@ -98,20 +98,16 @@ class Clock:
         """Seconds of one launch.
 
         Outputs and scratch are overwritten before, so that neither an earlier answer nor a note of
-        one is left; then the L2 is, twice: meanwhile the graph is queued, and need not be waited
-        for between the events.
+        one is left; then the L2 is: meanwhile the graph is queued, and need not be waited for
+        between the events.
         """
         cp = self._cp
-        if self._overwrite is None:
-            self._overwrite = cp.empty(self._flushing, cp.uint8)
         begin, end = cp.cuda.Event(), cp.cuda.Event()
+        self._cold.release()
         with self._stream:
             for one in run.sets:
                 self._refresh(run, one)
-        for byte in (0, 255):
-            cp.cuda.runtime.memsetAsync(
-                self._overwrite.data.ptr, byte, self._flushing, self._stream.ptr
-            )
+        self._cold.overwrite(self._stream)
         begin.record(self._stream)
         graph.launch(self._stream)
         end.record(self._stream)
@@ -151,7 +147,7 @@ class Clock:
         footprint = max(1, sum(memory.array.nbytes for memory in own.values()))
         free = int(self._cp.cuda.Device().mem_info[0])
         room = min(_MOST_COPIED, free // (4 * runs)) // footprint
-        wanted = min(launches, max(-(-self._flushing // footprint), room))
+        wanted = min(launches, max(-(-self._cold.flushing // footprint), room))
         return [{name: copied(memory) for name, memory in own.items()} for _ in range(wanted - 1)]
 
     def _refresh(self, run: TimedRun, memories: Mapping[str, Memory]) -> None:

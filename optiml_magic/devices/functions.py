@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optiml_magic.devices.base import Sampling
+from optiml_magic.devices.cold import ColdCache
 from optiml_magic.devices.rounds import sample, warm
 
 _BATCH_SECONDS = 4e-3
@@ -114,14 +115,13 @@ def captured(cp: Any, stream: Any, runs: Run) -> Run:
 
 def sampled(cp: Any, ready: Sequence[Ready], sampling: Sampling) -> list[tuple[float, ...]]:
     """Samples of each, in turn, in seconds of one run."""
-    flushing = 2 * int(cp.cuda.Device().attributes["L2CacheSize"])
-    overwrite = cp.empty(flushing, cp.uint8)
+    cold = ColdCache(cp)
     begin, end = cp.cuda.Event(), cp.cuda.Event()
 
     def batch(at: int) -> float:
         one = ready[at]
-        for byte in (0, 255):
-            cp.cuda.runtime.memsetAsync(overwrite.data.ptr, byte, flushing, one.stream.ptr)
+        cold.release()
+        cold.overwrite(one.stream)
         begin.record(one.stream)
         one.launch()
         end.record(one.stream)
