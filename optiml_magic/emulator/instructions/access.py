@@ -142,7 +142,7 @@ def print_(k: Lanes, i: Instruction) -> None:
 @lowers("createpolicy", takes="fractional range L2::evict_unchanged " + _TAKES)
 def policy(k: Lanes, i: Instruction) -> None:
     """What a hint of a later access is; all are alike here."""
-    k.write(i.operands[0], "0", i.type)
+    k.write(i.operands[0], "zeroinitializer", i.type)
 
 
 @lowers("prefetch", "prefetchu", "discard", "applypriority", takes=_TAKES + "L1 L2 L2::128")

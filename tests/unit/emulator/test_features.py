@@ -307,8 +307,9 @@ HINTS = r"""
 extern "C" __global__ void hints(const float4* v, float4* out, int* sum) {
   unsigned long long last, first;
   asm volatile("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(last));
-  asm volatile("createpolicy.fractional.L2::evict_first.L2::evict_unchanged.b64 %0, 0.5;"
-               : "=l"(first));
+  asm volatile("{ .reg .pred some; setp.ge.u32 some, %1, 1; mov.b64 %0, 0;"
+               "@some createpolicy.fractional.L2::evict_first.L2::evict_unchanged.b64 %0, 0.5; }"
+               : "=l"(first) : "r"(threadIdx.x));
   __shared__ float4 kept[32];
   asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, 16, %2;"
                :: "r"((unsigned)__cvta_generic_to_shared(kept + threadIdx.x)),
