@@ -170,7 +170,8 @@ KEPT = READS.replace(
 
 def test_what_a_candidate_keeps_in_the_l2_does_not_slow_the_others() -> None:
     def sums(x: np.ndarray) -> np.ndarray:
-        return 10 * x.reshape(-1, THREADS).sum(axis=0)
+        found: np.ndarray = 10 * x.reshape(-1, THREADS).sum(axis=0)
+        return found
 
     x = np.random.default_rng(0).random(31 * THREADS, dtype=np.float32)
     inputs = {"x": x, "n": x.size}
