@@ -8,8 +8,9 @@ value, as nobody may hear of it where it did not: a tuned value may be right whe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.base import Kernel, Refused
@@ -31,8 +32,14 @@ def for_all_values(
     if isinstance(made, Refused):
         return made
     still = {tune.name for tune in made.program.tunes if len(tune.values) > 1}  # a grid may ask
-    for tune in _open(written.program, written.launch):
-        if tune.name in still and not _alike(made, written.program, facts, again, tune):
+    tunes = [t for t in _open(written.program, written.launch) if t.name in still]
+    alike = partial(_alike, made, facts, again)
+    together = _moved_on(written.program, tunes) if len(tunes) > 1 else None
+    if together is not None and alike(together):  # which needs one reading instead of several
+        return made
+    for tune in tunes:
+        other = _moved_on(written.program, [tune])
+        if other is not None and not alike(other):
             return again(written.settled().program, facts)
     return made
 
@@ -43,20 +50,23 @@ def _open(program: Program, launch: LaunchDirective) -> Iterator[TuneDirective]:
     return (t for t in program.tunes if t.name in names and len(t.values) > 1 and t.value)
 
 
-def _alike(
-    made: Kernel, program: Program, facts: Facts | None, again: Make, tune: TuneDirective
-) -> bool:
-    """Whether the same is made where a name has another value."""
-    for value in tune.values:
-        if value == tune.value:
+def _moved_on(program: Program, tunes: Sequence[TuneDirective]) -> Program | None:
+    """The program where each of these has another value; None where its conditions allow none."""
+    for step in range(1, max((len(tune.values) for tune in tunes), default=1)):
+        chosen = {t.name: t.values[(t.values.index(t.value) + step) % len(t.values)] for t in tunes}
+        if any(chosen[tune.name] == tune.value for tune in tunes):
             continue
         try:
-            given = program.with_values({tune.name: value})
+            return program.with_values(chosen)
         except SourceError:  # its conditions do not allow it with the others' values
             continue
-        found = again(given, facts and _moved(facts, given))
-        return isinstance(found, Kernel) and _code(found.program) == _code(made.program)
-    return True
+    return None
+
+
+def _alike(made: Kernel, facts: Facts | None, again: Make, other: Program) -> bool:
+    """Whether the same is made of a program with other values."""
+    found = again(other, facts and _moved(facts, other))
+    return isinstance(found, Kernel) and _code(found.program) == _code(made.program)
 
 
 def _code(program: Program) -> str:

@@ -284,11 +284,11 @@ def _by_itself(
         and any(along(kernel, axes[loop], a) for a in effects.accesses(loop))
         and not any(inner in axes and inner is not loop for inner in loops_in(loop))
     )  # fmt: skip
+    rounds = {n: usual_rounds(kernel, axes[loops_in(kernel.function.body)[n]]) for n in at}
+    long = tuple(n for n, count in rounds.items() if count is None or count >= 2 * min(_STRIPS))
+    at, prior = long or at, prior if long else min(prior, _ONE_STRIP)
     if not at or isinstance(_in_strips(kernel, at, _STRIPS), Refused):
         return
-    lengths = [usual_rounds(kernel, axes[loops_in(kernel.function.body)[n]]) for n in at]
-    if all(n is not None and n < 2 * min(_STRIPS) for n in lengths):
-        prior = min(prior, _ONE_STRIP)
     counters = ", ".join(dict.fromkeys(
         v.name for n in at if (v := axes[loops_in(kernel.function.body)[n]].variable) is not None
     ))  # fmt: skip
