@@ -98,6 +98,7 @@ class WeightedRows(KernelRule):
         kernel = _at_once(kernel)
         if not any(_takes_more(kernel, loop) for loop in nests(kernel)):
             return
+        Effects(kernel).straightforward()
         kernel = _counted(kernel)
         known = _numbers(kernel)
         kernel = where_legal(sized, kernel, known) if known else kernel
