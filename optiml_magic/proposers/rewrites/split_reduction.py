@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes
 from optiml_magic.kernels.primitives.parts import Sharing, spare_axis, split
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.read_back import read_back
 from optiml_magic.kernels.primitives.rectangular import rectangular
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
@@ -51,7 +52,10 @@ class SplitReduction(KernelRule):
     """A thread a column, or an output, walks along an axis that is long, and there are few."""
 
     name = "split_reduction"
-    before = (*PLAIN, unbroken, linear, planar, in_full, direct, branched, in_register, unnested)
+    before = (
+        *PLAIN, unbroken, linear, planar, in_full, direct, branched, in_register, read_back,
+        unnested,
+    )  # fmt: skip
     teaches = (
         "Neighbouring threads read neighbouring elements already, but there are far fewer threads "
         "than the chip holds, each with a long loop, so too few loads are on their way. Rows of "

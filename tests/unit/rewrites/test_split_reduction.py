@@ -445,3 +445,21 @@ __global__ void k(const float* a, float* o, float* out, int rows, int cols) {
     BEHIND
 }
 """
+
+
+def test_what_the_sum_of_a_column_changes_is_shared_as_well() -> None:
+    text = COLUMNS.replace("const float* a, const int* ends", "float* a").replace(
+        "float s = 0.0f;\n    for (int r = 0; r < rows; ++r) s += a[r * cols + c];\n"
+        "    out[c] = s / rows;",
+        "out[c] = 0.0f;\n    for (int r = 0; r < rows; ++r) out[c] += a[r * cols + c];\n"
+        "    for (int r = 0; r < rows; ++r) a[r * cols + c] -= out[c];",
+    )
+    kernel = at(text, 8192, 4096).shaped(SplitReduction.before)
+    (site,) = found(kernel)
+    assert isinstance(site, Site)
+    after = written(site.apply())
+    assert "a[r * cols + c] -= out_here;" in after
+    assert "max(cdiv(rows, ROUNDS), 1)" in after
+    arrays = {"a": Array("f4", ("rows", "cols")), "out": Array("f4", ("cols",))}
+    assert end_of(text, after, arrays, {"rows": 70, "cols": 33}, {"rows": 1, "cols": 5},
+                  rounds=True) == "same"  # fmt: skip
