@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import chain
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Binary, Expr, Name, builtin
+from optiml_magic.kernels.expressions import Binary, Name, builtin
 from optiml_magic.kernels.formulas import expression
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -69,7 +69,8 @@ def spread_rounds(kernel: Kernel, at: int, each: Sequence[int] = ()) -> Kernel:
     block = f"blockIdx.{'xyz'[free]}"
     tunes = [TuneDirective(kernel.fresh("ROUNDS"), tuple(sorted(each)), each[0])] if each else []
     if tunes:
-        made_of = _several(kernel, axis, plain, str(extent), block, tunes[0].name, tested=not sure)
+        end = str(extent) if sure else f"({extent}) > 0 ? {extent} : 0"
+        made_of = _several(kernel, axis, plain, end, block, tunes[0].name)
         extent = parse_expression(f"cdiv({extent}, {tunes[0].name})")
     else:
         counter = f"const {axis.variable.type.base} {axis.variable.name} = {block};"
@@ -103,9 +104,7 @@ def _one(loop: Loop, counter: str, *, tested: bool) -> Block:
     return Block(None, 0, (lines(counter), *parts))
 
 
-def _several(
-    kernel: Kernel, axis: Axis, plain: bool, extent: str, block: str, each: str, *, tested: bool
-) -> Block:  # fmt: skip
+def _several(kernel: Kernel, axis: Axis, plain: bool, extent: str, block: str, each: str) -> Block:
     """The loop over the rounds of a block; what is left for the last one is less."""
     loop, variable = axis.node, axis.variable
     kind = named(variable.type.base, kernel.unit.aliases) if variable is not None else None
@@ -118,8 +117,7 @@ def _several(
     if counter.value is None or loop.test is None:
         raise NotLegal("the loop does not count from 0 in its head", loop.line)
     swaps[counter.value] = text(f"({block} * {each})")
-    below: Expr = Binary(None, "<", Name(None, counter.name, counter), text(end))
-    swaps[loop.test] = Binary(None, "&&", below, loop.test) if tested else below
+    swaps[loop.test] = Binary(None, "<", Name(None, counter.name, counter), text(end))
     return Block(None, 0, (lines(f"const int {end} = {last};"), edited(loop, swaps)))
 
 
