@@ -508,3 +508,20 @@ __global__ void k(const float* x, const float* p, int* met, int n, int m) {
     (made,) = [one.make() for one in found if isinstance(one, Idea) and "along x" in one.title]
     assert isinstance(made, str)
     assert end_of(text, made, arrays, *sizes) == "same"
+
+
+@pytest.mark.parametrize(("far", "block"), [(1, (64, 4)), (4, (16, 16))])
+def test_blocks_are_as_tall_as_windows_ask(far: int, block: tuple[int, int]) -> None:
+    text = PLANE.replace("a[y * w + x - w]", f"a[(y - {far}) * w + x]").replace(
+        "a[y * w + x + w];", f"a[(y + {far}) * w + x];"
+    )
+    text = text.replace(
+        "y > 0 && x < w - 1 && y < h - 1", f"y >= {far} && x < w - 1 && y < h - {far}"
+    )
+    text = text.replace("cdiv(h, 16)) block(16, 16)", "cdiv(h, 4)) block(32, 4)")
+    text = text.replace("cdiv(w, 16)", "cdiv(w, 32)")
+    (kernel,) = kernels(parse_program(text), None)
+    facts = LaunchFacts("k", 1, (128, 1024, 1), (32, 4, 1), {}, {"w": 4096, "h": 4096})
+    sites = ShareLoads().sites(replace(kernel, facts=facts, chip="h200"))
+    (rows,) = [s for s in sites if isinstance(s, Site) and s.key == "along x"]
+    assert (rows.points[0]["BLOCK_X"], rows.points[0]["BLOCK_Y"]) == block
