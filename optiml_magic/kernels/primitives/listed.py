@@ -66,6 +66,8 @@ def insertion(kernel: Kernel, loop: Loop, effects: Effects) -> Insertion:
         raise NotLegal("what it puts into its list is not followed", loop.line)
     if any(v.type.base != array.type.base for array, v in given.items()):
         raise NotLegal("what it puts into its list is converted", loop.line)
+    if any(v.type.reference or v.type.depth or v.type.volatile for v in (*given.values(), *lists)):
+        raise NotLegal("what it puts into its list is elsewhere as well", loop.line)
     if not any(inserts(statements, count, key, given) for key in lists):
         raise NotLegal("it does not put each where it belongs in a sorted list", loop.line)
     for array in lists:

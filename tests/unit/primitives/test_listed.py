@@ -76,6 +76,8 @@ def test_lists_of_parts_become_one(body: str) -> None:
         "if (best[0] > 1) { " + SHIFTED + " }",
         "if (d < best[3]) { best[3] = d; ids[3] = j; }",
         "for (int p = 0; p < 4; p++) if (d < best[p]) { best[p] = d; ids[p] = j; }",
+        "float e[1] = {d}; float& f = e[0]; " + SHIFTED.replace("best[p] = d", "best[p] = f"),
+        SHIFTED.replace("best[3]", "best[3] && y[j] > 0"),
         "double e = d; " + SHIFTED.replace("best[p] = d;", "best[p] = e;"),
         ("float e = d; for (int p = 0; p < 4; p++) if (e < best[p]) { float t = best[p]; best[p] = e;"
         " e = t; }"),  # equals that are pushed on change places
