@@ -10,7 +10,19 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, lines
-from optiml_magic.kernels.expressions import Assign, Binary, Expr, Literal, Name, Step, Unary, every
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Expr,
+    Lambda,
+    Literal,
+    Name,
+    Step,
+    Unary,
+    Unread,
+    every,
+)
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.halving import flat
@@ -135,36 +147,79 @@ def _walked(
 def _flagged(
     kernel: Kernel, effects: Effects, loop: Loop, parts: Sequence[Expr]
 ) -> tuple[Statement, ...] | None:
-    """A loop that goes on while a flag is not set, which its last branch sets."""
+    """A loop that goes on while a flag is what it was, which its last branch changes."""
+    block = next((b for b in _blocks(kernel.function.body) if loop in b.body), None)
     own = [s for s in flat(loop.body) if not isinstance(s, Blank)]
+    if block is None or not _is_left_alone(effects, loop, block):
+        return None
     for at, part in enumerate(parts):
         match part, own[-1:]:
             case (
-                Unary(op="!", operand=Name(variable=Variable() as flag)),
+                Unary(op="!", operand=Name(variable=Variable() as flag))
+                | Name(variable=Variable() as flag),
                 [If(other=None, before=None, then=then) as branch],
-            ) if _unset(kernel, effects, loop, flag) and _sets(then, flag):
+            ) if _is_flag(kernel, effects, loop, flag):
+                goes_on = isinstance(part, Name)
+                begun = _begun(effects, loop, block, flag)
+                if begun is not None and begun is not goes_on:
+                    continue
+                if not _sets(then, flag, value=not goes_on):
+                    continue
+                if begun is None and not _only_begins(effects, loop):
+                    continue
                 rest = [p for i, p in enumerate(parts) if i != at]
                 left = Block(None, branch.line, (*flat(then), lines("break;")))
                 test = joined_test(rest, "&&")
                 body = edited(loop.body, {then: left})
-                return (replace(loop, span=None, head=None, test=test, body=body),)
+                made = replace(loop, span=None, head=None, test=test, body=body)
+                return (made,) if begun is not None else (If(None, loop.line, part, made),)
     return None
 
 
-def _unset(kernel: Kernel, effects: Effects, loop: Loop, flag: Variable) -> bool:
-    """Whether a flag is false before the loop, which alone asks for it until it is set."""
-    own = next((b for b in _blocks(kernel.function.body) if loop in b.body), None)
-    begun = flag.value is not None and getattr(flag.value, "value", None) in (0, False)
-    if own is None or not begun or not _plain(kernel, flag):
-        return False
-    declared = next((i for i, s in enumerate(own.body)
-                     if isinstance(s, Declare) and flag in s.variables), None)  # fmt: skip
-    between = own.body[declared + 1 : own.body.index(loop)] if declared is not None else (loop,)
-    names = [e for e in effects.inside(loop) if isinstance(e, Name) and e.variable is flag]
-    return len(names) == 2 and flag not in effects.changed(*between)
+def _is_left_alone(effects: Effects, loop: Loop, block: Block) -> bool:
+    """Whether nobody asks for what a loop's head moves, which its last round moves no more."""
+    if loop.update is None:
+        return True
+    moved = {*effects.changed(Evaluate(None, loop.line, loop.update))}
+    given = effects.given(loop.before) if loop.before is not None else set[Variable]()
+    given |= {v for s in block.body if isinstance(s, Declare) for v in s.variables}
+    within = effects.inside(loop)
+    asked = names(e for e in effects.inside(effects.kernel.function.body) - within)
+    return moved <= given and not moved & asked and not moved & effects.lent
 
 
-def _sets(then: Statement, flag: Variable) -> bool:
+def _only_begins(effects: Effects, loop: Loop) -> bool:
+    """Whether what comes before the first round of a loop is of no use to anybody else."""
+    if loop.before is None:
+        return True
+    moved = set[Variable]()
+    if loop.update is not None:
+        moved = {*effects.changed(Evaluate(None, loop.line, loop.update))}
+    acts = (Call, Lambda, Unread)
+    return {*effects.changed(loop.before)} <= moved and not effects.accesses(loop.before) and not (
+        any(isinstance(e, acts) for e in effects.inside(loop.before))
+    )  # fmt: skip
+
+
+def _is_flag(kernel: Kernel, effects: Effects, loop: Loop, flag: Variable) -> bool:
+    """Whether a loop asks for a whole number of the thread once, and sets it once."""
+    found = [e for e in effects.inside(loop) if isinstance(e, Name) and e.variable is flag]
+    plain = flag.storage == "local" and _plain(kernel, flag) and flag not in effects.lent
+    return len(found) == 2 and plain
+
+
+def _begun(effects: Effects, loop: Loop, block: Block, flag: Variable) -> bool | None:
+    """What a flag is before a loop, where that is a number."""
+    at = next((i for i, s in enumerate(block.body)
+               if isinstance(s, Declare) and flag in s.variables), None)  # fmt: skip
+    if at is None or not isinstance(flag.value, Literal) or flag.value.value not in (0, 1):
+        return None
+    between = block.body[at + 1 : block.body.index(loop)]
+    return None if flag in effects.changed(*between) else bool(flag.value.value)
+
+
+def _sets(then: Statement, flag: Variable, *, value: bool) -> bool:
+    """Whether a branch certainly gives a flag this value, and no other."""
     return any(
         isinstance(s, Evaluate)
         and isinstance(s.expression, Assign)
@@ -172,7 +227,7 @@ def _sets(then: Statement, flag: Variable) -> bool:
         and isinstance(s.expression.target, Name)
         and s.expression.target.variable is flag
         and isinstance(s.expression.value, Literal)
-        and s.expression.value.value in (1, True)
+        and s.expression.value.value in ((1, True) if value else (0, False))
         for s in flat(then)
     )
 

@@ -8,7 +8,7 @@ comes before the loop both do, what comes behind it the second alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
@@ -30,7 +30,7 @@ from optiml_magic.kernels.primitives.endings import denied
 from optiml_magic.kernels.primitives.grids import most_threads
 from optiml_magic.kernels.primitives.heads import Heads
 from optiml_magic.kernels.primitives.parameters import with_parameters
-from optiml_magic.kernels.primitives.pieces import pieces
+from optiml_magic.kernels.primitives.pieces import Piece, pieces
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.printing import Printer
@@ -117,10 +117,13 @@ class Splitting:
         self.rows, self.parts = self._fresh("ROWS"), self._fresh("PARTS")
         self.row, self.turn = self._fresh("row"), self._fresh("turn")
         self.thread, self.threads = self._fresh("thread"), self._fresh("threads")
-        found = pieces(kernel, self.loop, self.reductions, self.effects, self._fresh)
-        self.pieces = tuple(found)
+        self.pieces = tuple(self._pieces())
         self.counts = self._rows(sharing)
         self.sharing = sharing
+
+    def _pieces(self) -> Iterator[Piece]:
+        """What a part leaves for the second launch."""
+        return pieces(self.old, self.loop, self.reductions, self.effects, self._fresh)
 
     def _fresh(self, name: str) -> str:
         self.taken.append(self.old.fresh(name, *self.taken))
@@ -144,8 +147,11 @@ class Splitting:
                 raise NotLegal(f"it asks where it stands along {self.axis}", line)
         self._check_stores()
         self._check_calls(self.effects.inside(loop))
+        self._check_reductions()
+
+    def _check_reductions(self) -> None:
         if not self.reductions:
-            raise NotLegal("its rounds combine nothing", loop.line)
+            raise NotLegal("its rounds combine nothing", self.loop.line)
         for reduction in self.reductions:
             if reduction.carried and not self.in_order:
                 raise NotLegal("what goes along with an extreme is not split", reduction.line)
@@ -281,13 +287,17 @@ class Splitting:
         words += [f"{p.type.name}* {p.scratch}" for p in self.pieces]
         opening = [
             f"const int {self.turn} = {self._turn()};",
-            *(f"{p.type.name} {p.local} = {p.begin};" for p in self.pieces),
+            *self._begun(),
         ]
         body = replace(way, body=(*map(lines, opening), *way.body, lines(self._ending())))
         shown = Printer(self.old.unit).statement(body)
         function = self.old.function
         head = raw[slice((function.whole or function.span)[0], function.span[0])].decode()
         return head + tidied(f"__global__ void {name}({', '.join(words)}) {shown}")
+
+    def _begun(self) -> list[str]:
+        """The locals that a thread finds its parts in."""
+        return [f"{p.type.name} {p.local} = {p.begin};" for p in self.pieces]
 
     def _turn(self) -> str:
         """Which part of the rounds a thread makes."""

@@ -68,7 +68,7 @@ def sorted_test(kernel: Kernel, effects: Effects, loop: Loop) -> Expr | None:
         return None
     if not (_exchanges(kernel, effects, walk_) or _inserts(effects, walk_)):
         return None
-    if not _begun_alike(kernel, effects, walk_):
+    if not begun_alike(kernel, effects, loop, walk_.array, walk_.count):
         return None
     one = Literal(None, "1", 1)
     least = replace(walk_.element, index=Binary(None, "-", walk_.count, one))
@@ -186,43 +186,50 @@ def _only(rest: Sequence[Statement]) -> bool:
                and isinstance(s.expression, Assign)) for s in rest)  # fmt: skip
 
 
-def _begun_alike(kernel: Kernel, effects: Effects, one: _Walk) -> bool:
-    """Whether nobody else stores to the array but who gives it one number everywhere before."""
+def begun_alike(
+    kernel: Kernel, effects: Effects, loop: Loop, array: Variable, count: Expr
+) -> bool:  # fmt: skip
+    """Whether ``count`` elements of an array are one number when a loop begins.
+
+    Nobody else stores to it but who gives it that number before.
+    """
     body = kernel.function.body
     bases = {e.base for e in effects.inside(body) if isinstance(e, Index)}
-    if any(isinstance(e, Name) and e.variable is one.array and e not in bases
+    if any(isinstance(e, Name) and e.variable is array and e not in bases
            for e in effects.inside(body)):  # fmt: skip
         return False
-    whole = effects.inside(one.loop)
+    whole = effects.inside(loop)
     stores = [e for e in effects.inside(body) if isinstance(e, Assign | Step) and e not in whole
               and isinstance(e.target, Index) and isinstance(e.target.base, Name)
-              and e.target.base.variable is one.array]  # fmt: skip
+              and e.target.base.variable is array]  # fmt: skip
     if not stores:
-        return _declared_alike(one)
-    if len(stores) != 1 or one.array.initial or not isinstance(stores[0], Assign):
+        return _declared_alike(array, count)
+    if len(stores) != 1 or array.initial or not isinstance(stores[0], Assign):
         return False
     for block in (b for b in walk(body) if isinstance(b, Block)):
         for at, statement in enumerate(block.body):
             if isinstance(statement, Loop) and stores[0] in effects.inside(statement):
                 behind = [s for later in block.body[at + 1 :] for s in walk(later)]
-                if one.loop in behind and _fills(effects, one, statement, stores[0]):
+                if loop in behind and _fills(effects, array, count, statement, stores[0]):
                     return True
     return False
 
 
-def _declared_alike(one: _Walk) -> bool:
+def _declared_alike(array: Variable, count: Expr) -> bool:
     """Whether the array is declared with one number for each element."""
-    (extent,), first = one.array.extents, one.array.initial[:1]
-    if not isinstance(extent, Literal) or not isinstance(one.count, Literal) or not first:
+    (extent,), first = array.extents, array.initial[:1]
+    if not isinstance(extent, Literal) or not isinstance(count, Literal) or not first:
         return False
-    full = len(one.array.initial) == extent.value or (
+    full = len(array.initial) == extent.value or (
         len(first) == 1 and isinstance(first[0], Literal) and first[0].value == 0
     )
-    fits = isinstance(extent.value, int) and (one.count.value or 0) <= extent.value
-    return full and fits and all(same(e, first[0]) and _number(e) for e in one.array.initial)
+    fits = isinstance(extent.value, int) and (count.value or 0) <= extent.value
+    return full and fits and all(same(e, first[0]) and _number(e) for e in array.initial)
 
 
-def _fills(effects: Effects, one: _Walk, loop: Loop, store: Assign) -> bool:
+def _fills(
+    effects: Effects, array: Variable, compared: Expr, loop: Loop, store: Assign
+) -> bool:  # fmt: skip
     """Whether a loop certainly gives all elements that are compared one number."""
     match loop.before, loop.test, loop.update, store:
         case (
@@ -234,8 +241,8 @@ def _fills(effects: Effects, one: _Walk, loop: Loop, store: Assign) -> bool:
             pass
         case _:
             return False
-    (extent,) = one.array.extents
-    enough = same(count, one.count) or (extent is not None and same(count, extent))
+    (extent,) = array.extents
+    enough = same(count, compared) or (extent is not None and same(count, extent))
     body = plain(loop.body)
     flat = _only(body) and not loops_in(loop.body) and at not in effects.changed(loop.body)
     return enough and flat and store in {

@@ -1,7 +1,8 @@
 """P4, spread: the rounds of a loop that do not meet become blocks along a free axis of the launch.
 
 What stands around the loop every block does for itself, but for what stores: that the blocks of
-the first round do. A block may make several neighbouring rounds, so that this is done less often.
+the first round do, which are there where the loop has no round as well. A block may make several
+neighbouring rounds, so that this is done less often.
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
-from optiml_magic.kernels.tree import Block, Declare, Leave, Loop, Statement, expressions, walk
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    If,
+    Leave,
+    Loop,
+    Statement,
+    expressions,
+    walk,
+)
 from optiml_magic.kernels.types import INT, named
 from optiml_magic.source.directives import RequireDirective, TuneDirective
 from optiml_magic.source.expressions import parse_expression
@@ -46,8 +56,7 @@ def spread_rounds(kernel: Kernel, at: int, each: Sequence[int] = ()) -> Kernel:
     if shareable(kernel, loop, effects):
         raise NotLegal("its rounds add up", loop.line)
     once = alone(kernel, loop, effects)
-    for access in chain.from_iterable(once.values()):
-        _certain(kernel, axis, access)
+    sure = all(_is_certain(kernel, axis, a) for a in chain.from_iterable(once.values()))
     free = free_axis(kernel)
     names = [p.name for p in kernel.function.parameters if p.name not in effects.moved]
     assert axis.stop is not None
@@ -60,10 +69,14 @@ def spread_rounds(kernel: Kernel, at: int, each: Sequence[int] = ()) -> Kernel:
     block = f"blockIdx.{'xyz'[free]}"
     tunes = [TuneDirective(kernel.fresh("ROUNDS"), tuple(sorted(each)), each[0])] if each else []
     if tunes:
-        made_of = _several(kernel, axis, plain, str(extent), block, tunes[0].name)
+        end = str(extent) if sure else f"({extent}) > 0 ? {extent} : 0"
+        made_of = _several(kernel, axis, plain, end, block, tunes[0].name)
         extent = parse_expression(f"cdiv({extent}, {tunes[0].name})")
     else:
-        made_of = _one(loop, f"const {axis.variable.type.base} {axis.variable.name} = {block};")
+        counter = f"const {axis.variable.type.base} {axis.variable.name} = {block};"
+        made_of = _one(loop, counter, tested=not sure)
+    if not sure:
+        extent = parse_expression(f"max({extent}, 1)")
     swaps: dict[Node, Node] = {loop: made_of, **by_first(kernel, once, free)}
     body = edited(kernel.function.body, swaps)
     one = parse_expression("1")
@@ -71,7 +84,7 @@ def spread_rounds(kernel: Kernel, at: int, each: Sequence[int] = ()) -> Kernel:
     grid[free] = extent
     launch = replace(kernel.launch, grid=tuple(grid[: max(free + 1, len(kernel.launch.grid))]))
     directives = with_limits(kernel, launch, lambda _: tunes)
-    if more or factor < 1 or not plain:  # no launch has no blocks
+    if sure and (more or factor < 1 or not plain):  # no launch has no blocks
         directives.append(RequireDirective(parse_expression(f"{extent} >= 1")))
     made = kernel.rewritten(body, launch=launch, directives=directives)
     count = rounds(kernel, axis)
@@ -82,9 +95,11 @@ def spread_rounds(kernel: Kernel, at: int, each: Sequence[int] = ()) -> Kernel:
     return replace(made, facts=replace(kernel.facts, grid=(sizes[0], sizes[1], sizes[2])))
 
 
-def _one(loop: Loop, counter: str) -> Block:
-    """What a round of a loop does, of the one that a block makes."""
+def _one(loop: Loop, counter: str, *, tested: bool) -> Block:
+    """What a round of a loop does, of the one that a block makes, ``tested`` if it may be none."""
     inside: Statement = edited(loop.body, _leaving(loop)) if _leaving(loop) else loop.body
+    if tested and loop.test is not None:
+        inside = If(None, loop.line, loop.test, inside)
     parts = inside.body if isinstance(inside, Block) else (inside,)
     return Block(None, 0, (lines(counter), *parts))
 
@@ -116,11 +131,10 @@ def _counted(kernel: Kernel, loop: Loop, effects: Effects) -> Axis:
     return axis
 
 
-def _certain(kernel: Kernel, axis: Axis, access: Access) -> None:
-    """Raise NotLegal where the loop around which this stores may have no first round."""
+def _is_certain(kernel: Kernel, axis: Axis, access: Access) -> bool:
+    """Whether the loop around which this stores has a first round."""
     left = (axis.stop or _ONE) - _ONE
-    if not Ranges(access.guard, kernel.reading.symbols).nonnegative(left):
-        raise NotLegal("the loop around which it stores may have no round", access.line)
+    return Ranges(access.guard, kernel.reading.symbols).nonnegative(left)
 
 
 def alone(kernel: Kernel, loop: Loop, effects: Effects) -> dict[Statement, list[Access]]:

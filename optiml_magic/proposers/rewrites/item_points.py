@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.grids import needed_form
 from optiml_magic.kernels.primitives.jammed import (
@@ -23,6 +24,7 @@ BLOCKS: Mapping[str, tuple[int, ...]] = {
 }  # fmt: skip
 _WARP = 32
 _RESIDENT = 1024  # threads whose registers a multiprocessor has, 64 each
+_FAR, _TALL = 8, 16  # rows between what a thread loads, from which on blocks are so tall: ours
 
 
 def _across(kernel: Kernel, several: Several) -> int | None:
@@ -37,6 +39,28 @@ def _even(extent: int, most: int) -> int:
     """The power of two that is no less, where it is no more than most: blocks have such extents."""
     even = 1 << (extent - 1).bit_length()
     return even if even <= most else extent
+
+
+def _rows_apart(kernel: Kernel) -> int:
+    """How many rows lie between what a thread loads of one array at most."""
+    reading = kernel.reading
+    rows: dict[tuple[str, Polynomial], set[int]] = {}
+    for access in (a for a in reading.accesses if a.space == "global" and a.mode == "load"):
+        by = access.index.coefficient("threadIdx.y") if access.index is not None else None
+        if access.index is None or by is None or len(by.terms) != 1:
+            continue
+        forms = {access.index}
+        for axis in reading.loops(access):
+            last = Polynomial.constant((axis.trips or 1) - 1)
+            steps = [(f.without([axis.name]), f.coefficient(axis.name)) for f in forms]
+            forms = {rest + step * n for rest, step in steps if step is not None
+                     for n in (Polynomial(), last)}  # fmt: skip
+        ((size, factor),) = by.terms
+        for form in forms:
+            row = dict(form.terms).get(size, 0) // factor
+            place = form - by * Polynomial.constant(row)
+            rows.setdefault((access.array, place), set()).add(row)
+    return max((max(own) - min(own) for own in rows.values()), default=0)
 
 
 def points_of(kernel: Kernel, several: Several, *, deep: bool, crowded: bool) -> tuple[Point, ...]:
@@ -66,8 +90,12 @@ def points_of(kernel: Kernel, several: Several, *, deep: bool, crowded: bool) ->
         numbers = ((1, 1, 4, 1), (1, 0, 4, 1), (0, 0, 4, 1))
     elif crowded:
         numbers = ((0, 0, 4, 1), (0, 0, 4, 3), (1, 0, 4, 1), (2, 0, 4, 1))
+    width = _WARP
+    if "y" in extents and "x" in names and "y" not in names and _rows_apart(kernel) >= _FAR:
+        width = _WARP // 2  # of vectors these are lines of the cache still
+        numbers = tuple((at, beside, _TALL, resident) for at, beside, _, resident in numbers)
     for at, beside, rows, resident in numbers:
-        fit = most // (_WARP * tall["z"])
+        fit = most // (width * tall["z"])
         own = tall | {"y": max(min(rows, fit) if "y" in extents else 1, tall["y"])}
         own["x"] = min(max(_WARP, THREADS // (own["y"] * own["z"])), most // (own["y"] * own["z"]))
         if wide is not None:  # no thread beyond the end of a short row

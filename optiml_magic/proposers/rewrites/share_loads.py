@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.costs import long_calls
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.enclosed import enclosed_by_memory
+from optiml_magic.kernels.primitives.ended import ended
 from optiml_magic.kernels.primitives.floored import floored
 from optiml_magic.kernels.primitives.grids import needed_form
 from optiml_magic.kernels.primitives.hoisted import hoisted
@@ -75,8 +76,8 @@ class ShareLoads(KernelRule):
 
     name = "share_loads"
     before = (
-        in_ints, *PLAIN, in_full, begun_aligned, by_numbers, unravelled, whole_rests, floored,
-        unclamped, in_register, enclosed_by_memory,
+        in_ints, *PLAIN, ended, in_full, begun_aligned, by_numbers, unravelled, whole_rests,
+        floored, unclamped, in_register, enclosed_by_memory,
     )  # fmt: skip
     teaches = (
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "
@@ -309,8 +310,7 @@ def _site(
     several = Several(counts, fixed, BLOCKS, padded)
     along = " and ".join(sorted(saved))
     crowded = not sharing.deep and _words(saved, counts) > _REGISTERS
-    title = f"take several items along {along} together"
-    title += ", those at borders as well" if padded else ""
+    title = f"take several items along {along} together{', those at borders as well' * padded}"
     title += "".join(f", where {name} is {number}" for name, number in fixed.items())
     enough = _enough(kernel, 4 ** len(saved))
     return Site(

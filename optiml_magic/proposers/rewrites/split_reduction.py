@@ -15,8 +15,10 @@ from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.lanes import Lanes
+from optiml_magic.kernels.primitives.listed import listed
 from optiml_magic.kernels.primitives.parts import Sharing, spare_axis, split
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.read_back import read_back
 from optiml_magic.kernels.primitives.rectangular import rectangular
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
@@ -51,7 +53,10 @@ class SplitReduction(KernelRule):
     """A thread a column, or an output, walks along an axis that is long, and there are few."""
 
     name = "split_reduction"
-    before = (*PLAIN, unbroken, linear, planar, in_full, direct, branched, in_register, unnested)
+    before = (
+        *PLAIN, unbroken, linear, planar, in_full, direct, branched, in_register, read_back,
+        unnested,
+    )  # fmt: skip
     teaches = (
         "Neighbouring threads read neighbouring elements already, but there are far fewer threads "
         "than the chip holds, each with a long loop, so too few loads are on their way. Rows of "
@@ -69,6 +74,9 @@ class SplitReduction(KernelRule):
         if found is not None and found[2] is None:
             kernel = where_legal(rectangular, kernel, found[0])
             found = _long(kernel)
+        if found is None and (kept := _in_lists(kernel, apart)) is not None:
+            yield kept
+            return
         walked = rows(kernel) if found is not None or apart >= _EMPTY * _THREADS else ()
         if walked:
             if apart >= _EMPTY * _THREADS:
@@ -125,6 +133,32 @@ class SplitReduction(KernelRule):
             last = next((s.apply() for s in apiece if s.key.startswith("spread")), None)
             return last if isinstance(last, Kernel) else made
         return made
+
+
+def _in_lists(kernel: Kernel, apart: int) -> Site | None:
+    """A long loop that keeps a sorted list of the best that it comes to."""
+    axes = kernel.axes()
+    for number, loop in enumerate(loops_in(kernel.function.body)):
+        length = rounds(kernel, axes[loop]) if loop in axes else None
+        if loop not in axes or (length is not None and length < _FEW):
+            continue
+        points = _points(kernel.fresh("PARTS"), 8 * apart, 8 * (length or _FEW))
+        made = _lists(kernel, number)
+        if isinstance(made, Kernel):
+            counter = axes[loop].variable
+            return Site(
+                f"lists {number}",
+                f"blocks share the loop over {counter.name if counter else 'its rounds'}, and one "
+                "list is made of theirs",
+                partial(_lists, kernel, number), 0.88 if apart >= 8 else 0.5,
+                Hypothesis(TIME, "lower", "more loads are on their way", (1.5, 32.0)), points,
+            )  # fmt: skip
+    return None
+
+
+def _lists(kernel: Kernel, at: int) -> Kernel | Refused:
+    plain = all_counted(kernel, (at,))
+    return plain if isinstance(plain, Refused) else listed(plain, at, _PARTS[-1], _PARTS)
 
 
 def _in_blocks(kernel: Kernel, apart: int) -> Iterator[Site]:

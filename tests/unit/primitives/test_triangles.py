@@ -257,7 +257,14 @@ def test_what_stands_around_a_loop_the_first_blocks_store() -> None:
     assert "if (blockIdx.y == 0)" in one.program.text
     same(text, one, {"a": ("m", "d"), "out": ("m", "m")}, {"m": 37, "d": 2})
     none = text.replace("j < m; ++j", "j < d; ++j").replace("j > i)", "j > i && j < m)")
-    assert "no round" in refused(spread_rounds(kernel(none), 0))[0]
+    some = applied(spread_rounds(kernel(none), 0))
+    assert "grid(cdiv(m, 64), max(d, 1))" in some.program.text
+    for rounds in (5, 0):
+        same(none, some, {"a": ("m",), "out": ("m", "m")}, {"m": 37, "d": rounds})
+    several = applied(spread_rounds(kernel(none), 0, (2, 4)))
+    assert "max(cdiv(d, ROUNDS), 1)" in several.program.text
+    for rounds in (5, 0):
+        same(none, several, {"a": ("m",), "out": ("m", "m")}, {"m": 37, "d": rounds})
     assert "meets" in refused(spread_rounds(kernel(text.replace("j > i)", "j >= i)")), 0))[0]
 
 

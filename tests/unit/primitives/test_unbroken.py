@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.ended import ended
 from optiml_magic.kernels.primitives.unbroken import unbroken
 from tests.present import drawn
 from tests.rewriting.trying import Stand
@@ -51,6 +52,9 @@ LOOPS = {
     "in the head": "int j = 1; for (; j < w - 1 && b[j] < a[i]; ++j); at = j;",
     "a flag in the test": "bool met = false; for (int j = 0; j < w && !met; ++j) { if (b[j] > a[i]) { at = j; met = true; } } if (met) at += 2;",
     "a flag before the end": "int met = 0; for (int j = 0; !met && j < w; ++j) if (a[i * w + j] > 1.0f) met = 1; at = met;",
+    "a flag that stays": "bool ok = true; for (int j = 0; ok && j < w; ++j) if (a[i * w + j] > 1.0f) ok = false; at = ok;",
+    "a flag that is set": "bool met = i % 2; for (int j = 0; j < w && !met; ++j) { if (b[j] > a[i]) { at = j; met = true; } }",
+    "a flag from before": "int ok = i % 3; for (int j = 0; ok && j < w; ++j) if (b[j] > a[i]) ok = 0; at = ok;",
     "rows of another loop": "for (int r = 0; r < i; ++r) for (int j = 0; j < w; ++j) { if (a[r * w + j] > 1.0f) { at = j; break; } }",
     "hinted": "\n    #pragma unroll 4\n    " + FIRST,
 }  # fmt: skip
@@ -81,7 +85,6 @@ WRONG = {
     "a function that waits": "for (int j = 0; j < w; ++j) { if (settled(b[j]) > a[i]) { at = j; break; } }",
     "two counters": "int j = 0, k = 0; while (j < w && b[k] < a[i]) { j++; k++; } at = k;",
     "a test beyond": "int j = 0; while (b[j] < a[i] && j < w) j++; at = j;",
-    "a flag that is set": "bool met = i % 2; for (int j = 0; j < w && !met; ++j) { if (b[j] > a[i]) { at = j; met = true; } }",
     "a flag of all rows": "bool met = false; for (int r = 0; r < 2; ++r) for (int j = 0; j < w && !met; ++j) { if (b[j] > a[i] + r) { at += j; met = true; } }",
     "a flag by the data": "bool met = false; for (int j = 0; j < w && !met; ++j) { if (b[j] > a[i]) { at = j; met = b[j] > 1.0f; } }",
     "backwards": "for (int j = w - 1; j >= 0; --j) { if (b[j] > a[i]) { at = j; break; } }",
@@ -106,3 +109,21 @@ def test_an_array_that_may_end_before_is_refused() -> None:
 def test_how_far_arrays_go_is_asked_of_sizes() -> None:
     after = written(made(FIRST)[1])
     assert "#pragma optiml require size(a) >= h * w" in after
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "int j; for (j = 0; j < w && !met; ++j) if (b[j] > a[i]) met = true; at = j;",
+        ("int j = 0; for (int r = 0; r < 3; ++r) { met = false;"
+        " for (; j < w && !met; ++j) if (b[j] > a[i]) met = true; at += met; }"),
+        "for (int j = 0; j < w && met; ++j) if (b[j] > a[i]) met = false;",
+        "for (int j = 0; j < w && !met; ++j) if (b[j] > a[i]) met = j;",
+        "met = i > 3; for (at = 5; at < w && !met; ++at) if (b[at] > a[i]) met = true;",
+        ("bool& also = met; for (int j = 0; j < w && !met; ++j) { also = b[j] > 2;"
+        " if (b[j] > a[i]) met = true; }"),
+    ],
+)  # fmt: skip
+def test_what_a_flag_leaves_behind_its_loop_is_as_it_was(loop: str) -> None:
+    text = ROWS.replace("LOOP", f"bool met = false; {loop}")
+    refused(ended(kernel_of(text)))

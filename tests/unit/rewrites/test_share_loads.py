@@ -9,12 +9,14 @@ import pytest
 from optiml_magic.kernels.primitives.base import Kernel, Refused, kernels
 from optiml_magic.kernels.primitives.costs import long_calls
 from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.model.idea import Idea
 from optiml_magic.proposers.rewrites import share_loads
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.source.program import parse_program
-from tests.ideas import asked
-from tests.rewriting.writing import Array
+from tests.ideas import asked, view_of
+from tests.rewriting.trying import Stand
+from tests.rewriting.writing import Array, Made
 from tests.unit.primitives.alike import end_of
 from tests.unit.primitives.running import same
 
@@ -485,3 +487,41 @@ __global__ void k(const Pixel* a, const float* f, float* o, int w, int h) {
     assert [site.key for site in alone] == ["along y", "along x"]
     assert all(isinstance(site.apply(), Kernel) for site in alone)
     assert Refused("items are not neighbours in `o`", 11) in found
+
+
+def test_rounds_that_a_flag_ends_are_shared():
+    text = """
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const float* x, const float* p, int* met, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) {
+        int ok = i + m <= n;
+        for (int k = 0; ok && k < m; k++) if (x[i + k] != p[k]) ok = 0;
+        met[i] = ok;
+    }
+}"""
+    arrays = {"x": Array("f4", ("n",)), "p": Array("f4", ("m",)), "met": Array("i4", ("n",))}
+    sizes = {"n": 700, "m": 8}, {"n": 5, "m": 8}
+    stand = Stand(Made("one", text, arrays, *sizes))
+    view = replace(view_of(text), find_facts=lambda: stand.facts(text))
+    found = [*ShareLoads().propose(parse_program(text), view)]
+    (made,) = [one.make() for one in found if isinstance(one, Idea) and "along x" in one.title]
+    assert isinstance(made, str)
+    assert end_of(text, made, arrays, *sizes) == "same"
+
+
+@pytest.mark.parametrize(("far", "block"), [(1, (64, 4)), (4, (16, 16))])
+def test_blocks_are_as_tall_as_windows_ask(far: int, block: tuple[int, int]) -> None:
+    text = PLANE.replace("a[y * w + x - w]", f"a[(y - {far}) * w + x]").replace(
+        "a[y * w + x + w];", f"a[(y + {far}) * w + x];"
+    )
+    text = text.replace(
+        "y > 0 && x < w - 1 && y < h - 1", f"y >= {far} && x < w - 1 && y < h - {far}"
+    )
+    text = text.replace("cdiv(h, 16)) block(16, 16)", "cdiv(h, 4)) block(32, 4)")
+    text = text.replace("cdiv(w, 16)", "cdiv(w, 32)")
+    (kernel,) = kernels(parse_program(text), None)
+    facts = LaunchFacts("k", 1, (128, 1024, 1), (32, 4, 1), {}, {"w": 4096, "h": 4096})
+    sites = ShareLoads().sites(replace(kernel, facts=facts, chip="h200"))
+    (rows,) = [s for s in sites if isinstance(s, Site) and s.key == "along x"]
+    assert (rows.points[0]["BLOCK_X"], rows.points[0]["BLOCK_Y"]) == block

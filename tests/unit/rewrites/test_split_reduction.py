@@ -445,3 +445,41 @@ __global__ void k(const float* a, float* o, float* out, int rows, int cols) {
     BEHIND
 }
 """
+
+
+def test_what_the_sum_of_a_column_changes_is_shared_as_well() -> None:
+    text = COLUMNS.replace("const float* a, const int* ends", "float* a").replace(
+        "float s = 0.0f;\n    for (int r = 0; r < rows; ++r) s += a[r * cols + c];\n"
+        "    out[c] = s / rows;",
+        "out[c] = 0.0f;\n    for (int r = 0; r < rows; ++r) out[c] += a[r * cols + c];\n"
+        "    for (int r = 0; r < rows; ++r) a[r * cols + c] -= out[c];",
+    )
+    kernel = at(text, 8192, 4096).shaped(SplitReduction.before)
+    (site,) = found(kernel)
+    assert isinstance(site, Site)
+    after = written(site.apply())
+    assert "a[r * cols + c] -= out_here;" in after
+    assert "max(cdiv(rows, ROUNDS), 1)" in after
+    arrays = {"a": Array("f4", ("rows", "cols")), "out": Array("f4", ("cols",))}
+    assert end_of(text, after, arrays, {"rows": 70, "cols": 33}, {"rows": 1, "cols": 5},
+                  rounds=True) == "same"  # fmt: skip
+
+
+def test_a_list_of_the_best_is_kept_by_blocks() -> None:
+    text = COLUMNS.replace(
+        "float s = 0.0f;\n    for (int r = 0; r < rows; ++r) s += a[r * cols + c];\n"
+        "    out[c] = s / rows;",
+        "float best[3];\n    for (int p = 0; p < 3; ++p) best[p] = -1e30f;\n"
+        "    for (int r = 0; r < rows; ++r) {\n        float v = a[r * cols + c];\n"
+        "        if (v > best[2]) {\n            int p = 2;\n"
+        "            while (p > 0 && v > best[p - 1]) { best[p] = best[p - 1]; p--; }\n"
+        "            best[p] = v;\n        }\n    }\n"
+        "    for (int p = 0; p < 3; ++p) out[c * 3 + p] = best[p];",
+    )
+    (site,) = found(at(text, 100_000, 4096))
+    assert isinstance(site, Site)
+    assert not site.arithmetic
+    assert site.points[0] == {"PARTS": 64}
+    after = written(site.apply())
+    assert "best_parts f4[PARTS * cols * 3]" in after
+    assert found(at(text, 100_000, 300_000)) == []
