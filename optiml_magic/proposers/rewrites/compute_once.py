@@ -11,6 +11,7 @@ from optiml_magic.kernels.primitives.beforehand import beforehand, rounding, wor
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.distributed import distributed
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.evenly import evenly
 from optiml_magic.kernels.primitives.floored import floored
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.one_place import one_place
@@ -43,7 +44,7 @@ class ComputeOnce(KernelRule):
 
     name = "compute_once"
     before = (
-        *PLAIN, planar, in_full, direct, opened, unscaled, one_place, unravelled, floored,
+        *PLAIN, planar, in_full, direct, opened, unscaled, one_place, evenly, unravelled, floored,
         short_counted, set_apart, distributed,
     )  # fmt: skip
     teaches = (
@@ -62,8 +63,9 @@ class ComputeOnce(KernelRule):
         chosen = next((w for w in found if _is_worth(kernel, finder, w)), None)
         if chosen is None:
             return
-        if chosen.kept and isinstance(once_a_row(kernel), Kernel):
-            return  # a row's threads share it; what all threads have alike is made before
+        of_a_row = chosen.kept and _of_a_row(kernel, finder, chosen)
+        if of_a_row and isinstance(once_a_row(kernel), Kernel):
+            return  # a row's threads share it; what several rows have alike is made before
         made = _apply(kernel)
         if isinstance(made, Refused):
             yield made
@@ -137,6 +139,11 @@ def _is_worth(kernel: Kernel, finder: Finder, work: Common) -> bool:
     least = _FEW if work.kept else _MANY
     long = long or rounds_of(kernel, finder, work.statements) >= least
     return long and fewer >= _ALIKE and kept <= LARGEST
+
+
+def _of_a_row(kernel: Kernel, finder: Finder, work: Common) -> bool:
+    """Whether the threads of one row alone compute it alike, and not those of several rows."""
+    return all(items_of(kernel, finder, one) == 1 for one in work.dropped if one != "x")
 
 
 def _loops(work: Common) -> bool:

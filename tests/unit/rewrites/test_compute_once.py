@@ -92,6 +92,30 @@ __global__ void k(const float* a, float* out, int n, int m) {
     assert asked(ComputeOnce(), softmax) == ([], [])
 
 
+def test_sums_of_a_group_are_those_of_all_its_channels(compiles):
+    """Each element found them anew: a group is several rows, so that no row's threads share it."""
+    norm = """\
+#pragma optiml launch k grid(cdiv(n * c * s, 256)) block(256)
+__global__ void k(const float* x, float* y, int n, int c, int s, int groups) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n * c * s) return;
+    int each = c / groups, channel = i / s % c, image = i / (c * s);
+    const float* own = x + (image * c + channel / each * each) * s;
+    float mean = 0.0f;
+    for (int j = 0; j < each * s; j++) mean += own[j];
+    y[i] = x[i] - mean / (each * s);
+}
+"""
+    (idea,), _ = asked(ComputeOnce(), norm)
+    made = idea.make()
+    assert isinstance(made, str)
+    compiles(made)
+    assert [str(s.count) for s in parse_program(made).scratch] == ["groups * n"]
+    arrays = {"x": Array("f4", ("n", "c", "s")), "y": Array("f4", ("n", "c", "s"))}
+    sizes, others = {"n": 2, "c": 6, "s": 35, "groups": 3}, {"n": 1, "c": 2, "s": 1, "groups": 1}
+    assert end_of(norm, made, arrays, sizes, others) == "same"
+
+
 def test_a_thread_whose_loops_are_its_own_is_left_alone():
     product = """\
 #pragma optiml launch k grid(cdiv(m, 32), cdiv(n, 4)) block(32, 4)
