@@ -102,6 +102,8 @@ def sieved_by_residue(kernel: Kernel) -> Kernel:
     """
     numbers = sieving(kernel)
     kernel = where_legal(sized, kernel, numbers) if numbers else kernel
+    if numbers and not sieves(kernel):
+        return kernel
     made = in_turn(kernel, (by_residue, sieved))
     if isinstance(made, Refused):
         planes = in_turn(kernel, (unravelled_planes, by_residue, sieved))
@@ -114,13 +116,16 @@ def sieved_by_residue(kernel: Kernel) -> Kernel:
 def sieving(kernel: Kernel) -> dict[str, int]:
     """Small sizes by which remainders turn rounds away that as numbers alone are seen to do so.
 
-    With those that say how many rounds there are, and of what the remainder is taken.
+    With those that say how many rounds there are, and of what the remainder is taken. A stride of
+    one turns none away, which is seen of it as a number as well.
     """
-    found = divisors(kernel, _SMALL) if not sieves(kernel) else {}
+    found = divisors(kernel, _SMALL, least=1) if not sieves(kernel) else {}
     known = sized(kernel, found) if found else None
-    turning = sieves(known) if isinstance(known, Kernel) else []
-    if not isinstance(known, Kernel) or not turning:
+    if not isinstance(known, Kernel):
         return {}
+    turning = sieves(known)
+    if not turning:
+        return {name: size for name, size in found.items() if size == 1}
     forms = [form for one in turning for form in (one.axis.stop, one.rest) if form is not None]
     names = {name for form in forms for name in known.reading.symbols.made_of(form)}
     given = known.facts.scalars if known.facts is not None else {}
