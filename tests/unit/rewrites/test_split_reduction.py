@@ -445,3 +445,65 @@ __global__ void k(const float* a, float* o, float* out, int rows, int cols) {
     BEHIND
 }
 """
+
+
+WHOLE = """\
+#pragma optiml launch k grid(1) block(THREADS)
+__global__ void k(const float* a, float* o, int rows, int cols) {
+    BODY
+}
+"""
+OF_ALL = """\
+    if (threadIdx.x == 0) {
+        float m = a[0];
+        for (int i = 1; i < cols; i++) if (a[i] > m) m = a[i];
+        float s = 0.0f;
+        for (int i = 0; i < cols; i++) s += expf(a[i] - m);
+        for (int i = 0; i < cols; i++) o[i] = expf(a[i] - m) / s;
+    }
+"""
+NORM = """\
+    __shared__ float all;
+    if (threadIdx.x == 0) all = 0.0f;
+    __syncthreads();
+    float own = 0.0f;
+    for (int i = threadIdx.x; i < cols; i += blockDim.x) own += a[i] * a[i];
+    atomicAdd(&all, own);
+    __syncthreads();
+    for (int i = threadIdx.x; i < cols; i += blockDim.x) o[i] = a[i] / sqrtf(all);
+"""
+
+
+def whole(text: str) -> list[Site | Refused]:
+    """What is said of the only block of a kernel, at a million elements."""
+    (kernel,) = kernels(parse_program(text), None)
+    facts = LaunchFacts("k", 1, (1, 1, 1), (1, 1, 1), {}, {"rows": 1, "cols": 1 << 20})
+    return said(SplitReduction().shaped(replace(kernel, facts=facts, chip="h200")))
+
+
+@pytest.mark.parametrize(
+    ("threads", "body", "launches"),
+    [(1, OF_ALL, 4), (128, OF_ALL, 4), (256, NORM, 3)],
+)
+def test_a_whole_array_is_done_by_the_whole_chip(threads: int, body: str, launches: int) -> None:
+    text = WHOLE.replace("THREADS", str(threads)).replace("BODY", body)
+    (site,) = (s for s in whole(text) if isinstance(s, Site))
+    assert site.key == "whole"
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    program = made.program
+    assert len(program.launches) == launches
+    assert str(program.launches[-1]).endswith("k grid(cdiv(cols, 256)) block(256)")
+    values = {tune.name: 32 if tune.name.startswith("PARTS") else 64 for tune in program.tunes}
+    for cols in (1, 5, 1033):
+        same(text, made, {"a": ("cols",), "o": ("cols",)}, {"rows": 1, "cols": cols}, values,
+             rounds=True)  # fmt: skip
+
+
+def test_of_two_long_maps_one_would_be_left_to_one_thread() -> None:
+    text = WHOLE.replace("THREADS", "1").replace(
+        "BODY", OF_ALL.replace("/ s;", "/ s;\n for (int i = 0; i < cols; i++) o[i] *= 2.0f;")
+    )
+    assert [s.reason for s in whole(text) if isinstance(s, Refused)] == [
+        "a loop beside it is as long, and left to as few threads"
+    ]
