@@ -149,7 +149,7 @@ class RowToLanes(KernelRule):
         points = _lanes(kernel, at, length)
         late = late or others_load(kernel, found)
         late = late or repeats(kernel, found, points[0].get("LANES", lanes.count))
-        neighbours = _beside(kernel, found)
+        neighbours = _beside(kernel, found, _A_VECTOR if 0 < length < 2 * _SECTOR else 1)
         short = 0 < length < 2 * _SECTOR and not uneven  # uneven rows lie one behind the other
         likely = _WINDOWS if short and windows(kernel, found) else 0.85
         title = f"lanes of a warp share the loop over {counters}"
@@ -203,12 +203,15 @@ def _length(kernel: Kernel, axes: Sequence[Axis]) -> int:
     return max((usual_rounds(kernel, axis) or 0 for axis in axes), default=0)
 
 
-def _beside(kernel: Kernel, found: Sequence[Axis]) -> bool:
-    """Whether neighbours load what lies side by side as it is, as in windows of few elements."""
+def _beside(kernel: Kernel, found: Sequence[Axis], apart: int) -> bool:
+    """Whether neighbours load what lies side by side as it is, as in windows of few elements.
+
+    Or as many elements ``apart`` at most: rows that are short then meet, as of a pooled plane.
+    """
     effects = Effects(kernel)
     walked = [a for axis in found for a in effects.accesses(axis.node) if along(kernel, axis, a)]
     warp = min(prod(n or 1 for n in kernel.block), working(kernel) or _WARP) >= _WARP
-    return warp and bool(walked) and all(side_by_side(kernel, access) for access in walked)
+    return warp and bool(walked) and all(side_by_side(kernel, access, apart) for access in walked)
 
 
 def _inner_vectors(kernel: Kernel, at: tuple[int, ...]) -> Kernel | None:
@@ -287,6 +290,8 @@ def _by_itself(
     if not at or isinstance(_in_strips(kernel, at, _STRIPS), Refused):
         return
     lengths = [usual_rounds(kernel, axes[loops_in(kernel.function.body)[n]]) for n in at]
+    if all(n is not None and n < min(_STRIPS) for n in lengths):
+        return
     if all(n is not None and n < 2 * min(_STRIPS) for n in lengths):
         prior = min(prior, _ONE_STRIP)
     counters = ", ".join(dict.fromkeys(
