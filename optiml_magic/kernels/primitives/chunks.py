@@ -131,8 +131,8 @@ class Chunks(Splitting):
         return ""
 
     def _places(self) -> list[str]:
-        """Which of the items this is, by rows where there are several; of one nobody asks."""
-        x = "0" if is_alone(self.old) else "(size_t)blockIdx.x * blockDim.x + threadIdx.x"
+        """Which of the items this is, by rows where there are several."""
+        x = "(size_t)blockIdx.x * blockDim.x + threadIdx.x"
         threads, thread = f"(size_t){self.limit}", x
         if "y" in self.before:
             threads += f" * {self.high}"

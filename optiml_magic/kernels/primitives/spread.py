@@ -32,13 +32,10 @@ _ONE = Polynomial.constant(1)
 
 
 @primitive
-def spread_rounds(
-    kernel: Kernel, at: int, each: Sequence[int] = (), order: str = "yzx"
-) -> Kernel:  # fmt: skip
+def spread_rounds(kernel: Kernel, at: int, each: Sequence[int] = ()) -> Kernel:
     """The loop with this number becomes an axis of the grid, a block a round.
 
-    Or a block for as many rounds as a tuned name says, one of ``each`` and at first the first. Of
-    the axes in ``order`` it is the first that is free.
+    Or a block for as many rounds as a tuned name says, one of ``each`` and at first the first.
     """
     kernel = kernel.settled()
     loop = loops_in(kernel.function.body)[at]
@@ -51,7 +48,7 @@ def spread_rounds(
     once = alone(kernel, loop, effects)
     for access in chain.from_iterable(once.values()):
         _certain(kernel, axis, access)
-    free = free_axis(kernel, order)
+    free = free_axis(kernel)
     names = [p.name for p in kernel.function.parameters if p.name not in effects.moved]
     assert axis.stop is not None
     assert axis.variable is not None
@@ -184,11 +181,11 @@ def _leaving(loop: Loop) -> dict[Node, Node]:
     }  # fmt: skip
 
 
-def free_axis(kernel: Kernel, order: str = "yzx") -> int:
-    """The first axis along which there is nothing yet."""
+def free_axis(kernel: Kernel) -> int:
+    """The first axis along which there is nothing yet, x last."""
     asked = {builtin(e) for e in expressions(kernel.function.body)}
-    for axis in order:
-        at, grid = "xyz".index(axis), kernel.launch.grid
+    for at, axis in ((1, "y"), (2, "z"), (0, "x")):
+        grid = kernel.launch.grid
         alone = at >= len(grid) or str(grid[at]) == "1"
         named = {f"{what}.{axis}" for what in ("threadIdx", "blockIdx", "blockDim", "gridDim")}
         if alone and kernel.block[at] == 1 and not asked & named:

@@ -66,7 +66,7 @@ class ComputeOnce(KernelRule):
         of_a_row = chosen.kept and _of_a_row(kernel, finder, chosen)
         if of_a_row and isinstance(once_a_row(kernel), Kernel):
             return  # a row's threads share it; what several rows have alike is made before
-        made = computed_once(kernel)
+        made = _apply(kernel)
         if isinstance(made, Refused):
             yield made
             return
@@ -83,7 +83,7 @@ class ComputeOnce(KernelRule):
                 tiled.points, arithmetic,
             )  # fmt: skip
             likely = min(likely, tiled.prior)
-        yield Site("once", title, partial(computed_once, kernel), likely, _ONCE, arithmetic=said)
+        yield Site("once", title, partial(_apply, kernel), likely, _ONCE, arithmetic=said)
 
 
 def products(made: Kernel) -> list[Site]:
@@ -96,7 +96,7 @@ def products(made: Kernel) -> list[Site]:
     return [site for site in sites if isinstance(site, Site)]
 
 
-def computed_once(kernel: Kernel) -> Kernel | Refused:
+def _apply(kernel: Kernel) -> Kernel | Refused:
     """With a launch for each such work, as long as there is some."""
     made, refused = kernel, Refused("there is nothing that threads compute alike")
     for _ in range(_LAUNCHES):

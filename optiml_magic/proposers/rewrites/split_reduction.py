@@ -205,7 +205,7 @@ def _in_rows(kernel: Kernel, few: int) -> Iterator[Site | Refused]:
         return
     left = _left_out(kernel, outer)
     if left is not None:
-        found = [*whole_array(kernel)]
+        found = [*whole_array(kernel, few)]
         yield from found
         if not found:
             yield Refused("a loop beside it is as long, and left to as few threads", left.line)
