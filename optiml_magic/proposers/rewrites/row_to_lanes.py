@@ -74,6 +74,7 @@ _SECTOR = 8  # elements of four bytes
 _A_VECTOR = 4  # elements of a row that a thread by itself loads at once: ours
 _STRIPS = (16, 32, 8)  # elements that a thread takes at once of a row that is its own: ours
 _BESIDE = 0.2  # the chance of lanes where threads load neighbours without them: ours
+_MET = 0.05  # the same where they load short rows that meet: ours
 _WINDOWS = 0.8  # the chance of lanes for short rows that may be neighbours already: ours
 _SELDOM = 0.15  # the chance of strips of rows too few for the chip, or seldom walked along: ours
 _ONE_STRIP = 0.4  # the chance of strips of rows that have not two of them: ours
@@ -149,7 +150,8 @@ class RowToLanes(KernelRule):
         points = _lanes(kernel, at, length)
         late = late or others_load(kernel, found)
         late = late or repeats(kernel, found, points[0].get("LANES", lanes.count))
-        neighbours = _beside(kernel, found, _A_VECTOR if 0 < length < 2 * _SECTOR else 1)
+        met = 0 < length < 2 * _SECTOR and _beside(kernel, found, _A_VECTOR)
+        neighbours = _MET if met else _BESIDE if _beside(kernel, found, 1) else 0.0
         short = 0 < length < 2 * _SECTOR and not uneven  # uneven rows lie one behind the other
         likely = _WINDOWS if short and windows(kernel, found) else 0.85
         title = f"lanes of a warp share the loop over {counters}"
@@ -167,7 +169,7 @@ class RowToLanes(KernelRule):
                 f"warp {at} one by one",
                 f"{title}, {'several elements' if several else 'an element'} each",
                 partial(several_by, apply, at) if several else apply,
-                _BESIDE if neighbours else 0.87, hypothesis,
+                neighbours or 0.87, hypothesis,
                 _several(length) if several else _few(length), arithmetic,
             ), lanes)  # fmt: skip
         vectors = not _adds_along(kernel, found) and not stored_in_parts(kernel, found)
@@ -178,7 +180,7 @@ class RowToLanes(KernelRule):
             yield cut_evenly(kernel, Site(
                 f"warp {at}", title,
                 partial(in_batches, shared_by, kernel, at, lanes, vectors=vectors),
-                _BESIDE if neighbours else 0.4 if late else likely, hypothesis, points, arithmetic,
+                neighbours or (0.4 if late else likely), hypothesis, points, arithmetic,
             ), lanes)  # fmt: skip
         inner = _inner_vectors(kernel, at)
         if inner is not None and (not length or length <= LONG):
