@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.beforehand import beforehand, rounding, works
 from optiml_magic.kernels.primitives.direct import direct, in_full
@@ -13,7 +14,7 @@ from optiml_magic.kernels.primitives.distributed import distributed
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.evenly import evenly
 from optiml_magic.kernels.primitives.floored import floored
-from optiml_magic.kernels.primitives.once_a_row import once_a_row
+from optiml_magic.kernels.primitives.once_a_row import once_a_column, once_a_row
 from optiml_magic.kernels.primitives.one_place import one_place
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.plain import PLAIN
@@ -32,6 +33,8 @@ from optiml_magic.proposers.rewrites.tabulate_weights import short_counted
 
 _FEW = 8  # rounds that each thread may as well make for itself: ours
 _MANY = 64  # the same, of what is alike for all threads, so that one makes them: ours
+_COLUMNS = 0.975  # the chance of threads that do the work and all that asks for it: ours
+_FULL = 8  # columns for each warp that a chip has room for, from which they keep it busy: ours
 _ALIKE = 8  # threads, or rounds around, that compute one thing, below which each may: ours
 LARGEST = 2**28  # results that are kept, a gigabyte of floats: ours
 _LOOPS, _FUNCTIONS = 0.97, 0.75  # the chances where loops, or functions alone, are saved: ours
@@ -71,6 +74,9 @@ class ComputeOnce(KernelRule):
             yield made
             return
         names = ", ".join(v.name for v in chosen.results)
+        if "x" in chosen.kept and chosen.dropped == ("y",):
+            columns = [items_of(kernel, finder, one) or 0 for one in chosen.kept]
+            yield from _by_columns(kernel, names, math.prod(columns))
         title = f"compute {names} in a launch before, once for all threads that ask for it"
         rounded = any(not _loops(work) or rounding(kernel, work) for work in found)
         said = ("the rounding of products",) * rounded
@@ -84,6 +90,17 @@ class ComputeOnce(KernelRule):
             )  # fmt: skip
             likely = min(likely, tiled.prior)
         yield Site("once", title, partial(_apply, kernel), likely, _ONCE, arithmetic=said)
+
+
+def _by_columns(kernel: Kernel, names: str, columns: int) -> Iterator[Site]:
+    """A thread for each column, which goes down along it behind what its elements have alike."""
+    chip = CHIPS.get(kernel.chip)
+    few = chip is not None and columns < _FULL * chip.sms * chip.warps_per_sm
+    if not isinstance(once_a_column(kernel), Refused):
+        yield Site(
+            "column", f"a thread for each column, which computes {names} once",
+            partial(once_a_column, kernel), _FUNCTIONS if few else _COLUMNS, _ONCE,
+        )  # fmt: skip
 
 
 def products(made: Kernel) -> list[Site]:
