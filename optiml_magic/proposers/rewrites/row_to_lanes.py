@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
-from math import prod
 
 from optiml_magic.kernels.primitives.abreast import check_abreast
 from optiml_magic.kernels.primitives.accumulating import in_register
@@ -13,7 +12,6 @@ from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.by_element import by_element
 from optiml_magic.kernels.primitives.carried import carried
 from optiml_magic.kernels.primitives.clipped import clipped, clips
-from optiml_magic.kernels.primitives.coalescing import side_by_side
 from optiml_magic.kernels.primitives.commuting import commuting
 from optiml_magic.kernels.primitives.counted import all_counted, upward
 from optiml_magic.kernels.primitives.direct import direct, in_full
@@ -36,7 +34,7 @@ from optiml_magic.kernels.primitives.rows import (
 from optiml_magic.kernels.primitives.rows_added import rows_added
 from optiml_magic.kernels.primitives.scans import mixes
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.sizes import usual_rounds, working
+from optiml_magic.kernels.primitives.sizes import usual_rounds
 from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
@@ -55,6 +53,7 @@ from optiml_magic.proposers.rewrites.rounds_of_lanes import (
     cut_evenly,
     handed_exactly,
     in_batches,
+    meet,
     of_a_block,
     repeats,
     seldom,
@@ -150,8 +149,8 @@ class RowToLanes(KernelRule):
         points = _lanes(kernel, at, length)
         late = late or others_load(kernel, found)
         late = late or repeats(kernel, found, points[0].get("LANES", lanes.count))
-        met = 0 < length < 2 * _SECTOR and _beside(kernel, found, _A_VECTOR)
-        neighbours = _MET if met else _BESIDE if _beside(kernel, found, 1) else 0.0
+        met = 0 < length < 2 * _SECTOR and meet(kernel, found, _A_VECTOR)
+        neighbours = _MET if met else _BESIDE if meet(kernel, found, 1) else 0.0
         short = 0 < length < 2 * _SECTOR and not uneven  # uneven rows lie one behind the other
         likely = _WINDOWS if short and windows(kernel, found) else 0.85
         title = f"lanes of a warp share the loop over {counters}"
@@ -203,17 +202,6 @@ class RowToLanes(KernelRule):
 def _length(kernel: Kernel, axes: Sequence[Axis]) -> int:
     """The rounds of the longest of the loops; 0 where they are not known."""
     return max((usual_rounds(kernel, axis) or 0 for axis in axes), default=0)
-
-
-def _beside(kernel: Kernel, found: Sequence[Axis], apart: int) -> bool:
-    """Whether neighbours load what lies side by side as it is, as in windows of few elements.
-
-    Or as many elements ``apart`` at most: rows that are short then meet, as of a pooled plane.
-    """
-    effects = Effects(kernel)
-    walked = [a for axis in found for a in effects.accesses(axis.node) if along(kernel, axis, a)]
-    warp = min(prod(n or 1 for n in kernel.block), working(kernel) or _WARP) >= _WARP
-    return warp and bool(walked) and all(side_by_side(kernel, access, apart) for access in walked)
 
 
 def _inner_vectors(kernel: Kernel, at: tuple[int, ...]) -> Kernel | None:
