@@ -110,7 +110,7 @@ class InductionReader(CallEvaluator):
             if not regular or any(not self._steady(c.value, moving) for c in its_changes):
                 continue
             if all(c.op in ("+", "-") for c in its_changes):
-                step = self._step(start, its_changes, moving)
+                step = self._step(start, its_changes, moving, statement)
                 if step is not None:
                     found[variable] = Induction(variable, start, step)
             elif (
@@ -140,17 +140,17 @@ class InductionReader(CallEvaluator):
         return True
 
     def _step(
-        self, start: Value, its_changes: list[Change], moving: AbstractSet[Variable]
-    ) -> Polynomial | None:
+        self, start: Value, its_changes: list[Change], moving: AbstractSet[Variable], around: Loop
+    ) -> Polynomial | None:  # fmt: skip
         """What a round adds: of a pointer in bytes."""
         total = Polynomial()
         for change in its_changes:
             by = _ONE if change.value is None else self._quietly(change.value)
             for loop in change.within:
-                trips = self._trips(loop, moving)
+                trips = self._trips(loop, moving, around)
                 if by is None or trips is None:
                     return None
-                by = by * Polynomial.constant(trips)
+                by = by * trips
             if by is None:
                 return None
             total = total + by if change.op == "+" else total - by
@@ -159,8 +159,24 @@ class InductionReader(CallEvaluator):
             return total * stride if stride is not None else None
         return total
 
-    def _trips(self, loop: Loop, moving: AbstractSet[Variable]) -> int | None:
-        """How many rounds a loop within this one makes each time, where that is a number."""
+    def _trips(self, loop: Loop, moving: AbstractSet[Variable], around: Loop) -> Polynomial | None:
+        """How many rounds a loop within makes in each of those around it, where sizes say it.
+
+        No fewer than none: so it is where the loops around make no more rounds than it does.
+        """
+        length = self._length(loop, moving)
+        path = self.state.path
+        if length is None or self.operations.nonnegative(length, path):
+            return length
+        if length.value is not None:
+            return Polynomial()
+        outer = self._length(around, moving) if around.kind == "for" else None
+        if outer is None or not self.operations.nonnegative(length - outer, path):
+            return None
+        return length
+
+    def _length(self, loop: Loop, moving: AbstractSet[Variable]) -> Polynomial | None:
+        """The rounds from where a loop begins to where it ends, below 0 where it has none."""
         match loop.before:
             case Declare(variables=(Variable(value=Expr() as first) as counter,)):
                 pass
@@ -182,11 +198,13 @@ class InductionReader(CallEvaluator):
         if not self._steady(first, moving) or not self._steady(last, moving):
             return None
         begin, end = self._quietly(first), self._quietly(last)
-        if begin is None or end is None or (end - begin).value is None:
+        if begin is None or end is None:
             return None
-        length = abs(step)
-        far = ((end - begin).value or 0) * (1 if step > 0 else -1) + (len(op) > 1)
-        return max(0, -(-far // length))
+        far = (end - begin) * Polynomial.constant(1 if step > 0 else -1)
+        far = far + Polynomial.constant(len(op) - 1)
+        if abs(step) == 1:
+            return far
+        return Polynomial.constant(-(-far.value // abs(step))) if far.value is not None else None
 
     def _quietly(self, expression: Expr) -> Polynomial | None:
         """The form of an expression that does nothing, without a note of it."""

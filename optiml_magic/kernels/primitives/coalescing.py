@@ -48,9 +48,13 @@ def sectors_apart(kernel: Kernel) -> dict[Access, int]:
     return {access: taken for access, taken in found.items() if taken}
 
 
-def side_by_side(kernel: Kernel, access: Access) -> bool:
-    """Whether the lanes of a warp take neighbours at the measured sizes, whatever tells them so."""
-    return access.offset is not None and not _sectors(kernel, access, _THREAD)
+def side_by_side(kernel: Kernel, access: Access, apart: int = 1) -> bool:
+    """Whether the lanes of a warp take neighbours at the measured sizes, whatever tells them so.
+
+    Or elements that lie as many ``apart`` at most.
+    """
+    sectors, size = _sectors(kernel, access, _THREAD), access.element.size or 0
+    return access.offset is not None and sectors <= size * apart
 
 
 def _parts(kernel: Kernel, asked: Sequence[Access], name: str) -> set[Access]:

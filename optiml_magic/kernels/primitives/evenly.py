@@ -27,11 +27,20 @@ _WORD = 4  # bytes of the least type of which no other is made
 @primitive
 def evenly(kernel: Kernel) -> Kernel:
     """The kernel with such a size as a product, which its launch asks for."""
-    found = _Groups(kernel)
-    pair = next(found.pairs(), None)
+    pair = next(_Groups(kernel).pairs(), None)
     if pair is None:
         raise NotLegal("no digit of an index is taken apart by a part of its size")
-    size, by = pair
+    return in_multiples(kernel, *pair)
+
+
+def in_multiples(kernel: Kernel, size: str, by: str) -> Kernel:
+    """The kernel with a parameter as a product with ``by``, another one or a number.
+
+    Raises NotLegal where it is none at the measured sizes.
+    """
+    found = _Groups(kernel)
+    if size not in found.sizes:
+        raise NotLegal(f"`{size}` is not a size that it is given", kernel.function.line)
     whole = f"{size} % {by} == 0"
     asked = parse_expression(whole if by.isdigit() else f"{by} >= 1 && {whole}")
     if kernel.facts is not None and not measured(kernel, asked):

@@ -12,7 +12,9 @@ from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.expressions import Name, every
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.axes import exchanged
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
+from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in, parted
 from optiml_magic.kernels.primitives.firsts import stores_first
 from optiml_magic.kernels.primitives.flow import ends
@@ -41,6 +43,15 @@ def once_a_row(kernel: Kernel) -> Kernel:
     if kernel.facts is None:
         return made
     return with_grid(replace(made, facts=kernel.facts))
+
+
+@primitive
+def once_a_column(kernel: Kernel) -> Kernel:
+    """A thread for each column, beside those of its neighbours, which goes down along it."""
+    turned = done(exchanged(kernel, "x", "y"))
+    if turned.block[0] == 1:  # blocks of an element each have no guard
+        turned = where_legal(cut, turned, {"x": 2})
+    return done(once_a_row(turned))
 
 
 @primitive

@@ -14,18 +14,28 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Expr, Name, builtin, every
 from optiml_magic.kernels.formulas import expression
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, in_turn, primitive
+from optiml_magic.kernels.primitives.base import (
+    Kernel,
+    NotLegal,
+    Refused,
+    in_turn,
+    primitive,
+    where_legal,
+)
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.evenly import in_multiples
 from optiml_magic.kernels.primitives.grids import needed_form, room
 from optiml_magic.kernels.primitives.limits import with_limits
 from optiml_magic.kernels.primitives.places import Place, axis_of, bare, placed
 from optiml_magic.kernels.primitives.sieved import sieved, sieves
+from optiml_magic.kernels.primitives.sized import divisors, sized
 from optiml_magic.kernels.primitives.sizes import with_grid
 from optiml_magic.kernels.primitives.unravelled_planes import unravelled_planes
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.kernels.tree import Variable
 from optiml_magic.source.expressions import Expression, parse_expression
 
+_SMALL = 16  # a divisor, a border or rounds for which there is a number in the text: ours
 _COMPARED = frozenset({"<", ">", "<=", ">="})
 
 
@@ -44,7 +54,7 @@ class _Axis:
 @primitive
 def by_residue(kernel: Kernel) -> Kernel:
     """The kernel with such axes, along x and y, as one of threads and a digit of blocks each."""
-    kernel = kernel.settled()
+    kernel = _in_multiples(kernel.settled())
     effects = Effects(kernel)
     effects.straightforward()
     if kernel.block[2] != 1 or kernel.block[1] is None or kernel.block[0] is None:
@@ -87,8 +97,13 @@ def by_residue(kernel: Kernel) -> Kernel:
 def sieved_by_residue(kernel: Kernel) -> Kernel:
     """The same, without the rounds that remainders turn away.
 
-    An index along x that is taken apart in two is so along two axes then.
+    Small sizes are numbers where these are not seen otherwise. An index along x that is taken apart
+    in two is so along two axes then.
     """
+    numbers = sieving(kernel)
+    kernel = where_legal(sized, kernel, numbers) if numbers else kernel
+    if numbers and not sieves(kernel):
+        return kernel
     made = in_turn(kernel, (by_residue, sieved))
     if isinstance(made, Refused):
         planes = in_turn(kernel, (unravelled_planes, by_residue, sieved))
@@ -98,14 +113,50 @@ def sieved_by_residue(kernel: Kernel) -> Kernel:
     return made
 
 
-def _axes(kernel: Kernel, effects: Effects) -> Iterator[_Axis]:
+def sieving(kernel: Kernel) -> dict[str, int]:
+    """Small sizes by which remainders turn rounds away that as numbers alone are seen to do so.
+
+    With those that say how many rounds there are, and of what the remainder is taken. A stride of
+    one turns none away, which is seen of it as a number as well.
+    """
+    found = divisors(kernel, _SMALL, least=1) if not sieves(kernel) else {}
+    known = sized(kernel, found) if found else None
+    if not isinstance(known, Kernel):
+        return {}
+    turning = sieves(known)
+    if not turning:
+        return {name: size for name, size in found.items() if size == 1}
+    forms = [form for one in turning for form in (one.axis.stop, one.rest) if form is not None]
+    names = {name for form in forms for name in known.reading.symbols.made_of(form)}
+    given = known.facts.scalars if known.facts is not None else {}
+    more = {name: int(given[name]) for name in sorted(names & given.keys())}
+    return found | {name: size for name, size in more.items() if 0 <= size <= _SMALL}
+
+
+def _numbers(kernel: Kernel) -> Iterator[tuple[str, int]]:
+    """The axes whose index tells by its remainder which rounds are made, and the divisors."""
     found = sieves(kernel)
-    for axis, width in zip("xy", kernel.block, strict=False):
-        thread = f"threadIdx.{axis}"
-        numbers = {one.by for one in found if thread in one.rest.symbols}
-        if len(numbers) != 1 or width is None:
+    for axis in "xy":
+        numbers = {one.by for one in found if f"threadIdx.{axis}" in one.rest.symbols}
+        if len(numbers) == 1:
+            yield axis, numbers.pop()
+
+
+def _in_multiples(kernel: Kernel) -> Kernel:
+    """The kernel whose launch asks that sizes along these axes are multiples of the divisors."""
+    for axis, by in _numbers(kernel):
+        whole = needed_form(kernel, axis)
+        size = next(iter(whole.symbols), "") if whole is not None else ""
+        if whole is not None and whole == Polynomial.symbol(size):
+            kernel = in_multiples(kernel, size, str(by))
+    return kernel
+
+
+def _axes(kernel: Kernel, effects: Effects) -> Iterator[_Axis]:
+    for axis, by in _numbers(kernel):
+        width = kernel.block["xyz".index(axis)]
+        if width is None:
             continue
-        (by,) = numbers
         whole = needed_form(kernel, axis)
         part = whole.divided(by) if whole is not None else None
         names = [p.name for p in kernel.function.parameters]

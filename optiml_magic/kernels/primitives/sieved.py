@@ -110,7 +110,8 @@ def _sieve(kernel: Kernel, axis: Axis) -> Sieve | None:
     symbols = kernel.reading.symbols
     asked = [c for c in guard.condition.conjuncts()
              if isinstance(c, Compare) and axis.name in symbols.inside(c.form)
-             and any(symbols[n].op == "%" for n in c.form.symbols)]  # fmt: skip
+             and any(symbols[n].op == "%" and axis.name in symbols.inside(Polynomial.symbol(n))
+                     for n in c.form.symbols)]  # fmt: skip
     forms = [f for c in asked if (f := _remaining(kernel, axis, c)) is not None]
     if len(forms) != 1 or len(asked) != 1:
         return None

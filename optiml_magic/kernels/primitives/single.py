@@ -29,6 +29,7 @@ from optiml_magic.kernels.tree import (
     Block,
     Declare,
     Evaluate,
+    If,
     Statement,
     Variable,
     Verbatim,
@@ -73,11 +74,27 @@ def _first(kernel: Kernel, *, whatever: bool = False) -> Kernel | None:
         for at, statement in enumerate(block.body):
             if isinstance(statement, Declare):
                 found += [(v, block.body[at + 1 :]) for v in statement.variables]
-    for variable, rest in found:
+    for variable, behind in found:
         suits = _is_number(variable) or _is_pointer(variable)
+        rest = _changing(effects, variable, behind) if suits else ()
         if suits and (steps := _steps(kernel, effects, variable, rest, whatever=whatever)):
             return _made(kernel, variable, rest, steps)
     return None
+
+
+def _changing(
+    effects: Effects, variable: Variable, rest: Sequence[Statement]
+) -> Sequence[Statement]:
+    """Where a variable changes: in the last branch that asks for it, if nowhere else."""
+    changed = [at for at, s in enumerate(rest) if variable in effects.changed(s)]
+    branch = rest[changed[0]] if len(changed) == 1 else None
+    if not isinstance(branch, If) or not isinstance(branch.then, Block):
+        return rest
+    others = [branch.before, branch.other, *rest[changed[0] + 1 :]]
+    asked = [e for s in others if s is not None for e in expressions(s)]
+    if variable in names(asked) or variable in effects.changed(Evaluate(None, 0, branch.test)):
+        return rest
+    return _changing(effects, variable, branch.then.body)
 
 
 def _is_number(variable: Variable) -> bool:

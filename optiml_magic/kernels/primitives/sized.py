@@ -26,8 +26,8 @@ _TILE = 64  # a radius or a stride of a tile, at most: ours
 _PLAIN = ("int", "signed", "signed int")
 
 
-def divisors(kernel: Kernel, most: int) -> dict[str, int]:
-    """Scalars by which rounds of loops divide, with their values, which are 2 to ``most``."""
+def divisors(kernel: Kernel, most: int, least: int = 2) -> dict[str, int]:
+    """Scalars by which rounds of loops divide, with their values, ``least`` to ``most``."""
     given = kernel.facts.scalars if kernel.facts is not None else {}
     counters = {axis.name for axis in kernel.reading.axes}
     found = dict[str, int]()
@@ -37,7 +37,7 @@ def divisors(kernel: Kernel, most: int) -> dict[str, int]:
         whole = name in given and symbol.arguments[1] == Polynomial.symbol(name)
         if whole and symbol.depends & counters and name not in kernel.program.values:
             found[name] = int(given[name])
-    return {name: size for name, size in found.items() if 1 < size <= most}
+    return {name: size for name, size in found.items() if least <= size <= most}
 
 
 def multipliers(kernel: Kernel, most: int, mode: str = "load") -> dict[str, int]:

@@ -32,7 +32,10 @@ _BLOCKS = ((256,), (32, 8))  # by how many axes the grid has
 
 @primitive
 def threaded(kernel: Kernel) -> Kernel:
-    """Blocks of one working thread as threads along x, and y, below the extents of the grid."""
+    """Blocks of one working thread as threads along x, and y, below the extents of the grid.
+
+    A single one stays alone.
+    """
     launch, effects = kernel.launch, Effects(kernel)
     alone = kernel.block == (1, 1, 1)
     if launch.shared is not None or not (alone or len(launch.block) == 1):
@@ -54,13 +57,19 @@ def threaded(kernel: Kernel) -> Kernel:
     counts = [_words_for(kernel, effects, extent) for extent in launch.grid[: len(axes)]]
     if None in counts or kernel.block[0] is None:
         raise NotLegal("how many blocks there are the kernel has no words for")
-    shape = _BLOCKS[len(axes) - 1]
+    single = all(str(extent) == "1" for extent in launch.grid)
+    if alone and single and not any(map(builtin, expressions(kernel.function.body))):
+        raise NotLegal("there is one thread in all")
+    shape = (1,) * len(axes) if single else _BLOCKS[len(axes) - 1]
     others = {f"threadIdx.{axis}": text("0u") for axis in "xyz"}
     others |= {
         f"blockDim.{axis}": text(f"{extent}u")
         for axis, extent in zip("xyz", kernel.block, strict=True)
     }
-    words = {axis: f"(blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis})" for axis in axes}
+    words = {
+        axis: "0u" if single else f"(blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis})"
+        for axis in axes
+    }
     others |= {f"blockIdx.{axis}": text(place) for axis, place in words.items()}
     others |= {
         f"gridDim.{axis}": text(f"(unsigned int)({count})")
@@ -70,13 +79,14 @@ def threaded(kernel: Kernel) -> Kernel:
     swaps: dict[Node, Node] = {
         e: others[name] for e in expressions(body) if (name := builtin(e)) in others
     }
-    guard = lines(f"if ({' || '.join(map('{} >= {}'.format, words.values(), counts))}) return;")
+    tests = () if single else map("{} >= {}".format, words.values(), counts)
+    guard = [lines(f"if ({' || '.join(tests)}) return;")] * (not single)
     made = edited(body, swaps)
     launched = replace(
         launch,
         grid=(
             *(
-                parse_expression(f"cdiv({count}, {n})")
+                parse_expression("1" if single else f"cdiv({count}, {n})")
                 for count, n in zip(counts, shape, strict=True)
             ),
             *launch.grid[len(axes) :],
@@ -85,7 +95,7 @@ def threaded(kernel: Kernel) -> Kernel:
     )
     return with_grid(
         kernel.rewritten(
-            replace(made, body=(guard, *(replace(s, lead=None) for s in made.body))),
+            replace(made, body=(*guard, *(replace(s, lead=None) for s in made.body))),
             launch=launched,
             directives=with_limits(kernel, launched, lambda _: []),
         )

@@ -20,6 +20,8 @@ from optiml_magic.kernels.primitives.tile_layout import Layout, Side
 from optiml_magic.kernels.primitives.zeros import nothing
 from optiml_magic.kernels.tree import Declare, Statement, Variable, expressions, walk
 
+_PLANE = "blockIdx.z"  # which tiles have as well
+
 
 @dataclass(frozen=True)
 class _Local:
@@ -129,7 +131,7 @@ class Outside:
     def _left(self, swaps: dict[Node, Node | None]) -> Iterator[Name]:
         """The names that a round still has."""
         body = edited(self.parts.loop.body, swaps)
-        if any(builtin(e) for e in expressions(body)):
+        if any(builtin(e) not in ("", _PLANE) for e in expressions(body)):
             raise NotLegal("its rounds ask where their thread is", self.parts.loop.line)
         return (e for e in expressions(body) if isinstance(e, Name) and e.variable is not None)
 

@@ -16,7 +16,7 @@ from optiml_magic.kernels.primitives.tile_guards import guards, is_bound
 from optiml_magic.kernels.primitives.tile_layout import Layout
 from optiml_magic.kernels.primitives.tile_triangle import Triangle, triangle
 from optiml_magic.kernels.primitives.zeros import is_zero
-from optiml_magic.kernels.symbols import Compare, Condition
+from optiml_magic.kernels.symbols import Always, Compare, Condition
 from optiml_magic.kernels.tree import Block, Declare, If, Statement, only_leaves, walk
 
 _PLAIN = frozenset({"scalar", "builtin"})
@@ -64,7 +64,7 @@ class TileRounds:
                     condition = self._condition(test, then if not leaves else rest)
                     if condition is None or (rest and not leaves):
                         break
-                    found.append(condition)
+                    found += () if isinstance(condition, Always) else (condition,)
                     body = tuple(rest) if leaves else (then,)
                     continue
             break
@@ -90,7 +90,10 @@ class TileRounds:
         return all(r.op in FROM_ZERO for r in parts.reductions)
 
     def _condition(self, test: Expr, inside: Statement | Sequence[Statement]) -> Condition | None:
-        """What holds where a branch is taken, as all accesses in it say."""
+        """What holds where a branch is taken, as all accesses in it say.
+
+        A test that is known has no guard: what it leaves out is not read.
+        """
         reading, effects = self.parts.kernel.reading, self.parts.effects
         guards = [g.condition for g in reading.guards if g.test is test]
         statements = (inside,) if isinstance(inside, Statement) else inside
@@ -98,6 +101,8 @@ class TileRounds:
             {part for c in access.guard for part in c.conjuncts()}
             for statement in statements for access in effects.accesses(statement)
         ]  # fmt: skip
+        if held and not guards:
+            return Always(True)
         for condition in (c for g in guards for c in (g, ~g)) if len(guards) == 1 else ():
             if held and all({*condition.conjuncts()} <= each for each in held):
                 return condition

@@ -6,13 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.beforehand import beforehand, rounding, works
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.distributed import distributed
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.evenly import evenly
 from optiml_magic.kernels.primitives.floored import floored
-from optiml_magic.kernels.primitives.once_a_row import once_a_row
+from optiml_magic.kernels.primitives.once_a_row import once_a_column, once_a_row
 from optiml_magic.kernels.primitives.one_place import one_place
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.plain import PLAIN
@@ -31,6 +33,8 @@ from optiml_magic.proposers.rewrites.tabulate_weights import short_counted
 
 _FEW = 8  # rounds that each thread may as well make for itself: ours
 _MANY = 64  # the same, of what is alike for all threads, so that one makes them: ours
+_COLUMNS = 0.975  # the chance of threads that do the work and all that asks for it: ours
+_FULL = 8  # columns for each warp that a chip has room for, from which they keep it busy: ours
 _ALIKE = 8  # threads, or rounds around, that compute one thing, below which each may: ours
 LARGEST = 2**28  # results that are kept, a gigabyte of floats: ours
 _LOOPS, _FUNCTIONS = 0.97, 0.75  # the chances where loops, or functions alone, are saved: ours
@@ -43,7 +47,7 @@ class ComputeOnce(KernelRule):
 
     name = "compute_once"
     before = (
-        *PLAIN, planar, in_full, direct, opened, unscaled, one_place, unravelled, floored,
+        *PLAIN, planar, in_full, direct, opened, unscaled, one_place, evenly, unravelled, floored,
         short_counted, set_apart, distributed,
     )  # fmt: skip
     teaches = (
@@ -62,13 +66,17 @@ class ComputeOnce(KernelRule):
         chosen = next((w for w in found if _is_worth(kernel, finder, w)), None)
         if chosen is None:
             return
-        if chosen.kept and isinstance(once_a_row(kernel), Kernel):
-            return  # a row's threads share it; what all threads have alike is made before
+        of_a_row = chosen.kept and _of_a_row(kernel, finder, chosen)
+        if of_a_row and isinstance(once_a_row(kernel), Kernel):
+            return  # a row's threads share it; what several rows have alike is made before
         made = _apply(kernel)
         if isinstance(made, Refused):
             yield made
             return
         names = ", ".join(v.name for v in chosen.results)
+        if "x" in chosen.kept and chosen.dropped == ("y",):
+            columns = [items_of(kernel, finder, one) or 0 for one in chosen.kept]
+            yield from _by_columns(kernel, names, math.prod(columns))
         title = f"compute {names} in a launch before, once for all threads that ask for it"
         rounded = any(not _loops(work) or rounding(kernel, work) for work in found)
         said = ("the rounding of products",) * rounded
@@ -82,6 +90,17 @@ class ComputeOnce(KernelRule):
             )  # fmt: skip
             likely = min(likely, tiled.prior)
         yield Site("once", title, partial(_apply, kernel), likely, _ONCE, arithmetic=said)
+
+
+def _by_columns(kernel: Kernel, names: str, columns: int) -> Iterator[Site]:
+    """A thread for each column, which goes down along it behind what its elements have alike."""
+    chip = CHIPS.get(kernel.chip)
+    few = chip is not None and columns < _FULL * chip.sms * chip.warps_per_sm
+    if not isinstance(once_a_column(kernel), Refused):
+        yield Site(
+            "column", f"a thread for each column, which computes {names} once",
+            partial(once_a_column, kernel), _FUNCTIONS if few else _COLUMNS, _ONCE,
+        )  # fmt: skip
 
 
 def products(made: Kernel) -> list[Site]:
@@ -137,6 +156,11 @@ def _is_worth(kernel: Kernel, finder: Finder, work: Common) -> bool:
     least = _FEW if work.kept else _MANY
     long = long or rounds_of(kernel, finder, work.statements) >= least
     return long and fewer >= _ALIKE and kept <= LARGEST
+
+
+def _of_a_row(kernel: Kernel, finder: Finder, work: Common) -> bool:
+    """Whether the threads of one row alone compute it alike, and not those of several rows."""
+    return all(items_of(kernel, finder, one) == 1 for one in work.dropped if one != "x")
 
 
 def _loops(work: Common) -> bool:

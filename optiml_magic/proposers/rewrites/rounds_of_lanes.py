@@ -12,12 +12,14 @@ from optiml_magic.kernels.primitives.abreast import abreast
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.batched import batched
 from optiml_magic.kernels.primitives.broken import broken
+from optiml_magic.kernels.primitives.coalescing import side_by_side
 from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.grids import needed
 from optiml_magic.kernels.primitives.lanes import Lanes
 from optiml_magic.kernels.primitives.operation_counts import operations_outside
 from optiml_magic.kernels.primitives.rounds import shareable
+from optiml_magic.kernels.primitives.rows import along
 from optiml_magic.kernels.primitives.scans import Scans, scanned
 from optiml_magic.kernels.primitives.sizes import (
     around,
@@ -33,7 +35,7 @@ from optiml_magic.kernels.tree import Loop
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 
 LONG = 8192  # elements of a row that a warp takes at most: ours
-_SECTOR_BYTES = 32
+_SECTOR_BYTES, _WARP = 32, 32
 _THREAD = "threadIdx.x"
 _OTHERS = 0.2  # the chance of lanes in another number than a row asks for: ours
 _AT_ONCE = 4  # rounds, which are what a lane has of most rows (``row_threads.A_LANE``): ours
@@ -150,6 +152,17 @@ def seldom(kernel: Kernel, axis: Axis) -> bool:
     own = [a for a in kernel.reading.accesses if a.space == "global" and axis.name in a.loops]
     told = [{c for c in a.guard if MEMORY in c.depends and axis.name not in c.depends} for a in own]
     return bool(told and around(kernel, axis)) and bool(set.intersection(*told))
+
+
+def meet(kernel: Kernel, found: Sequence[Axis], apart: int) -> bool:
+    """Whether neighbours load what lies side by side as it is, as in windows of few elements.
+
+    Or as many elements ``apart`` at most: rows that are short then meet, as of a pooled plane.
+    """
+    effects = Effects(kernel)
+    walked = [a for axis in found for a in effects.accesses(axis.node) if along(kernel, axis, a)]
+    warp = min(prod(n or 1 for n in kernel.block), working(kernel) or _WARP) >= _WARP
+    return warp and bool(walked) and all(side_by_side(kernel, access, apart) for access in walked)
 
 
 def windows(kernel: Kernel, found: Sequence[Axis]) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
-from math import prod
 
 from optiml_magic.kernels.primitives.abreast import check_abreast
 from optiml_magic.kernels.primitives.accumulating import in_register
@@ -13,7 +12,6 @@ from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.by_element import by_element
 from optiml_magic.kernels.primitives.carried import carried
 from optiml_magic.kernels.primitives.clipped import clipped, clips
-from optiml_magic.kernels.primitives.coalescing import side_by_side
 from optiml_magic.kernels.primitives.commuting import commuting
 from optiml_magic.kernels.primitives.counted import all_counted, upward
 from optiml_magic.kernels.primitives.direct import direct, in_full
@@ -36,7 +34,7 @@ from optiml_magic.kernels.primitives.rows import (
 from optiml_magic.kernels.primitives.rows_added import rows_added
 from optiml_magic.kernels.primitives.scans import mixes
 from optiml_magic.kernels.primitives.shaped import linear, planar
-from optiml_magic.kernels.primitives.sizes import usual_rounds, working
+from optiml_magic.kernels.primitives.sizes import usual_rounds
 from optiml_magic.kernels.primitives.unbroken import unbroken
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unnested import unnested
@@ -55,6 +53,7 @@ from optiml_magic.proposers.rewrites.rounds_of_lanes import (
     cut_evenly,
     handed_exactly,
     in_batches,
+    meet,
     of_a_block,
     repeats,
     seldom,
@@ -74,6 +73,7 @@ _SECTOR = 8  # elements of four bytes
 _A_VECTOR = 4  # elements of a row that a thread by itself loads at once: ours
 _STRIPS = (16, 32, 8)  # elements that a thread takes at once of a row that is its own: ours
 _BESIDE = 0.2  # the chance of lanes where threads load neighbours without them: ours
+_MET = 0.05  # the same where they load short rows that meet: ours
 _WINDOWS = 0.8  # the chance of lanes for short rows that may be neighbours already: ours
 _SELDOM = 0.15  # the chance of strips of rows too few for the chip, or seldom walked along: ours
 _ONE_STRIP = 0.4  # the chance of strips of rows that have not two of them: ours
@@ -149,7 +149,8 @@ class RowToLanes(KernelRule):
         points = _lanes(kernel, at, length)
         late = late or others_load(kernel, found)
         late = late or repeats(kernel, found, points[0].get("LANES", lanes.count))
-        neighbours = _beside(kernel, found)
+        met = 0 < length < 2 * _SECTOR and meet(kernel, found, _A_VECTOR)
+        neighbours = _MET if met else _BESIDE if meet(kernel, found, 1) else 0.0
         short = 0 < length < 2 * _SECTOR and not uneven  # uneven rows lie one behind the other
         likely = _WINDOWS if short and windows(kernel, found) else 0.85
         title = f"lanes of a warp share the loop over {counters}"
@@ -167,7 +168,7 @@ class RowToLanes(KernelRule):
                 f"warp {at} one by one",
                 f"{title}, {'several elements' if several else 'an element'} each",
                 partial(several_by, apply, at) if several else apply,
-                _BESIDE if neighbours else 0.87, hypothesis,
+                neighbours or 0.87, hypothesis,
                 _several(length) if several else _few(length), arithmetic,
             ), lanes)  # fmt: skip
         vectors = not _adds_along(kernel, found) and not stored_in_parts(kernel, found)
@@ -178,7 +179,7 @@ class RowToLanes(KernelRule):
             yield cut_evenly(kernel, Site(
                 f"warp {at}", title,
                 partial(in_batches, shared_by, kernel, at, lanes, vectors=vectors),
-                _BESIDE if neighbours else 0.4 if late else likely, hypothesis, points, arithmetic,
+                neighbours or (0.4 if late else likely), hypothesis, points, arithmetic,
             ), lanes)  # fmt: skip
         inner = _inner_vectors(kernel, at)
         if inner is not None and (not length or length <= LONG):
@@ -201,14 +202,6 @@ class RowToLanes(KernelRule):
 def _length(kernel: Kernel, axes: Sequence[Axis]) -> int:
     """The rounds of the longest of the loops; 0 where they are not known."""
     return max((usual_rounds(kernel, axis) or 0 for axis in axes), default=0)
-
-
-def _beside(kernel: Kernel, found: Sequence[Axis]) -> bool:
-    """Whether neighbours load what lies side by side as it is, as in windows of few elements."""
-    effects = Effects(kernel)
-    walked = [a for axis in found for a in effects.accesses(axis.node) if along(kernel, axis, a)]
-    warp = min(prod(n or 1 for n in kernel.block), working(kernel) or _WARP) >= _WARP
-    return warp and bool(walked) and all(side_by_side(kernel, access) for access in walked)
 
 
 def _inner_vectors(kernel: Kernel, at: tuple[int, ...]) -> Kernel | None:
@@ -287,7 +280,9 @@ def _by_itself(
     rounds = {n: usual_rounds(kernel, axes[loops_in(kernel.function.body)[n]]) for n in at}
     long = tuple(n for n, count in rounds.items() if count is None or count >= 2 * min(_STRIPS))
     at, prior = long or at, prior if long else min(prior, _ONE_STRIP)
-    if not at or isinstance(_in_strips(kernel, at, _STRIPS), Refused):
+    if all(count is not None and count < min(_STRIPS) for count in rounds.values()):
+        return
+    if isinstance(_in_strips(kernel, at, _STRIPS), Refused):
         return
     counters = ", ".join(dict.fromkeys(
         v.name for n in at if (v := axes[loops_in(kernel.function.body)[n]].variable) is not None

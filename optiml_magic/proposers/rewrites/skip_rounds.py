@@ -13,13 +13,12 @@ from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import is_simple
 from optiml_magic.kernels.primitives.plain import PLAIN
-from optiml_magic.kernels.primitives.sieved import Sieve, sieved, sieves, uncounted
-from optiml_magic.kernels.primitives.sized import divisors, sized
+from optiml_magic.kernels.primitives.residues import sieving
+from optiml_magic.kernels.primitives.sieved import sieved, sieves, uncounted
+from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.tree import expressions
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
-
-_SMALL = 16  # a divisor, or rounds, for which there is a number in the text: ours
 
 
 class SkipRounds(KernelRule):
@@ -71,10 +70,9 @@ def _by_remainder(kernel: Kernel) -> Iterator[Site | Refused]:
     found = sieves(kernel)
     given: dict[str, int] = {}
     plain = not any(isinstance(e, Lambda) for e in expressions(kernel.function.body))
-    if not found and plain and (given := divisors(kernel, _SMALL)):
+    if not found and plain and (given := sieving(kernel)):
         known = sized(kernel, given)
         found = sieves(known) if isinstance(known, Kernel) else []
-        given |= _rounds(known, found) if isinstance(known, Kernel) else {}
     if not found:
         return
     steps = [partial(sized, values=given)] if given else []
@@ -93,14 +91,3 @@ def _by_remainder(kernel: Kernel) -> Iterator[Site | Refused]:
             "rounds that do nothing are not made", (1.2, 2.0 * fewer),
         ),
     )  # fmt: skip
-
-
-def _rounds(kernel: Kernel, found: list[Sieve]) -> dict[str, int]:
-    """Scalars that say how many rounds such loops have, few enough to be written out."""
-    given = kernel.facts.scalars if kernel.facts is not None else {}
-    names = {
-        name for one in found if one.axis.stop is not None
-        for name in kernel.reading.symbols.made_of(one.axis.stop)
-    }  # fmt: skip
-    known = {n: int(given[n]) for n in sorted(names & given.keys())}
-    return {n: size for n, size in known.items() if 0 < size <= _SMALL}

@@ -35,6 +35,7 @@ from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.rounds_within import rounds_within
 from optiml_magic.proposers.rewrites.row_to_lanes import THREADS, order, shared_by
+from optiml_magic.proposers.rewrites.whole_array import whole_array
 
 _ROWS = (1, 2, 4, 8, 16, 32)
 _PARTS = (1, 2, 4, 8, 16, 32, 64)
@@ -238,7 +239,10 @@ def _in_rows(kernel: Kernel, few: int) -> Iterator[Site | Refused]:
         return
     left = _left_out(kernel, outer)
     if left is not None:
-        yield Refused("a loop beside it is as long, and left to as few threads", left.line)
+        found = [*whole_array(kernel, few)]
+        yield from found
+        if not found:
+            yield Refused("a loop beside it is as long, and left to as few threads", left.line)
         return
     inside = loops_in(outer.body)
     row = next((rounds(kernel, row) for row in walked if row.node in inside), 1)

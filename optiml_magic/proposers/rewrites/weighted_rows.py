@@ -172,11 +172,18 @@ def _of_a_block(kernel: Kernel) -> Kernel:
     row = where_legal(copied, row)
     for at in range(len(loops_in(row.function.body))):
         row = where_legal(unpeeled, row, at)
-    row = where_legal(begun_below, row)
-    made = online(_short(row))
-    if isinstance(made, Refused) or rows_left(kernel, alone, made):
-        return kernel
-    return made
+    row = _short(where_legal(begun_below, row))
+    for ready in (row, _for_all_elements(row)):
+        made = online(ready)
+        if isinstance(made, Kernel) and not rows_left(kernel, alone, made):
+            return made
+    return kernel
+
+
+def _for_all_elements(kernel: Kernel) -> Kernel:
+    """The kernel that makes the rounds once which each element of a row goes through by itself."""
+    found = (shared_rounds(kernel, at) for at in range(len(loops_in(kernel.function.body))))
+    return next((made for made in found if isinstance(made, Kernel)), kernel)
 
 
 def _short(kernel: Kernel) -> Kernel:

@@ -125,6 +125,30 @@ SUM = "for (int k = 0; k < n; ++k) s += a[k];"
 
 
 @pytest.mark.parametrize(
+    ("nest", "place"),
+    [
+        ("for (int i = 0; i < n; ++i) for (int j = 0; j < n; ++j) { *p = 1; ++p; }", "k0*n + k1"),
+        ("for (int i = 0; i < n; ++i) for (int j = n; j > 0; j--) *p++ = 1;", "k0*n + k1"),
+        ("for (int i = 1; i <= n; ++i) { for (int j = 0; j < n; ++j) *p++ = 1; p += m; }",
+         "k0*m + k0*n + k1"),
+        ("for (int i = 0; i < n; ++i) for (int j = 0; j < n; ++j) for (int l = 0; l < n; ++l) *p++ = 1;",
+         "k0*n*n + k1*n + k2"),
+        ("if (m >= 0) for (int i = 0; i < n; ++i) for (int j = 0; j < m; ++j) *p++ = 1;",
+         "k0*m + k1"),
+        ("for (int i = 0; i < n; ++i) for (int j = 0; j < m; ++j) *p++ = 1;", "None"),
+        ("for (int i = 0; i < n; ++i) for (int j = 0; j < n - 2; ++j) *p++ = 1;", "None"),
+        ("for (int i = 0; i < n; ++i) for (int j = 0; j < n; j += 2) *p++ = 1;", "None"),
+        ("int i = 0; do { for (int j = 0; j < n; ++j) *p++ = 1; } while (++i < n);", "None"),
+        ("for (int i = 0; i < n; ++i) for (int j = 0; j < n; ++j) { if (j == m) break; *p++ = 1; }",
+         "None"),
+    ],
+)  # fmt: skip
+def test_a_pointer_that_goes_through_a_nest_is_known_where_its_rounds_are(nest, place):
+    """Of loops within that may have less than no rounds it is not: these are none."""
+    assert index(reading(f"float* p = out; {nest}"), "out", "store") == place
+
+
+@pytest.mark.parametrize(
     ("body", "known"),
     [
         (f"float s = 0; {SUM} out[row] = s;", True),

@@ -67,15 +67,92 @@ def test_the_launch_has_a_digit_for_each_remainder() -> None:
     assert "if ((place_x >= w) || (place_y >= h)) return;" in after
 
 
-@pytest.mark.parametrize("text", [LAYER, THREE])
-def test_layers_are_products_of_tiles(text: str) -> None:
-    stand = Stand(Made("layer", text, ARRAYS, *SIZES, exact=False))
+# As modules have it: the stride, the border and the extents of the output are given.
+GIVEN = """\
+#pragma optiml launch deconv grid(cdiv(b * f * oh * ow, 128)) block(128)
+__global__ void deconv(const float* x, const float* k, float* y, int b, int c, int f, int h, int w,
+                       int size, int stride, int pad, int oh, int ow) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= b * f * oh * ow) return;
+    int ox = i % ow, oy = i / ow % oh, of = i / (ow * oh) % f, image = i / (ow * oh * f);
+    float s = 0.0f;
+    for (int ic = 0; ic < c; ic++)
+        for (int ky = 0; ky < size; ky++) {
+            int iy = oy + pad - ky;
+            if (iy < 0 || iy % stride != 0) continue;
+            iy /= stride;
+            if (iy >= h) continue;
+            for (int kx = 0; kx < size; kx++) {
+                int ix = ox + pad - kx;
+                if (ix < 0 || ix % stride != 0) continue;
+                ix /= stride;
+                if (ix >= w) continue;
+                s += x[((image * c + ic) * h + iy) * w + ix] * k[((ic * f + of) * size + ky) * size + kx];
+            }
+        }
+    y[i] = s;
+}
+"""
+OF_GIVEN = {
+    "x": Array("f4", ("b", "c", "h", "w")), "k": Array("f4", ("c", "f", "size", "size")),
+    "y": Array("f4", ("b", "f", "oh", "ow"), "zeros"),
+}  # fmt: skip
+GIVEN_SIZES = (
+    {"b": 2, "c": 3, "f": 17, "h": 5, "w": 19, "size": 4, "stride": 2, "pad": 1, "oh": 10, "ow": 38},
+    {"b": 1, "c": 2, "f": 3, "h": 3, "w": 4, "size": 3, "stride": 2, "pad": 0, "oh": 7, "ow": 9},
+)  # fmt: skip
+OF_ONE = (
+    {"b": 2, "c": 2, "f": 33, "h": 6, "w": 62, "size": 3, "stride": 1, "pad": 0, "oh": 8, "ow": 64},
+    GIVEN_SIZES[0],
+)
+ALONG = """\
+#pragma optiml launch deconv grid(cdiv(b * f * ol, 128)) block(128)
+__global__ void deconv(const float* x, const float* k, float* y, int b, int c, int f, int l, int size,
+                       int stride, int pad, int ol) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= b * f * ol) return;
+    int o = i % ol, of = i / ol % f, row = i / (ol * f);
+    float s = 0.0f;
+    for (int ic = 0; ic < c; ++ic)
+        for (int j = 0; j < size; ++j) {
+            int at = o + pad - j;
+            if (at >= 0 && at % stride == 0) {
+                at /= stride;
+                if (at < l) s += x[(row * c + ic) * l + at] * k[(ic * f + of) * size + j];
+            }
+        }
+    y[i] = s;
+}
+"""
+OF_ALONG = {
+    "x": Array("f4", ("b", "c", "l")), "k": Array("f4", ("c", "f", "size")),
+    "y": Array("f4", ("b", "f", "ol"), "zeros"),
+}  # fmt: skip
+ALONG_SIZES = (
+    {"b": 2, "c": 3, "f": 17, "l": 21, "size": 4, "stride": 2, "pad": 1, "ol": 42},
+    {"b": 2, "c": 2, "f": 3, "l": 5, "size": 3, "stride": 3, "pad": 0, "ol": 15},
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "arrays", "sizes"),
+    [
+        (LAYER, ARRAYS, SIZES), (THREE, ARRAYS, SIZES),
+        (GIVEN, OF_GIVEN, GIVEN_SIZES), (GIVEN, OF_GIVEN, OF_ONE), (ALONG, OF_ALONG, ALONG_SIZES),
+    ],
+)  # fmt: skip
+def test_layers_are_products_of_tiles(
+    text: str, arrays: dict[str, Array], sizes: tuple[dict[str, int], dict[str, int]]
+) -> None:
+    stand = Stand(Made("layer", text, arrays, *sizes, exact=False))
     made = offers(
         text, text, lambda: stand.facts(text), Random(0), each=2, rules=("blocked_product",)
     )
     found = [one for one in made if isinstance(one, Offer)]
     assert found
     for one in found:
+        before, _, _ = one.text.partition("s_tile[own_row][own_col] +=")
+        assert before.splitlines()[-2].strip().startswith("for (int own_"), "a round has tests"
         applied = stand.applied(one, text)
         assert applied.sound, f"{applied.end}: {applied.detail}\n{one.text}"
 
@@ -85,7 +162,7 @@ def test_layers_are_products_of_tiles(text: str) -> None:
     [
         ("if (ty % 2 != 0 || tx % 2 != 0) continue;", "", "no remainder of an index"),
         ("% 2 != 0", "% c != 0", "no remainder of an index"),
-        ("2 * w", "v", "is not a multiple of 2"),
+        ("2 * w", "(v + w)", "is not a multiple of 2"),
         ("2 * w", "(2 * w - 1)", "is not a multiple of 2"),
         ("if (ox >= 2 * w || oy >= 2 * h) return;", "", "is not a multiple of 2"),
         ("float s = 0.0f;", "float s = gridDim.z;", "counts the blocks"),

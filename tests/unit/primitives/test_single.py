@@ -29,6 +29,7 @@ SIZES = {"n": 9, "m": 14}
         "unsigned t = i, u = 0; u += t % m; t -= u; t /= m; out[u * n + t] = a[t * m + u];",
         "int t = i; int x; x = t % m; t /= m; for (int k = 0; k < 2; ++k) out[x * n + t] = a[i];",
         "long long t = i; int x = t % m; t /= m; { int t = x; out[t * n + i / m] = a[i]; }",
+        "int t = i; if (t % 2 == 0) { int x = t % m; t /= m; if (t < n) out[x * n + t] = a[i]; }",
     ],
 )
 def test_each_step_has_a_local_and_means_the_same(body: str) -> None:
@@ -42,6 +43,10 @@ def test_each_step_has_a_local_and_means_the_same(body: str) -> None:
     [
         "int t = i; t += 1; out[t - 1] = a[i];",  # nothing is taken apart
         "int t = i; if (m > 1) t /= m; out[i] = t + a[i];",
+        "int t = i; if (m > 1) { t /= m; out[t] = a[i]; } else { out[t] = a[i]; }",
+        "int t = i; if (m > 1) { t /= m; out[t] = a[i]; } if (m == 1) out[t] = a[i];",
+        "int t = i; if ((t -= m) > 1) { t /= m; out[t] = a[i]; }",
+        "int t = i; while (t > m) { t /= m; out[t] = a[i]; }",
         "int t = i; for (int k = 0; k < 2; ++k) t /= m; out[i] = t + a[i];",
         "int t = i; int& u = t; t /= m; u = 3; out[i] = t + a[i];",
         "int t = i; int* u = &t; t /= m; *u = 3; out[i] = t + a[i];",

@@ -48,6 +48,16 @@ def test_blocks_become_threads(width: str, body: str) -> None:
         same(text, made, SHAPES, {"n": 7, "m": m})
 
 
+@pytest.mark.parametrize("width", ["1", "64"])
+def test_one_that_works_alone_stays_alone(width: str) -> None:
+    body = "if (threadIdx.x == 0 && blockIdx.x == 0) for (int r = 0; r < m; ++r) out[r] = b[r];"
+    text = (BLOCKS % (width, body)).replace("grid(m)", "grid(1)")
+    made = threaded(kernel(text))
+    assert "grid(1) block(1)" in str(applied(made).launch)
+    same(text, made, SHAPES, {"n": 7, "m": 9})
+    assert refused(threaded(applied(made)))[0] == "there is one thread in all"
+
+
 def test_a_plane_of_blocks() -> None:
     made = threaded(kernel(PLANE))
     assert "grid(cdiv(m, 32), cdiv(n, 8)) block(32, 8)" in str(applied(made).launch)

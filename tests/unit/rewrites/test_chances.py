@@ -115,6 +115,14 @@ def test_lanes_bring_no_windows_that_neighbours_load_side_by_side(by: int, chanc
     assert {p for key, p in found.items() if key.startswith("warp")} == {chance}
 
 
+@pytest.mark.parametrize(("by", "chance"), [(1, 0.05), (2, 0.05), (4, 0.05), (8, 0.85)])
+def test_short_windows_meet_where_they_lie_a_few_elements_apart(by: int, chance: float) -> None:
+    """Strides of a pooled plane: strips longer than a window are not offered at all."""
+    found = chances(RowToLanes(), known(WINDOW.replace("k < 40", "k < 5"), w=4096, by=by))
+    assert {p for key, p in found.items() if key.startswith("warp")} == {chance}
+    assert not any(key.startswith("strips") for key in found)
+
+
 def test_few_threads_have_no_neighbours_to_load_beside() -> None:
     text = WINDOW.replace("block(128)", "block(8)").replace("cdiv(n, 128)", "cdiv(n, 8)")
     found = chances(RowToLanes(), known(text, w=4096, by=1))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from optiml_magic.kernels.primitives.base import kernels
 from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.proposers.rewrites.compute_once import ComputeOnce
+from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.source.program import parse_program
 from tests.ideas import asked
 from tests.rewriting.writing import Array
@@ -90,6 +93,78 @@ __global__ void k(const float* a, float* out, int n, int m) {
 }
 """
     assert asked(ComputeOnce(), softmax) == ([], [])
+
+
+def test_sums_of_a_group_are_those_of_all_its_channels(compiles):
+    """Each element found them anew: a group is several rows, so that no row's threads share it."""
+    norm = """\
+#pragma optiml launch k grid(cdiv(n * c * s, 256)) block(256)
+__global__ void k(const float* x, float* y, int n, int c, int s, int groups) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n * c * s) return;
+    int each = c / groups, channel = i / s % c, image = i / (c * s);
+    const float* own = x + (image * c + channel / each * each) * s;
+    float mean = 0.0f;
+    for (int j = 0; j < each * s; j++) mean += own[j];
+    y[i] = x[i] - mean / (each * s);
+}
+"""
+    (idea,), _ = asked(ComputeOnce(), norm)
+    made = idea.make()
+    assert isinstance(made, str)
+    compiles(made)
+    assert [str(s.count) for s in parse_program(made).scratch] == ["groups * n"]
+    arrays = {"x": Array("f4", ("n", "c", "s")), "y": Array("f4", ("n", "c", "s"))}
+    sizes, others = {"n": 2, "c": 6, "s": 35, "groups": 3}, {"n": 1, "c": 2, "s": 1, "groups": 1}
+    assert end_of(norm, made, arrays, sizes, others) == "same"
+
+
+COLUMNS = """\
+#pragma optiml launch k grid(cdiv(n * c * s, 256)) block(256)
+__global__ void k(const float* x, float* y, int n, int c, int s) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n * c * s) return;
+    int at = i % s, channel = i / s % c, image = i / (c * s);
+    float sum = 0.0f;
+    for (int j = 0; j < c; j++) sum += x[(image * c + j) * s + at];
+    y[i] = x[(image * c + channel) * s + at] / sum;
+}
+"""
+BY_BLOCKS = """\
+#pragma optiml launch k grid(cdiv(s, 128), c, n) block(128)
+__global__ void k(const float* x, float* y, int n, int c, int s) {
+    int at = blockIdx.x * blockDim.x + threadIdx.x, channel = blockIdx.y, image = blockIdx.z;
+    if (at < s) {
+        float sum = 0.0f;
+        for (int j = 0; j < c; j++) sum += x[(image * c + j) * s + at];
+        y[(image * c + channel) * s + at] = x[(image * c + channel) * s + at] / sum;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("text", [COLUMNS, BY_BLOCKS])
+def test_a_thread_goes_down_a_column_behind_what_its_elements_have_alike(text, compiles):
+    ideas, _ = asked(ComputeOnce(), text)
+    column, once = ideas
+    assert column.title == "a thread for each column, which computes sum once"
+    assert once.title.startswith("compute sum in a launch before")
+    made = column.make()
+    assert isinstance(made, str)
+    compiles(made)
+    assert next(str(launch.grid[0]) for launch in parse_program(made).launches) == "cdiv(s, 128)"
+    arrays = {"x": Array("f4", ("n", "c", "s")), "y": Array("f4", ("n", "c", "s"))}
+    sizes, others = {"n": 2, "c": 6, "s": 135}, {"n": 1, "c": 1, "s": 1}
+    assert end_of(text, made, arrays, sizes, others) == "same"
+
+
+@pytest.mark.parametrize(("n", "s", "first"), [(64, 4096, "column"), (1, 1024, "once")])
+def test_few_columns_come_behind_what_a_launch_finds(n: int, s: int, first: str) -> None:
+    (kernel,) = kernels(parse_program(BY_BLOCKS), None)
+    facts = LaunchFacts("k", 1, (s // 128, 512, n), (128, 1, 1), {}, {"n": n, "c": 512, "s": s})
+    shaped = ComputeOnce().shaped(replace(kernel, facts=facts, chip="h200"))
+    sites = [site for site in ComputeOnce().sites(shaped) if isinstance(site, Site)]
+    assert max(sites, key=lambda site: site.prior).key == first
 
 
 def test_a_thread_whose_loops_are_its_own_is_left_alone():

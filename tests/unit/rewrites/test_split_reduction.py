@@ -424,14 +424,26 @@ def test_a_thread_takes_no_items_of_so_few(cols: int, sites: int) -> None:
     assert bool([*ReuseBroadcast().sites(at(GROUPS, 1_000_000, cols))]) == bool(sites)
 
 
-def test_one_of_two_long_rows_is_not_shared_while_the_other_is_left_to_few_threads() -> None:
-    text = ROWS_OF_FEW.replace("BEHIND", "")
-    both = ROWS_OF_FEW.replace("BEHIND", "for (int c = 0; c < cols; ++c) o[r * cols + c] /= s;")
-    (alone,) = (s for s in said(at(text, 200, 1 << 17)) if isinstance(s, Site))
+def test_of_two_long_rows_blocks_share_both_or_none() -> None:
+    behind = "for (int c = 0; c < cols; ++c) o[r * cols + c] /= s;"
+    (alone,) = (s for s in said(at(ROWS_OF_FEW.replace("BEHIND", ""), 200, 1 << 17))
+                if isinstance(s, Site))  # fmt: skip
     assert alone.key.startswith("chunks")
-    assert [s.reason for s in said(at(both, 200, 1 << 17)) if isinstance(s, Refused)] == [
-        "a loop beside it is as long, and left to as few threads"
-    ]
+    left = ["a loop beside it is as long, and left to as few threads"]
+    for text in (  # the sum is stored where a row is empty, too, and a loop of two is left
+        ROWS_OF_FEW.replace("BEHIND", behind),
+        ROWS_OF_FEW.replace("out[r] = s;", behind).replace("BEHIND", behind),
+    ):
+        assert [s.reason for s in said(at(text, 200, 1 << 17)) if isinstance(s, Refused)] == left
+    both = ROWS_OF_FEW.replace("out[r] = s;", "").replace("BEHIND", behind)
+    (site,) = said(at(both, 200, 1 << 17))
+    assert isinstance(site, Site)
+    assert site.key == "whole"
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    shapes = {"a": ("rows", "cols"), "o": ("rows", "cols"), "out": ("rows",)}
+    for rows, cols in ((7, 1033), (1, 1), (3, 2050)):
+        same(both, made, shapes, {"rows": rows, "cols": cols}, rounds=True)
 
 
 ROWS_OF_FEW = """\
@@ -483,3 +495,56 @@ def test_a_list_of_the_best_is_kept_by_blocks() -> None:
     after = written(site.apply())
     assert "best_parts f4[PARTS * cols * 3]" in after
     assert found(at(text, 100_000, 300_000)) == []
+
+
+WHOLE = """\
+#pragma optiml launch k grid(1) block(THREADS)
+__global__ void k(const float* a, float* o, int rows, int cols) {
+    BODY
+}
+"""
+OF_ALL = """\
+    if (threadIdx.x == 0) {
+        float m = a[0];
+        for (int i = 1; i < cols; i++) if (a[i] > m) m = a[i];
+        float s = 0.0f;
+        for (int i = 0; i < cols; i++) s += expf(a[i] - m);
+        for (int i = 0; i < cols; i++) o[i] = expf(a[i] - m) / s;
+    }
+"""
+NORM = """\
+    __shared__ float all;
+    if (threadIdx.x == 0) all = 0.0f;
+    __syncthreads();
+    float own = 0.0f;
+    for (int i = threadIdx.x; i < cols; i += blockDim.x) own += a[i] * a[i];
+    atomicAdd(&all, own);
+    __syncthreads();
+    for (int i = threadIdx.x; i < cols; i += blockDim.x) o[i] = a[i] / sqrtf(all);
+"""
+
+
+def whole(text: str) -> list[Site | Refused]:
+    """What is said of the only block of a kernel, at a million elements."""
+    (kernel,) = kernels(parse_program(text), None)
+    facts = LaunchFacts("k", 1, (1, 1, 1), (1, 1, 1), {}, {"rows": 1, "cols": 1 << 20})
+    return said(SplitReduction().shaped(replace(kernel, facts=facts, chip="h200")))
+
+
+@pytest.mark.parametrize(
+    ("threads", "body", "launches"),
+    [(1, OF_ALL, 3), (128, OF_ALL, 3), (256, NORM, 2)],
+)
+def test_a_whole_array_is_done_by_the_whole_chip(threads: int, body: str, launches: int) -> None:
+    text = WHOLE.replace("THREADS", str(threads)).replace("BODY", body)
+    (site,) = (s for s in whole(text) if isinstance(s, Site))
+    assert site.key == "whole"
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    program = made.program
+    assert len(program.launches) == launches
+    assert str(program.launches[-1]).endswith(", cdiv(cols, ROUNDS)) block(THREADS)")
+    values = {tune.name: min(tune.values) for tune in program.tunes}
+    for cols in (1, 5, 3070):
+        same(text, made, {"a": ("cols",), "o": ("cols",)}, {"rows": 1, "cols": cols}, values,
+             rounds=True)  # fmt: skip

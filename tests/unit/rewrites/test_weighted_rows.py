@@ -220,7 +220,30 @@ __global__ void attention(const float* Q, const float* K, const float* V, float*
     if (q < n) for (int d = 0; d < D; d++) O[q * D + d] = acc[d] / l;
 }
 """
-PROGRAMS = {"block": BLOCK, "llama": LLAMA, "passes": PASSES, "each": EACH, "flash": FLASH}
+#: The same, of which each thread goes through all scores for its own element.
+THREADS = """\
+#define D 32
+#pragma optiml launch attention grid(n) block(D) shared(n * sizeof(float))
+__global__ void attention(const float* Q, const float* K, const float* V, float* O, int n) {
+    extern __shared__ float s[];
+    int q = blockIdx.x, t = threadIdx.x;
+    for (int k = t; k < n; k += blockDim.x) {
+        float dot = 0.0f;
+        for (int d = 0; d < D; d++) dot += Q[q * D + d] * K[k * D + d];
+        s[k] = dot * 0.125f;
+    }
+    __syncthreads();
+    float m = -INFINITY, l = 0.0f, acc = 0.0f;
+    for (int k = 0; k < n; k++) m = fmaxf(m, s[k]);
+    for (int k = 0; k < n; k++) {
+        float p = expf(s[k] - m);
+        l += p;
+        acc += p * V[k * D + t];
+    }
+    O[q * D + t] = acc / l;
+}
+"""
+PROGRAMS = {"block": BLOCK, "threads": THREADS, "llama": LLAMA, "passes": PASSES, "each": EACH, "flash": FLASH}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -246,6 +269,9 @@ def test_attention_however_it_is_written_is_taken_by_tiles(name: str) -> None:
         ("block", {"float l = 0.0f": "float l = 1.0f"}),
         ("block", {"O[q * D + d] = acc / l;": "O[q * D + d] = acc / l + s[d % n];"}),
         ("block", {"O[q * D + d] = acc / l;": "O[q * D + d] = acc;"}),
+        ("threads", {"acc += p * V": "acc += s[k] * V"}),
+        ("threads", {"l += p;": "l += t < 5 ? p : 1.0f;"}),
+        ("threads", {"O[q * D + t] = acc / l;": "O[q * D + t] = acc / l + s[t % n];"}),
         ("llama", {"if (s[k] > m)": "if (k % 2 && s[k] > m)"}),
         ("llama", {"k < n; k += 128) if": "k <= n; k += 128) if"}),
         ("passes", {"expf(s * 0.125f - m) / l": "expf(s * 0.25f - m) / l"}),
