@@ -13,6 +13,7 @@ from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.unshadowed import renaming
 from optiml_magic.kernels.tree import (
+    Blank,
     Block,
     Declare,
     Statement,
@@ -28,7 +29,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 def opened(kernel: Kernel) -> Kernel:
     """The kernel without braces that no branch and no loop has."""
     body = kernel.function.body
-    found = _standing(body)
+    found = _standing(kernel, body)
     if not found:
         raise NotLegal("no braces stand by themselves")
     for leaf in walk(body):
@@ -37,13 +38,24 @@ def opened(kernel: Kernel) -> Kernel:
     called = _names(kernel, found)
     body = edited(body, renaming(body, called))
     swaps: dict[Node, tuple[Statement, ...]] = {}
-    for block in reversed(_standing(body)):  # what is in braces before these
+    for block in reversed(_standing(kernel, body)):  # what is in braces before these
         swaps[block] = edited(block, swaps).body
     return kernel.rewritten(edited(body, swaps))
 
 
-def _standing(body: Block) -> list[Block]:
-    return [s for b in walk(body) if isinstance(b, Block) for s in b.body if isinstance(s, Block)]
+def _standing(kernel: Kernel, body: Block) -> list[Block]:
+    return [
+        s for b in walk(body) if isinstance(b, Block) for s in b.body
+        if isinstance(s, Block) and not any(_names_a_type(kernel, one) for one in s.body)
+    ]  # fmt: skip
+
+
+def _names_a_type(kernel: Kernel, statement: Statement) -> bool:
+    """Whether another type may have the name behind the braces: ``typedef int T;``."""
+    if isinstance(statement, Declare):
+        return "{" in statement.words
+    blank = isinstance(statement, Blank) and not statement.hints
+    return blank and bool(kernel.show(statement).strip(" ;\n"))
 
 
 def _names(kernel: Kernel, found: Sequence[Block]) -> dict[Variable, str]:

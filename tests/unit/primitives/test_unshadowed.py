@@ -67,3 +67,10 @@ def test_rules_lift_what_hid_another(at: int) -> None:
     ideas, _ = asked(ShareLoads(), HIDING)
     after = made(ideas)[at].text
     assert end_of(HIDING, after, ARRAYS, {"n": 33, "m": 40}, {"n": 3, "m": 1}) == "same"
+
+
+def test_a_closure_that_makes_values_of_its_own_is_not_read() -> None:
+    inner = "{ int t = row; auto f = [e = t + 1](int k) { return e * k; }; s += f(3); }"
+    text = HIDING.replace("t = s + 1.0f", "u = s + 1.0f").replace("t +=", "u +=")
+    text = text.replace("- t + s", f"- u + s; {inner}")
+    assert isinstance(named(text), Refused)
