@@ -98,6 +98,36 @@ def times_set(name: str, place: Node, body: Node) -> int:
     return found
 
 
+def exchanged(
+    name: str, since: Node, place: Node, body: Node, but: frozenset[str]
+) -> set[str] | None:
+    """The pointers whose memory one may lead to from one place to another; None where any may.
+
+    Functions of the names in ``but`` are looked at by who asks.
+    """
+    between = [n for n in walk(body) if since.end_byte <= n.start_byte < place.start_byte]
+    found, before = {name}, 0
+    while len(found) > before:
+        before = len(found)
+        for node in between:
+            left, right = (node.child_by_field_name(part) for part in ("left", "right"))
+            if node.type == "assignment_expression" and text_of(left) in found:
+                other = uncast(right) if right is not None else node
+                plain = text_of(node.child_by_field_name("operator")) == "="
+                if not plain or other.type != "identifier":
+                    return None
+                found.add(text_of(other))
+            elif node.type == "call_expression":
+                given = node.child_by_field_name("arguments")
+                names = {text_of(uncast(n)) for n in (given.named_children if given else ())}
+                function = text_of(node.child_by_field_name("function"))
+                if _SWAP.fullmatch(function):
+                    found |= names if names & found else set()
+                elif function not in but and names & {f"&{own}" for own in found}:
+                    return None
+    return found
+
+
 def _owner(call: Node) -> Node | None:
     """What a method of that name gives the memory of, as ``x.data()``."""
     function, listed = (call.child_by_field_name(part) for part in ("function", "arguments"))
