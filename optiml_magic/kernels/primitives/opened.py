@@ -65,14 +65,16 @@ def _names(kernel: Kernel, found: Sequence[Block]) -> dict[Variable, str]:
     """
     called: dict[Variable, str] = {}
     given = {p.name for p in kernel.function.parameters}
+    own = set[str]()  # also of what has no words, such as what a switch asks about
     words = Counter(_WORD.findall(kernel.show(kernel.function.body)))
     for block in _innermost_first(found):
         inside = _words(kernel, block, called)
         rest = words - inside
         for statement in block.body:
             for variable in statement.variables if isinstance(statement, Declare) else ():
-                if variable.name in rest or variable.name in given:
-                    called[variable] = kernel.fresh(variable.name, *called.values())
+                if variable.name in rest or variable.name in given | own:
+                    called[variable] = kernel.fresh(variable.name, *called.values(), *own)
+                own.add(called.get(variable, variable.name))
         words = rest + _words(kernel, block, called)
     return called
 

@@ -63,6 +63,13 @@ def test_what_was_in_braces_keeps_apart(body: str, apart: str) -> None:
     assert end_of(text, made, ARRAYS, {"n": 70}, {"n": 33}) == "same"
 
 
+def test_what_a_switch_asks_about_has_a_name_for_each() -> None:
+    one = "{ switch (sum & 1) { case 0: sum += a[r]; case 1: sum *= 3; } }"
+    text = TEXT.format(body=f"{one} {one}")
+    made = written(opened(kernel_of(text)))
+    assert end_of(text, made, ARRAYS, {"n": 70}, {"n": 33}) == "same"
+
+
 def test_hundreds_of_them_are_read_twice() -> None:
     body = " ".join(f"{{ int v = {n}; {{ int w = v; sum += w; }} }}" for n in range(200))
     text = TEXT.format(body=body)
