@@ -9,6 +9,8 @@ from optiml_magic.source.formals import text_of
 from optiml_magic.source.syntax import walk
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from tree_sitter import Node
 
     from optiml_magic.kernels.hostvalues import HostValues
@@ -105,10 +107,13 @@ def exchanged(
 
     Functions of the names in ``but`` are looked at by who asks.
     """
-    between = [n for n in walk(body) if since.end_byte <= n.start_byte < place.start_byte]
+    ahead = [n for n in walk(body) if n.start_byte < place.start_byte]
+    between = [n for n in ahead if since.end_byte <= n.start_byte]
     found, before = {name}, 0
     while len(found) > before:
         before = len(found)
+        if any(_named_anew(node, found) for node in ahead):
+            return None
         for node in between:
             left, right = (node.child_by_field_name(part) for part in ("left", "right"))
             if node.type == "assignment_expression" and text_of(left) in found:
@@ -126,6 +131,16 @@ def exchanged(
                 elif function not in but and names & {f"&{own}" for own in found}:
                     return None
     return found
+
+
+def _named_anew(node: Node, names: Collection[str]) -> bool:
+    """Whether a pointer is behind another one, or a reference, from a declaration on."""
+    if node.type != "init_declarator":
+        return False
+    value, declared = (node.child_by_field_name(part) for part in ("value", "declarator"))
+    spelled = text_of(uncast(value)) if value is not None else ""
+    refers = any(part.type == "reference_declarator" for part in walk(declared or node))
+    return spelled in {f"&{name}" for name in names} or (refers and spelled in names)
 
 
 def _owner(call: Node) -> Node | None:
