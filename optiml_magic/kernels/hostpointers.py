@@ -122,6 +122,9 @@ def exchanged(
                 if not plain or other.type != "identifier":
                     return None
                 found.add(text_of(other))
+            elif node.type == "update_expression":
+                if text_of(node.child_by_field_name("argument")) in found:
+                    return None
             elif node.type == "call_expression":
                 given = node.child_by_field_name("arguments")
                 names = {text_of(uncast(n)) for n in (given.named_children if given else ())}

@@ -69,6 +69,7 @@ def test_a_vector_that_is_made_of_another_is_a_copy() -> None:
         ("int w = 4; cudaMalloc(&a, c * w); k<<<1, 32>>>(a, b, c);", {"x": "n"}),
         ("cudaMalloc(&a, c * 8); k<<<1, 32>>>(a, b, c);", {}),
         ("cudaMalloc(&a, c * 4); a = other(c); k<<<1, 32>>>(a, b, c);", {}),
+        ("cudaMalloc(&a, c * 4); a++; k<<<1, 32>>>(a, b, c);", {}),
         ("cudaMalloc(&a, c * 4); a += 5; k<<<1, 32>>>(a, b, c);", {}),
         ("cudaMalloc(&a, c * 4); grow((void**)&a); k<<<1, 32>>>(a, b, c);", {}),
         ("cudaMalloc(&a, c * 4); cudaMalloc(&d, 2 * c * 4); a = d; k<<<1, 32>>>(a, b, c);", {}),
