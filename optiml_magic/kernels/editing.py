@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from optiml_magic.kernels.expressions import Cast, Expr, Name, Unread
+from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -70,6 +71,8 @@ def _edited(node: Any, swaps: Swaps) -> Any:
             changes[field.name] = new
     if not changes:
         return node
+    if isinstance(node, Unread):  # which is its text, with the names in it as they were
+        raise Unspelled(node.text)
     changes |= dict.fromkeys(_SPANS & {f.name for f in fields(node)})
     if isinstance(node, Statement) and "head" in changes and _same_head(changes):
         del changes["head"]

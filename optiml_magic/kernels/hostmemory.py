@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.hostowned import owned
-from optiml_magic.kernels.hostpointers import uncast
+from optiml_magic.kernels.hostpointers import exchanged, uncast
 from optiml_magic.kernels.hostvalues import HostValues
 from optiml_magic.source.aliases import resolve
 from optiml_magic.source.dtypes import element_dtype
@@ -18,7 +18,7 @@ from optiml_magic.source.syntax import line_of, walk
 from optiml_magic.source.values import changes, tidy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tree_sitter import Node
 
@@ -62,7 +62,7 @@ def allocations(
     if own is not None and _is_element(own.ctype, parameter, types):
         factors: list[Node] | None = list(_factors(own.count, named, 0))
         line = own.line
-    elif len(found) == 1:
+    elif len(found) == 1 and _of_one_size(origin, found[0], given, body):
         factors, line = (
             _elements(found[0][1], origin, parameter, named, types),
             line_of(found[0][1]),
@@ -90,6 +90,16 @@ def allocations(
     many = f"{extent or whole} element{'' if (extent or str(whole)) == '1' else 's'}"
     told = f"`{name}` has {many}, as line {line} allocates it"
     yield Note("allocated", told, name, whole or None, extent=extent or str(whole))
+
+
+def _of_one_size(name: str, made: Sequence[Node], given: Node, body: Node) -> bool:
+    """Whether all that a pointer may lead to, where it is given, was allocated as large as this."""
+    others = exchanged(name, made[1], given, body, _ALLOCATE)
+    if others is None:
+        return False
+    sizes = [[text_of(args[1]) for _, args in _calls(body, _ALLOCATE) if _is(args[0], other)]
+             for other in others]  # fmt: skip
+    return all(size == [text_of(made[1])] for size in sizes)
 
 
 def _body_around(node: Node) -> Node:

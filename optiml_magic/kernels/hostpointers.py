@@ -9,6 +9,8 @@ from optiml_magic.source.formals import text_of
 from optiml_magic.source.syntax import walk
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from tree_sitter import Node
 
     from optiml_magic.kernels.hostvalues import HostValues
@@ -96,6 +98,52 @@ def times_set(name: str, place: Node, body: Node) -> int:
             if _SWAP.fullmatch(text_of(node.child_by_field_name("function"))):
                 found += name in [text_of(n) for n in (listed.named_children if listed else ())]
     return found
+
+
+def exchanged(
+    name: str, since: Node, place: Node, body: Node, but: frozenset[str]
+) -> set[str] | None:
+    """The pointers whose memory one may lead to from one place to another; None where any may.
+
+    Functions of the names in ``but`` are looked at by who asks.
+    """
+    ahead = [n for n in walk(body) if n.start_byte < place.start_byte]
+    between = [n for n in ahead if since.end_byte <= n.start_byte]
+    found, before = {name}, 0
+    while len(found) > before:
+        before = len(found)
+        if any(_named_anew(node, found) for node in ahead):
+            return None
+        for node in between:
+            left, right = (node.child_by_field_name(part) for part in ("left", "right"))
+            if node.type == "assignment_expression" and text_of(left) in found:
+                other = uncast(right) if right is not None else node
+                plain = text_of(node.child_by_field_name("operator")) == "="
+                if not plain or other.type != "identifier":
+                    return None
+                found.add(text_of(other))
+            elif node.type == "update_expression":
+                if text_of(node.child_by_field_name("argument")) in found:
+                    return None
+            elif node.type == "call_expression":
+                given = node.child_by_field_name("arguments")
+                names = {text_of(uncast(n)) for n in (given.named_children if given else ())}
+                function = text_of(node.child_by_field_name("function"))
+                if _SWAP.fullmatch(function):
+                    found |= names if names & found else set()
+                elif function not in but and names & {f"&{own}" for own in found}:
+                    return None
+    return found
+
+
+def _named_anew(node: Node, names: Collection[str]) -> bool:
+    """Whether a pointer is behind another one, or a reference, from a declaration on."""
+    if node.type != "init_declarator":
+        return False
+    value, declared = (node.child_by_field_name(part) for part in ("value", "declarator"))
+    spelled = text_of(uncast(value)) if value is not None else ""
+    refers = any(part.type == "reference_declarator" for part in walk(declared or node))
+    return spelled in {f"&{name}" for name in names} or (refers and spelled in names)
 
 
 def _owner(call: Node) -> Node | None:

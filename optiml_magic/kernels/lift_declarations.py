@@ -47,6 +47,7 @@ class _Shape:
     restrict: bool = False
     function: bool = False
     extents: tuple[Expr | None, ...] = ()
+    parts: tuple[Node, ...] = ()  # the names of ``auto [a, b]``
 
 
 @dataclass(kw_only=True)
@@ -89,6 +90,8 @@ class DeclarationLifter(ExpressionLifter):
                 extents.append(self.expression(size) if size is not None else None)
             elif kind == "function_declarator":
                 shape.function = True
+            elif kind == "structured_binding_declarator":
+                shape.parts = tuple(node.named_children)
             node = node.child_by_field_name("declarator") or declarator_in(node)
         shape.name = self.text(node)
         shape.extents = tuple(reversed(extents))
@@ -159,6 +162,11 @@ class DeclarationLifter(ExpressionLifter):
             value = tested or declarator.child_by_field_name("value")
             is_init = declarator.type == "init_declarator"
             shape = self._shape(inner if is_init else declarator)
+            for part in shape.parts:
+                own = Variable(self.text(part), base, storage, self.line(part), span_of(part))
+                self.scopes[-1][own.name] = own
+            if shape.parts:
+                return self.verbatim(node, "a declaration of names for parts of a value", lead)
             given = self._given(declarator) if shape.function else ()
             if given is None or not shape.name:
                 return self.verbatim(node, "a declaration that is not understood", lead)

@@ -228,8 +228,9 @@ class Printer:
                 given = f"<{', '.join(template)}>" if template else ""
                 receiver = expression.receiver
                 before = f"{self.expression(receiver, _POSTFIX)}." if receiver is not None else ""
-                if not function and expression.callee is not None:
-                    before = f"({self.expression(expression.callee)})"
+                if expression.callee is not None:
+                    called = self.expression(expression.callee)  # by another name, as it may be
+                    before, function = (before, called) if function else (f"({called})", "")
                 return f"{before}{function}{given}({self._listed(arguments)})", _POSTFIX
             case Assign(op=op, target=target, value=value):
                 level = _LEVELS["="]

@@ -200,6 +200,10 @@ class Verbatim(Statement):
     inner: tuple[Statement, ...] = ()
     jumps: bool = False
 
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        return self.mentions
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TemplateParameter:

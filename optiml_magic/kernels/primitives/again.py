@@ -213,7 +213,13 @@ def stands(source: Expr, axis: Axis, effects: Effects) -> bool:
     changed = {*inside, *effects.changed(axis.node.body)}
     changed -= set() if is_counted(axis, effects) else {axis.variable}
     parts = [*every(source)]
-    return not any(
+    if any(
         isinstance(e, Assign | Call) or (isinstance(e, Name) and e.variable in changed)
         for e in parts
-    )
+    ):
+        return False
+    places, rounds = {*parts} - {source}, effects.inside(axis.node.body)
+    accesses = effects.kernel.reading.accesses
+    asked = {a.array for a in accesses if a.node in places}
+    stored = {a.array for a in accesses if a.mode != "load" and a.own in rounds}
+    return not any(effects.same(one, other) for one in asked for other in stored)

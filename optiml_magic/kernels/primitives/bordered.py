@@ -37,6 +37,7 @@ _FAR = 1 << 20  # numbers beyond are no windows: ours
 @primitive
 def bordered(kernel: Kernel) -> Kernel:
     """The kernel with such a test before each loop that asks for borders; there must be one."""
+    Effects(kernel).straightforward()  # threads of a block take the loop in two places
     swaps = dict[Node, Node | tuple[Statement, ...] | None]()
     for loop in outermost(kernel.function.body):
         tests = _Tests(kernel, loop)

@@ -10,9 +10,19 @@ from collections.abc import Callable, Mapping
 from operator import add, mul, sub
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Binary, Cast, Expr, Index, Literal, Name
+from optiml_magic.kernels.expressions import (
+    Binary,
+    Cast,
+    Expr,
+    Index,
+    Literal,
+    Name,
+    Unary,
+    Unread,
+)
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
+from optiml_magic.kernels.primitives.naming import type_of
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -53,6 +63,9 @@ def _arrays(kernel: Kernel) -> list[Variable]:
     based = {e.base for e in expressions(body) if isinstance(e, Index)}
     lost = {e.variable for e in expressions(body) if isinstance(e, Name) and e not in based}
     lost |= {v for s in walk(body) if isinstance(s, Verbatim) for v in names(s.mentions)}
+    for expr in expressions(body):  # an address leads to the others as well
+        if isinstance(expr, Unread) or (isinstance(expr, Unary) and expr.op == "&"):
+            lost |= names([expr])
     found = (v for s in walk(body) if isinstance(s, Declare) for v in s.variables)
     return [
         v for v in found
@@ -73,6 +86,9 @@ def _number(expr: Expr) -> int | None:
             return value
         case Cast(operand=operand):
             return _number(operand)
+        case Unary(op="-", operand=operand):
+            number = _number(operand)
+            return None if number is None else -number
         case Binary(op="+" | "-" | "*" as op, left=left, right=right):
             sides = _number(left), _number(right)
             if sides[0] is None or sides[1] is None:
@@ -109,9 +125,9 @@ def _written_out(kernel: Kernel, loop: Loop) -> Kernel:
     first, step = int(axis.start.value or 0), int(axis.step.value or 0)
     counters = [e for e in expressions(loop.body)
                 if isinstance(e, Name) and e.variable is axis.variable]  # fmt: skip
-    made = list[Statement]()
+    made, kind = list[Statement](), type_of(kernel, axis.variable).name
     for turn in range(axis.trips or 0):
-        number = text(str(first + turn * step))
+        number = text(_spelled(first + turn * step, kind))
         inner = kernel.show_inside(loop.body, dict.fromkeys(counters, number))
         made.append(lines(f"{{\n{inner}\n}}"))
     swaps: dict[Node, Node | tuple[Statement, ...] | None] = {loop: tuple(made)}
@@ -122,6 +138,13 @@ def _written_out(kernel: Kernel, loop: Loop) -> Kernel:
             if isinstance(before, Blank) and before.hints:
                 swaps[before] = None
     return kernel.rewritten(edited(kernel.function.body, swaps))
+
+
+def _spelled(number: int, kind: str) -> str:
+    """A value of a counter, of its type: a round may compute with it."""
+    if kind != "int":
+        return f"({kind}){number}"
+    return str(number) if number >= 0 else f"({number})"
 
 
 def _apart(kernel: Kernel, arrays: list[Variable]) -> Kernel:
@@ -158,6 +181,5 @@ def _values(array: Variable, length: int) -> list[Expr | None] | None:
         return [None] * length
     if array.opening != "{" or len(array.initial) > length:
         return None
-    if not array.initial:  # in empty braces
-        return [zero] * length if isinstance(array.value, Literal) else None
-    return [*array.initial, *[zero] * (length - len(array.initial))]
+    begun = array.initial or ([array.value] if array.value is not None else [])  # {1} is one value
+    return [*begun, *[zero] * (length - len(begun))]

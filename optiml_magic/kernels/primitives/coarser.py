@@ -6,6 +6,7 @@ for a compiler as well, which does not see it in the sum. The sum is not negativ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -124,7 +125,7 @@ class _Quotients:
         """The quotient in other words, of this type, where some counters do not change it."""
         if top.number < 0 or any(factor < 0 for factor, _ in top.terms.values()):
             return None
-        for each in (d for d in range(by, 1, -1) if by % d == 0):
+        for each in _divisors(by):
             outer = {w: term for w, term in top.terms.items() if term[0] % each == 0}
             inner = [term for w, term in top.terms.items() if w not in outer]
             most = [self._most(atom) for _, atom in inner]
@@ -149,6 +150,12 @@ class _Quotients:
         own = self.kernel.reading.types.get(atom)
         words = self.kernel.spelled(atom)
         return words if kind or (own is not None and own.signed) else f"(int){words}"
+
+
+def _divisors(number: int) -> list[int]:
+    """Those above 1, the greatest first."""
+    small = [n for n in range(1, math.isqrt(number) + 1) if number % n == 0]
+    return sorted({*small, *(number // n for n in small)} - {1}, reverse=True)
 
 
 def _times(factor: int, words: str) -> str:

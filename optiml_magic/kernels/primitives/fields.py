@@ -21,6 +21,7 @@ from optiml_magic.kernels.expressions import (
     Choice,
     Expr,
     Lambda,
+    Literal,
     Member,
     Name,
     Step,
@@ -120,7 +121,7 @@ def _written(
             other = _taken(variable.value, local, found)
             if other is not None:
                 return [local.begun(other.names)]
-            if variable.value is None:
+            if variable.value is None:  # nor anything in braces, which would be its parts
                 return [local.open()]
             whole = kernel.fresh(f"{variable.name}_whole")
             begun = f"const {local.type.name} {whole} = {shown(variable.value)};"
@@ -232,9 +233,16 @@ def _is_member(expr: Expr, of: Variable, member: str) -> bool:
 
 def _parts(kernel: Kernel, variable: Variable, local: Apart) -> Sequence[Expr] | None:
     """What the members of a local begin with, where its declaration says so one by one."""
+    given = variable.initial
     if variable.value is not None:
-        return _made(kernel, variable.value, local)
-    return variable.initial if len(variable.initial) == len(local.members) else None
+        kind = kernel.reading.types.get(variable.value)
+        if variable.opening != "{" or kind is None or kind.kind in ("vector", "record"):
+            return _made(kernel, variable.value, local)
+        given = (variable.value,)
+    elif variable.opening != "{":
+        return None
+    left = len(local.members) - len(given)
+    return [*given, *[Literal(None, "0", 0)] * left] if left >= 0 else None
 
 
 def _made(kernel: Kernel, value: Expr, local: Apart) -> Sequence[Expr] | None:

@@ -26,8 +26,18 @@ from optiml_magic.kernels.expressions import (
     every,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.effects import names
 from optiml_magic.kernels.primitives.fields import Apart, members_of
-from optiml_magic.kernels.tree import Declare, Evaluate, Statement, Variable, expressions, walk
+from optiml_magic.kernels.tree import (
+    Block,
+    Declare,
+    Evaluate,
+    Statement,
+    Variable,
+    Verbatim,
+    expressions,
+    walk,
+)
 from optiml_magic.kernels.types import CType
 
 
@@ -87,7 +97,7 @@ def _declared(
         elif variable in held and value is not None and (own := _of(value, arrays)):
             at = _at(kernel, value, swaps)
             each = zip(own.kinds, held[variable].values(), own.names, strict=True)
-            yield lines("\n".join(f"const {kind} {to} = {name}{at};" for kind, to, name in each))
+            yield lines("\n".join(f"{kind} {to} = {name}{at};" for kind, to, name in each))
         else:
             alone = Declare(None, statement.line, statement.words, (variable,))
             yield edited(alone, {n: s for n, s in swaps.items() if not isinstance(s, tuple)})
@@ -105,7 +115,9 @@ def _held(kernel: Kernel, arrays: dict[Variable, _Array]) -> dict[Variable, dict
     }  # fmt: skip
     led = {e for one in everything if isinstance(one, Unary | Lambda | Unread)
            and (not isinstance(one, Unary) or one.op == "&") for e in every(one)}  # fmt: skip
-    for variable in (v for s in walk(body) if isinstance(s, Declare) for v in s.variables):
+    blocks = (block for block in walk(body) if isinstance(block, Block))
+    inside = (s for block in blocks for s in block.body if isinstance(s, Declare))
+    for variable in (v for s in inside for v in s.variables):
         own = _of(variable.value, arrays) if variable.value is not None else None
         if own is None or variable.storage != "local" or variable.type.reference:
             continue
@@ -193,6 +205,8 @@ def _arrays(kernel: Kernel) -> Iterator[_Array]:
 def _alone(kernel: Kernel, variable: Variable, members: Sequence[str]) -> bool:
     """Whether nobody asks for more than its elements, and their members, at plain places."""
     body, count = kernel.function.body, len(variable.extents)
+    if any(variable in names(s.mentions) for s in walk(body) if isinstance(s, Verbatim)):
+        return False
     mentions = elements = 0
     whole = {s.expression for s in walk(body) if isinstance(s, Evaluate)}
     for expr in expressions(body):

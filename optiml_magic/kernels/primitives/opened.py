@@ -13,6 +13,7 @@ from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.unshadowed import renaming
 from optiml_magic.kernels.tree import (
+    Blank,
     Block,
     Declare,
     Statement,
@@ -28,7 +29,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 def opened(kernel: Kernel) -> Kernel:
     """The kernel without braces that no branch and no loop has."""
     body = kernel.function.body
-    found = _standing(body)
+    found = _standing(kernel, body)
     if not found:
         raise NotLegal("no braces stand by themselves")
     for leaf in walk(body):
@@ -37,13 +38,24 @@ def opened(kernel: Kernel) -> Kernel:
     called = _names(kernel, found)
     body = edited(body, renaming(body, called))
     swaps: dict[Node, tuple[Statement, ...]] = {}
-    for block in reversed(_standing(body)):  # what is in braces before these
+    for block in reversed(_standing(kernel, body)):  # what is in braces before these
         swaps[block] = edited(block, swaps).body
     return kernel.rewritten(edited(body, swaps))
 
 
-def _standing(body: Block) -> list[Block]:
-    return [s for b in walk(body) if isinstance(b, Block) for s in b.body if isinstance(s, Block)]
+def _standing(kernel: Kernel, body: Block) -> list[Block]:
+    return [
+        s for b in walk(body) if isinstance(b, Block) for s in b.body
+        if isinstance(s, Block) and not any(_names_a_type(kernel, one) for one in s.body)
+    ]  # fmt: skip
+
+
+def _names_a_type(kernel: Kernel, statement: Statement) -> bool:
+    """Whether another type may have the name behind the braces: ``typedef int T;``."""
+    if isinstance(statement, Declare):
+        return "{" in statement.words
+    blank = isinstance(statement, Blank) and not statement.hints
+    return blank and bool(kernel.show(statement).strip(" ;\n"))
 
 
 def _names(kernel: Kernel, found: Sequence[Block]) -> dict[Variable, str]:
@@ -53,14 +65,16 @@ def _names(kernel: Kernel, found: Sequence[Block]) -> dict[Variable, str]:
     """
     called: dict[Variable, str] = {}
     given = {p.name for p in kernel.function.parameters}
+    own = set[str]()  # also of what has no words, such as what a switch asks about
     words = Counter(_WORD.findall(kernel.show(kernel.function.body)))
     for block in _innermost_first(found):
         inside = _words(kernel, block, called)
         rest = words - inside
         for statement in block.body:
             for variable in statement.variables if isinstance(statement, Declare) else ():
-                if variable.name in rest or variable.name in given:
-                    called[variable] = kernel.fresh(variable.name, *called.values())
+                if variable.name in rest or variable.name in given | own:
+                    called[variable] = kernel.fresh(variable.name, *called.values(), *own)
+                own.add(called.get(variable, variable.name))
         words = rest + _words(kernel, block, called)
     return called
 

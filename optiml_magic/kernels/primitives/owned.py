@@ -68,6 +68,7 @@ def hold(kernel: Kernel, at: int | None, *, together: bool = False) -> Kernel:
         for one, name, base in zip(found, names, bases, strict=True) if together and one.in_rows
     }  # fmt: skip
     _check_free(kernel, bases, region.line)
+    turn = kernel.fresh("at", *names)
     rows = Rows(kernel, [*records.values()], names) if records else None
     if together and rows is None:
         raise NotLegal("what threads own does not lie in rows", region.line)
@@ -84,10 +85,10 @@ def hold(kernel: Kernel, at: int | None, *, together: bool = False) -> Kernel:
             if not (one.stored if stores else one.loaded):
                 continue
             if rows is not None and record is not None:
-                alone = _each(one, name, base, stores=stores)
+                alone = _each(one, name, base, turn, stores=stores)
                 move = rows.moved(record, alone, stores=stores)
             else:
-                move = _moved(one, name, base, stores=stores)
+                move = _moved(one, name, base, turn, stores=stores)
             (after if stores else before).append(move)
     helpers = rows.helpers() if rows is not None else ()
     body = edited(kernel.function.body, _around(kernel, region, swaps, before, after))
@@ -294,12 +295,12 @@ def _declared(one: Owned, name: str) -> str:
     return f"alignas({WIDEST}) {one.kind} {name}[{one.count}];"
 
 
-def _moved(one: Owned, name: str, base: str, *, stores: bool) -> str:
+def _moved(one: Owned, name: str, base: str, at: str, *, stores: bool) -> str:
     """The elements to or from memory: by vectors where the first one's address is aligned."""
     items = Items(one.array, one.base, one.accesses)
     width = next((w for w in (WIDEST // one.size, 2) if w > 1 and one.count % w == 0), 1)
-    each, here = _each(one, name, base, stores=stores), f"{name}[at]"
-    there = f"{one.array}[{_at(base)}]"
+    each, here = _each(one, name, base, at, stores=stores), f"{name}[{at}]"
+    there = f"{one.array}[{_further(base, at)}]"
     if width == 1 or items.size * width < 4 or one.whole:
         return each
     move = items.stored if stores else items.loaded
@@ -307,20 +308,20 @@ def _moved(one: Owned, name: str, base: str, *, stores: bool) -> str:
     test = f"(size_t)&{one.array}[{base}] % {width * items.size} == 0"
     return (
         f"if ({test}) {{\n#pragma unroll\n"
-        f"for (int at = 0; at < {one.count}; at += {width}) {vector}\n"
+        f"for (int {at} = 0; {at} < {one.count}; {at} += {width}) {vector}\n"
         f"}} else {{\n{each}\n}}"
     )
 
 
-def _each(one: Owned, name: str, base: str, *, stores: bool) -> str:
+def _each(one: Owned, name: str, base: str, at: str, *, stores: bool) -> str:
     """The elements to or from memory, one by one."""
     if one.count == 1:
         there, here = f"{one.array}[{base}]", f"{name}[0]"
         return f"{there} = {here};" if stores else f"{here} = {there};"
-    there, here = f"{one.array}[{_at(base)}]", f"{name}[at]"
+    there, here = f"{one.array}[{_further(base, at)}]", f"{name}[{at}]"
     single = f"{there} = {here};" if stores else f"{here} = {there};"
-    return f"#pragma unroll\nfor (int at = 0; at < {one.count}; ++at) {single}"
+    return f"#pragma unroll\nfor (int {at} = 0; {at} < {one.count}; ++{at}) {single}"
 
 
-def _at(base: str) -> str:
-    return "at" if base == "0" else f"{base} + at"
+def _further(base: str, at: str) -> str:
+    return at if base == "0" else f"{base} + {at}"

@@ -22,6 +22,7 @@ from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Variable, walk
 _NONE = Polynomial()
 _ACTS = (Assign, Call, Step)
 _WIDE = 4  # bytes of a counter to which the steps of all lanes together may be added
+_AT_ONCE = 1 << 13  # of all lanes, several rounds each
 
 
 def _may_begin_far(kernel: Kernel, start: Polynomial) -> bool:
@@ -29,6 +30,13 @@ def _may_begin_far(kernel: Kernel, start: Polynomial) -> bool:
     symbols = kernel.reading.symbols
     wrapped = (s for n in symbols.inside(start) if (s := symbols[n]).op == "wrap")
     return any(factor < 0 for s in wrapped for _, factor in s.arguments[0].terms)
+
+
+def _is_far(axis: Axis) -> bool:
+    """Whether the rounds of all lanes are steps beyond what an int holds, where numbers say so."""
+    ends = [abs(e.value) for e in (axis.start, axis.stop) if e is not None and e.value is not None]
+    step = abs(axis.step.value or 0) if axis.step is not None else 0
+    return max(ends, default=0) + _AT_ONCE * step >= 1 << 31
 
 
 def shareable(
@@ -71,7 +79,8 @@ def counting(kernel: Kernel, loop: Loop, effects: Effects, *, broken: bool = Fal
         raise NotLegal("the loop does not count in steps", loop.line)
     kinds = (kernel.reading.types.get(e) for e in effects.inside(loop)
              if isinstance(e, Name) and e.variable is axis.variable)  # fmt: skip
-    if any(kind is not None and kind.integral and (kind.size or 0) < _WIDE for kind in kinds):
+    sizes = {kind.size or 0 for kind in kinds if kind is not None and kind.integral}
+    if any(size < _WIDE or (size == _WIDE and _is_far(axis)) for size in sizes):
         raise NotLegal("its counter may not hold a longer step", loop.line)
     if axis.start is not None and _may_begin_far(kernel, axis.start):
         raise NotLegal("it may begin near the end of its type, which a step would pass", loop.line)

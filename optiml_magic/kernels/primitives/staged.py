@@ -25,12 +25,13 @@ from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Condition
-from optiml_magic.kernels.tree import Blank, Block, If, Loop, Statement, walk
-from optiml_magic.kernels.types import CType
+from optiml_magic.kernels.tree import Blank, Block, If, Loop, Statement, Variable, walk
+from optiml_magic.kernels.types import CType, named
 from optiml_magic.source.directives import TuneDirective
 from optiml_magic.source.expressions import parse_expression
 
 _MOST_APART = 8  # elements from one round's to the next one's
+_WORD = 4  # bytes
 _UNROLL = "#pragma unroll 4\n"  # so that 16 bytes of floats of neighbouring rounds come at once
 ROUNDS = (32, 64, 128, 256, 512, 1024)
 
@@ -237,6 +238,12 @@ def hints_of(kernel: Kernel, loop: Loop) -> tuple[Statement, ...]:
     return next((hints_before(block, loop) for block in blocks), ())
 
 
+def _counting(kernel: Kernel, counter: Variable) -> str:
+    """The type of what counts tiles: a smaller one than a word may not hold where one ends."""
+    size = named(counter.type.base, kernel.unit.aliases).size or _WORD
+    return counter.type.base if size >= _WORD else "int"
+
+
 class _Staging:
     def __init__(
         self, kernel: Kernel, axis: Axis, found: tuple[Slice, ...], rounds: int, left: int
@@ -248,6 +255,7 @@ class _Staging:
         fresh = kernel.fresh
         assert axis.variable is not None
         self.counter = axis.variable
+        self.kind = _counting(kernel, self.counter)
         self.tile, self.slot = fresh("TILE"), fresh("slot")
         self.start, self.end = fresh("tile_start"), fresh("tile_end")
         self.turn = fresh("turn")
@@ -278,7 +286,7 @@ class _Staging:
         return self.old.rewritten(edited(body, swaps), directives=[self._tune()])
 
     def _tiles(self, flag: str, hints: str) -> str:
-        rounds, kind = count_of(self.axis, self._speller(), self.effects), self.counter.type.base
+        rounds = count_of(self.axis, self._speller(), self.effects)
         declared = [
             f"__shared__ __align__(16) {s.element.name} {name}[{self._length(s)}];"
             for s, name in zip(self.found, self.names, strict=True)
@@ -290,8 +298,8 @@ class _Staging:
         made = [
             "// The block reads the elements of the next rounds once, for all its threads.",
             *declared,
-            f"{vote}for ({kind} {self.start} = 0; {more}) {{",
-            f"const {kind} {self.end} = {last};",
+            f"{vote}for ({self.kind} {self.start} = 0; {more}) {{",
+            f"const {self.kind} {self.end} = {last};",
             *filled,
             "__syncthreads();",
             f"if ({flag}) {{\n{hints}{self._loop()}\n}}" if flag else hints + self._loop(),
@@ -311,10 +319,9 @@ class _Staging:
                 more = self._within(apart)
                 swaps[place] = text(f"{tile}[{at}{f' + {more}' if more else ''}]")
         body = self.old.show(self.axis.node.body, swaps).strip()
-        kind = self.counter.type.base
-        head = f"for ({kind} {turn} = 0; {turn} < {self.end} - {self.start}; ++{turn}) {{\n"
+        head = f"for ({self.kind} {turn} = 0; {turn} < {self.end} - {self.start}; ++{turn}) {{\n"
         if re.search(rf"\b{name}\b", body):
-            head += f"const {kind} {name} = {self.start} + {turn};\n"
+            head += f"const {self.counter.type.base} {name} = {self.start} + {turn};\n"
         own = body[1:].lstrip() if body.startswith("{") else f"{body}\n}}"
         return head + own
 

@@ -352,6 +352,14 @@ def test_uniform_is_what_all_threads_of_a_block_share():
     assert [found.uniform(g.condition) for g in found.guards] == [True, False, True, False, False]
 
 
+def test_names_for_parts_of_a_value_are_not_the_value_and_hide_others():
+    found = reading("int p = 3, q = 4; { auto [p, q] = pairs[n]; out[p] = q; } out[q] = p;")
+    assert [v.reason for v in found.verbatim] == ["a declaration of names for parts of a value"]
+    within, behind = (x for x in found.of("out") if x.mode == "store")
+    assert found.subscript(within) is None
+    assert str(behind.index) == "4"
+
+
 def test_text_that_is_not_understood_is_kept_and_its_effects_are_told():
     found = reading("switch (n) { case 1: int t = a[3]; default: out[1] = 2; out[0] = t; }")
     assert [v.reason for v in found.verbatim] == ["switch statement"]

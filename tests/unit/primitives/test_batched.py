@@ -129,6 +129,12 @@ def test_refused(head: str, body: str, why: str) -> None:
     assert why in refused(batched(kernel_of(text), 4))
 
 
+def test_places_that_rounds_put_into_an_array_are_not_known_before_them() -> None:
+    own = "{ at[k & 1] = (at[~k & 1] + k) % m; s += a[at[k & 1]]; }"
+    text = TEXT.replace(SUM, own).replace("float s = 0.0f;", "float s = 0.0f; int at[2] = {};")
+    assert "its rounds load from where others say" in refused(batched(kernel_of(text), 4))
+
+
 def test_what_other_loops_touch_again_is_kept_and_not_loaded_in_batches() -> None:
     loop = f"for ({HEAD}) {SUM}"
     twice = TEXT.replace(loop, f"{loop}\n    {loop}")

@@ -82,3 +82,10 @@ def test_what_counters_may_pass_is_asked_for(old: str, new: str) -> None:
     assert body != BOX
     found = made(body)
     assert isinstance(found, Refused) or "x >= 3" not in written(found)
+
+
+@pytest.mark.parametrize(
+    "waits", ["__syncthreads();", "s = __shfl_sync(~0u, s, 3);", "s += __any_sync(~0u, s > 1.0f);"]
+)
+def test_loops_whose_threads_meet_stay_one(waits: str) -> None:
+    assert "no loop asks" not in refused(made(BOX.replace("q++;", f"q++; {waits}")))

@@ -142,3 +142,10 @@ def test_a_head_moves_no_char_beside_its_counter() -> None:
 def test_a_head_moves_nothing_by_another_stride_each_round(by: str) -> None:
     loop = f"for (int d = 0, e = 5; d < m; d++, e += {by}) {{ away += e; at[i] = off++; }}"
     assert "how far `e` moves" in refused(counted(kernel_of(TEXT.replace("LOOP", loop)), 0))
+
+
+def test_a_counter_that_is_asked_for_in_what_is_not_read_stays() -> None:
+    inner = "case 0: sum += in[off]; break; default: if (d > 5) break; sum += 1.0f;"
+    loop = f"for (int d = 0; d < m; d++) {{ switch (d & 3) {{ {inner} }} }}"
+    found = counted(kernel_of(TEXT.replace("LOOP", loop)), 0)
+    assert "cannot be written anew" in refused(found)

@@ -45,6 +45,11 @@ ROUNDS = "for (int j = 0; j < n; j++)"
             "a.z += length2(a); } o[i] = a;"
         ),
         f"float2 s = {{0, 1}}; {ROUNDS} s = make_float2(s.x + p[j].x, s.y + p[j].y); c[i] = s;",
+        f"float2 s = {{}}; {ROUNDS} {{ s.x += p[j].x; s.y -= s.x; }} c[i] = s;",
+        f"float4 s{{1, p[i].y}}; {ROUNDS} {{ s.x += p[j].x; s.w -= s.x; }} c[i] = make_float2(s.y, s.w);",
+        f"Hit h{{}}; {ROUNDS} {{ h.t -= p[j].x; h.id += j; }} c[i] = make_float2(h.t, h.id);",
+        f"Hit h = {{2.0f}}; {ROUNDS} {{ h.t -= p[j].x; h.id += j; }} c[i] = make_float2(h.t, h.id);",
+        f"Hit h{{none()}}; {ROUNDS} {{ h.t -= p[j].x; h.id += j; }} c[i] = make_float2(h.t, h.id);",
         f"float2 s{{0, 1}}; {ROUNDS} s = make_float2(s.y + p[j].x, s.x * 0.5f); c[i] = s;",
         (
             f"float4 s = p[i]; {ROUNDS} {{ s.w += p[j].w; if (j == 3) s = p[0]; }} "

@@ -162,6 +162,14 @@ def test_a_counter_that_holds_no_longer_step_is_refused(kind: str) -> None:
     assert refused(shared(body))[0] == "its counter may not hold a longer step"
 
 
+@pytest.mark.parametrize(
+    "head", ["int c = 2147483640; c < 2147483647; ++c", "int c = 0; c < 2000000000; c += 400000000"]
+)
+def test_rounds_of_all_lanes_that_end_beyond_the_counter_are_refused(head: str) -> None:
+    body = f"float s = 0; for ({head}) s += a[r * w + (c & 7)]; out[r] = s;"
+    assert refused(shared(body))[0] == "its counter may not hold a longer step"
+
+
 @pytest.mark.parametrize("count", [2, 4, 8, 32])
 def test_lanes_apart_leave_neighbours_beside_each_other(count: int) -> None:
     body = "float s = 1; for (int c = 0; c < w; ++c) s += a[c * h + r]; for (int c = 0; c < w; ++c) out[c * h + r] = s;"

@@ -68,6 +68,12 @@ def text_of(declares: str, body: str) -> str:
          "s[t] = make_float2(mine, 1.0f); float2 e = s[t]; e.x = 5.0f; float r = e.x + s[t].x;"),
         ("__shared__ float2 s[32];",
          "s[t] = make_float2(mine, 1.0f); s[t].x += 2.0f; s[t].y++; float r = s[t].x + s[t].y;"),
+        ("__shared__ float2 s[32];",  # a copy that is changed by another name
+         "s[t] = make_float2(mine, 1.0f); Best e = {s[t].x, 2}; float2 f = s[t]; float& p = f.x; p = 5.0f; float r = f.x + e.v;"),
+        ("__shared__ float2 s[32]; float r = 0.0f;",
+         "s[t] = make_float2(mine, 1.0f); __syncthreads(); for (float2 e = s[31 - t]; r < e.y; r += 1.0f) r += e.x * e.x;"),
+        ("__shared__ float2 s[32]; float r = 0.0f;",
+         "s[t] = make_float2(mine, 1.0f); __syncthreads(); if (float2 e = s[31 - t]; e.x > 0.0f) r = e.y;"),
         ("__shared__ double2 s[32];",
          "s[t] = make_double2(mine, 1.0); float r = (float)(s[t].x + s[t].y);"),
     ],
@@ -103,6 +109,8 @@ def test_each_member_has_an_array(declares: str, body: str) -> None:
         ("__shared__ volatile float2 s[32];", "s[t].x = mine; float r = s[t].x;"),
         ("__shared__ float2 s[32];", "s[t].x = mine; auto f = [&](int j) { return s[j].x; }; float r = f(t);"),
         ("extern __shared__ float2 s[];", "s[t].x = mine; float r = s[t].x;"),
+        ("__shared__ float2 s[32]; float r = 0.0f;", "s[t].x = mine; __syncthreads(); for (auto& e : s) r += e.x;"),
+        ("__shared__ float2 s[32];", "s[t] = make_float2(mine, 1); auto [p, q] = s[t]; float r = p + q;"),
     ],
 )  # fmt: skip
 def test_others_stay(declares: str, body: str) -> None:

@@ -44,12 +44,29 @@ ARRAYS = {"a": Array("i4", ("n",)), "out": Array("i4", ("n",), "zeros")}
             "for (int k = 0; k < 3; ++k) { { int n = a[r]; sum += n; } }",
             "for (int k = 0; k < 3; ++k) { int n_2 = a[r]; sum += n_2; }",
         ),
+        (
+            (
+                "auto f = [](int k) { return k; }; "
+                "{ auto f = [](int k) { return 2 * k; }; sum += f(a[r]); } sum -= f(r);"
+            ),
+            (
+                "auto f = [](int k) { return k; }; "
+                "auto f_2 = [](int k) { return 2 * k; }; sum += f_2(a[r]); sum -= f(r);"
+            ),
+        ),
     ],
 )
 def test_what_was_in_braces_keeps_apart(body: str, apart: str) -> None:
     text = TEXT.format(body=body)
     made = written(opened(kernel_of(text)))
     assert " ".join(made.split()) == " ".join(TEXT.format(body=apart).split())
+    assert end_of(text, made, ARRAYS, {"n": 70}, {"n": 33}) == "same"
+
+
+def test_what_a_switch_asks_about_has_a_name_for_each() -> None:
+    one = "{ switch (sum & 1) { case 0: sum += a[r]; case 1: sum *= 3; } }"
+    text = TEXT.format(body=f"{one} {one}")
+    made = written(opened(kernel_of(text)))
     assert end_of(text, made, ARRAYS, {"n": 70}, {"n": 33}) == "same"
 
 
@@ -62,6 +79,19 @@ def test_hundreds_of_them_are_read_twice() -> None:
         assert len(made.function.body.body) == 4 + 600
     assert "int v_200 = 198;" in made.program.text
     assert "int v = 199;" in made.program.text
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{ typedef float T; T v = 2.5f; sum += v * 2; } sum += (T)3.5f;",
+        "{ struct T { int v; }; T v = {a[r]}; sum += v.v; } sum += (T)3.5f;",
+        "{ struct T { int v; } v = {a[r]}; sum += v.v; } sum += (T)3.5f;",
+    ],
+)
+def test_braces_around_types_of_their_own_stay(body: str) -> None:
+    text = f"typedef int T;\n{TEXT.format(body=body)}"
+    assert refused(opened(kernel_of(text))) == "no braces stand by themselves"
 
 
 def test_no_braces_are_refused() -> None:

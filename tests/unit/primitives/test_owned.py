@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, where_legal
@@ -51,6 +53,13 @@ def program(body: str) -> str:
 def ran(before: str, after: str, elements: int) -> str:
     arrays = {name: Array("f4", (f"{elements} * n",)) for name in "ac"}
     return end_of(before, after, arrays, {"n": 70}, {"n": 3})
+
+
+def test_a_place_of_the_same_name_as_ours_stays() -> None:
+    text = re.sub(r"\bi\b", "at", program(SUMS))
+    after = written(hold(kernel_of(text), 0))
+    assert "a[at * 4 + at_2]" in after
+    assert ran(text, after, 4) == "same"
 
 
 def test_by_vectors_and_unrolled() -> None:

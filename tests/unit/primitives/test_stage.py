@@ -105,6 +105,12 @@ def test_what_all_threads_come_to_already_needs_no_flag() -> None:
     same(text, found, SHAPES, {"n": 71, "w": 45})
 
 
+@pytest.mark.parametrize(("counter", "most"), [("unsigned char", 250), ("signed char", 125)])
+def test_the_end_of_a_tile_may_be_more_than_a_counter_holds(counter: str, most: int) -> None:
+    body = BODIES["return"].replace("int j", f"{counter} j")
+    same(LINE % body, staged(LINE % body), SHAPES, {"n": 71, "w": most})
+
+
 def test_fields_of_a_struct_come_with_the_whole_of_it() -> None:
     text = (LINE % f"if (i >= n) return; float v = a[i], s = 0; {SUM} out[i] = s;").replace(
         "x[j] * v", "reinterpret_cast<const float2*>(x)[j].y * v"

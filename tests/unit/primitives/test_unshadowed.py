@@ -67,3 +67,17 @@ def test_rules_lift_what_hid_another(at: int) -> None:
     ideas, _ = asked(ShareLoads(), HIDING)
     after = made(ideas)[at].text
     assert end_of(HIDING, after, ARRAYS, {"n": 33, "m": 40}, {"n": 3, "m": 1}) == "same"
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "{ int t = row; auto f = [e = t + 1](int k) { return e * k; }; s += f(3); }",
+        '{ int t = row; asm("add.s32 %0, %0, 7;" : "+r"(t)); s += t; }',
+        "{ int t = row; if (t > 2) goto done; s += t; done: s += t * 2; }",
+    ],
+)
+def test_what_is_not_read_asks_for_a_local_by_its_name(inner: str) -> None:
+    text = HIDING.replace("t = s + 1.0f", "u = s + 1.0f").replace("t +=", "u +=")
+    text = text.replace("- t + s", f"- u + s; {inner}")
+    assert isinstance(named(text), Refused)
