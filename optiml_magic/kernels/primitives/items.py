@@ -98,6 +98,19 @@ def is_plain(kernel: Kernel, access: Access, sizes: Collection[int] = _SIZES) ->
     )
 
 
+def is_record(kernel: Kernel, access: Access) -> bool:
+    """Whether an access takes a whole structure that may be copied by its bytes."""
+    array, kind, structs = (
+        kernel.reading.arrays.get(access.array),
+        access.element,
+        kernel.unit.structs,
+    )
+    if array is None or array.element != kind or kind.kind != "record" or kind.depth:
+        return False
+    known = structs.of(kind.name)
+    return known is not None and known.align <= WIDEST and structs.is_plain(kind.name)
+
+
 def parts(kernel: Kernel, access: Access) -> int:
     """How many numbers an element of its array has, where an access takes one of them; else 0."""
     array, kind = kernel.reading.arrays.get(access.array), access.element
