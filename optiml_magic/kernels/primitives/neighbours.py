@@ -67,7 +67,7 @@ class Neighbours:
         self.left = tuple(g for g in lying if g not in self.found)
         self.added = tuple(filter(None, map(self._added, self.accesses)))
         sizes = [g.size & -g.size for g in (*lying, *self.added)]
-        self.most = max(1, WIDEST // max(sizes, default=WIDEST))
+        self.most = WIDEST // max(sizes, default=WIDEST)
         while self.most > 1 and any(g.size * g.apart * self.most > _WHOLE for g in lying):
             self.most //= 2
         self._check()
