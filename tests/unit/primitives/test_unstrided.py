@@ -58,7 +58,7 @@ def test_a_thread_an_item(body: str) -> None:
         (f"{HEAD} out[i] = a[i] + threadIdx.x;", "more than its index"),
         (f"{HEAD} out[i] = a[blockIdx.x * blockDim.x + threadIdx.x];", "a thread's first one"),
         (f"{HEAD} {{ out[i] = a[i]; __syncthreads(); }}", "wait"),
-        (HEAD.replace("= blockIdx", "= 5 + blockIdx") + " out[i] = a[i];", "asks for more"),
+        (HEAD.replace("= blockIdx", "= 5 + blockIdx") + " out[i] = a[i];", "does not go from"),
         (HEAD.replace("n * m", "b[0]") + " out[i] = a[i];", ""),
         (f"{HEAD} out[i] = a[i]; out[0] = 1.0f;", "not a loop"),
         (
