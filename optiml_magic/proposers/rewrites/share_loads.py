@@ -310,8 +310,7 @@ def _site(
     several = Several(counts, fixed, BLOCKS, padded)
     along = " and ".join(sorted(saved))
     crowded = not sharing.deep and _words(saved, counts) > _REGISTERS
-    title = f"take several items along {along} together"
-    title += ", those at borders as well" if padded else ""
+    title = f"take several items along {along} together{', those at borders as well' * padded}"
     title += "".join(f", where {name} is {number}" for name, number in fixed.items())
     enough = _enough(kernel, 4 ** len(saved))
     return Site(
