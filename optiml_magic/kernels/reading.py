@@ -114,6 +114,7 @@ class Reduction:
     functions, which drop a NaN, and ``<`` or ``>`` for a comparison that selects, which may keep
     one. ``carried`` are assigned along with a value that is selected, such as its place; ``tests``
     are how such a value must compare with the place: ``>``, or ``!<=`` where it may be a NaN.
+    An extreme ``fits`` where each value, as it is compared, is one that the place may hold.
     """
 
     place: str
@@ -125,6 +126,7 @@ class Reduction:
     line: int
     carried: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
+    fits: bool = True
 
     @property
     def exact(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from optiml_magic.kernels.events import Key, Use
 from optiml_magic.kernels.expressions import Expr, Name, every
@@ -10,6 +11,8 @@ from optiml_magic.kernels.reading import Access, Reduction
 from optiml_magic.kernels.symbols import Symbols
 from optiml_magic.kernels.tree import Variable
 from optiml_magic.kernels.types import CType
+
+_INT = 4  # bytes, to which narrower numbers are widened as they are compared
 
 
 def reductions(
@@ -27,7 +30,7 @@ def reductions(
     for access in accesses:
         by_array.setdefault(access.array, []).append(access)
     found = [
-        reduction
+        replace(reduction, fits=_fits(reduction, types))
         for key, own in by_key.items()
         if any(use.kind == "update" and use.loops and not use.type.depth for use in own)
         for reduction in _of_place(key, _compared(own, by_key), by_array, symbols)
@@ -40,6 +43,26 @@ def _cuts(found: Reduction, types: Mapping[Expr, CType]) -> bool:
     """Whether a whole number takes in fractions, and drops what is none of it each time."""
     kinds = (types.get(value) for value in found.values)
     return found.type.integral and any(k is not None and k.kind == "float" for k in kinds)
+
+
+def _fits(found: Reduction, types: Mapping[Expr, CType]) -> bool:
+    """Whether an extreme of whole numbers is that of its values, which nothing is cut off of."""
+    if not found.type.integral or found.op not in ("min", "max"):
+        return True
+    return all(_holds(found.type, types.get(value)) for value in found.values)
+
+
+def _holds(place: CType, value: CType | None) -> bool:
+    """Whether a place holds a value as the two are compared: in an int where they are narrower."""
+    narrow, whole = (place.size or 0) < _INT, place.size or 0
+    if value is None or not value.integral:
+        return not narrow
+    size = value.size or 0
+    if value.signed == place.signed or value.kind == "bool":
+        return size <= whole
+    return (size < whole and not (narrow and value.signed)) or (
+        size == whole and not (narrow or place.signed)
+    )
 
 
 def _compared(uses: list[Use], others: Mapping[Key, list[Use]]) -> list[Use]:

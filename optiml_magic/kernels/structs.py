@@ -34,6 +34,8 @@ _ALIGNED = re.compile(rb"\b(?:alignas|__align__|(?:__)?aligned(?:__)?)\s*\(\s*(\
 _MOVED = re.compile(rb"\b(?:alignas|__align__|(?:__)?(?:aligned|packed)(?:__)?|virtual)\b")
 _PACKED = re.compile(rb"\bpragma\s+pack\b|\b__pragma\b")
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+#: What a plain structure has none of: functions, bits, values to begin with, members that stay.
+_MORE = re.compile(r"[(:=~]|\b(?:const|volatile)\b")
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,16 @@ class Structs:
             return False
         parts = (f.type.name for f in known.fields if f.type.kind == "record" and not f.type.depth)
         return all(map(self.begins_with_zeros, parts))
+
+    def is_plain(self, name: str) -> bool:
+        """Whether a struct is its members and no more, which change: bytes that may be copied."""
+        body, known = self.body(name), self.of(name)
+        if body is None or body.text is None or known is None or known.size is None:
+            return False
+        parts = (f.type.name for f in known.fields if f.type.kind == "record" and not f.type.depth)
+        return not _MORE.search(_COMMENT.sub("", body.text.decode())) and all(
+            map(self.is_plain, parts)
+        )
 
     def type(self, spelled: str, names: Mapping[str, str]) -> CType:
         """A type by its text, with the size of a struct."""

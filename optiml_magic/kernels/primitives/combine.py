@@ -38,6 +38,10 @@ _ENDS = {
                "__longlong_as_double(0xfff0000000000000)"),
 }  # fmt: skip
 _WHOLE_ENDS = {
+    (1, True): ("127", "-128"),
+    (1, False): ("255", "0"),
+    (2, True): ("32767", "-32768"),
+    (2, False): ("65535", "0"),
     (4, True): ("0x7fffffff", "(-0x7fffffff - 1)"),
     (4, False): ("0xffffffffu", "0u"),
     (8, True): ("0x7fffffffffffffffLL", "(-0x7fffffffffffffffLL - 1)"),
@@ -206,12 +210,15 @@ def supported(reduction: Reduction) -> None:
         raise NotLegal(f"`{reduction.op}` is not combined over lanes", reduction.line)
     if not reduction.type.integral and any(test.startswith("!") for test in reduction.tests):
         raise NotLegal(f"`{reduction.place}` takes a NaN, and then what follows it", reduction.line)
+    if not reduction.fits:
+        raise NotLegal(f"`{reduction.place}` cuts off what it is the extreme of", reduction.line)
     carries(reduction.type, reduction.line)
 
 
 def carries(kind: CType, line: int) -> None:
     """Raise NotLegal for a type that shuffles cannot carry."""
-    plain = (kind.integral and kind.size in (4, 8)) or kind.name in ("float", "double", "__half")
+    whole = kind.kind == "int" and kind.size in (1, 2, 4, 8)
+    plain = whole or kind.name in ("float", "double", "__half")
     if kind.depth or kind.lanes != 1 or not plain:
         raise NotLegal(f"a shuffle does not carry {kind.name or 'its type'}", line)
 

@@ -8,6 +8,7 @@ is added between them: ``1 + blockIdx.x * blockDim.x + threadIdx.x``.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import (
@@ -94,12 +95,14 @@ def in_full(kernel: Kernel) -> Kernel:
         _spell(kernel, top, held, swaps)
     if not swaps:
         raise NotLegal("no index in the grid is split into parts")
-    declared = [s for s in _lines(body) if all(_differs(kernel, v, held) for v in s.variables)]
-    told = {v for top in tops(edited(body, swaps)) for v in _mentioned(top)}
-    while idle := [s for s in declared if s not in swaps and told.isdisjoint(s.variables)]:
-        swaps |= dict.fromkeys(idle)
-        told = {v for top in tops(edited(body, swaps)) for v in _mentioned(top)}
-    return kernel.rewritten(edited(body, swaps), tidy=False)
+    parts = {v for s in _lines(body) for v in s.variables if _differs(kernel, v, held)}
+    while swaps:
+        body, swaps = edited(body, swaps), {}
+        idle = parts - {v for top in tops(body) for v in _mentioned(top)}
+        for declared in (s for s in _lines(body) if not idle.isdisjoint(s.variables)):
+            left = tuple(v for v in declared.variables if v not in idle)
+            swaps[declared] = replace(declared, variables=left, span=None) if left else None
+    return kernel.rewritten(body, tidy=False)
 
 
 @primitive

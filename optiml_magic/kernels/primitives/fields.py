@@ -7,7 +7,6 @@ such a local is given it as a whole, ``best = cand``, which then is seen member 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -35,9 +34,6 @@ from optiml_magic.kernels.tree import Block, Declare, Evaluate, Leave, Statement
 from optiml_magic.kernels.types import CType, named
 
 _LANES = "xyzw"
-#: What a structure may not have: functions, constructors, bases, bits, values to begin with.
-_MORE = re.compile(r"[(:=~]")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -328,11 +324,8 @@ def members_of(kernel: Kernel, kind: CType) -> tuple[tuple[str, str], ...]:
             if kind.lane.name in _MADE
             else ()
         )
-    structs = kernel.unit.structs
-    body, known = structs.body(kind.name), structs.of(kind.name)
-    if kind.kind != "record" or body is None or known is None or known.size is None:
-        return ()
-    if body.text is None or _MORE.search(_COMMENT.sub("", body.text.decode())):
+    known = kernel.unit.structs.of(kind.name)
+    if kind.kind != "record" or known is None or not kernel.unit.structs.is_plain(kind.name):
         return ()
     plain = all(f.rank == 0 and f.type.name in _MADE and not f.type.depth for f in known.fields)
     return tuple((f.name, f.type.name) for f in known.fields) if plain else ()

@@ -88,14 +88,20 @@ def moved(vector: str, to: str, there: str, at: str = "") -> str:
 
 def is_plain(kernel: Kernel, access: Access, sizes: Collection[int] = _SIZES) -> bool:
     """Whether an access takes one number, as the array that it is in holds them."""
-    array, kind = kernel.reading.arrays.get(access.array), access.element
-    return (
-        array is not None
-        and array.element == kind
-        and kind.size in sizes
-        and kind.depth == 0
-        and kind.kind in ("int", "float", "bool", "vector")
-    )
+    plain = access.element.kind in ("int", "float", "bool", "vector")
+    return plain and access.element.size in sizes and _is_whole(kernel, access)
+
+
+def is_record(kernel: Kernel, access: Access) -> bool:
+    """Whether an access takes a whole structure, of less than a vector, which is but its bytes."""
+    kind = access.element
+    small = kind.kind == "record" and kind.size is not None and kind.size < WIDEST
+    return small and _is_whole(kernel, access) and kernel.unit.structs.is_plain(kind.name)
+
+
+def _is_whole(kernel: Kernel, access: Access) -> bool:
+    array = kernel.reading.arrays.get(access.array)
+    return array is not None and array.element == access.element and access.element.depth == 0
 
 
 def parts(kernel: Kernel, access: Access) -> int:

@@ -84,7 +84,11 @@ class Moving:
                 raise Undecided(f"`{name}` may be another for each item")
 
     def is_size(self, name: str) -> bool:
-        return name[0] != "@" and self.symbols[name].kind == "scalar"
+        """Whether it is a size, or what a number of them are of one, such as ``pitch / 4``."""
+        symbol = self.symbols[name] if name[0] != "@" else None
+        if symbol is not None and symbol.op == "/":
+            return all(map(self.of_sizes, symbol.arguments))
+        return symbol is not None and symbol.kind == "scalar"
 
     def is_placed(self, form: Polynomial) -> bool:
         """Whether a form asks where a thread stands."""

@@ -196,15 +196,24 @@ def _indices(kernel: Kernel, effects: Effects, place: Statement) -> dict[str, st
     return found
 
 
+def size_of(kernel: Kernel, name: str) -> str:
+    """A size in the words of the kernel, or what a number of sizes are of one, ``(pitch / 4)``."""
+    symbols = kernel.reading.symbols
+    if name not in symbols.table or symbols[name].op != "/":
+        return name
+    return f"({Speller(symbols, {}).form(Polynomial.symbol(name))})"
+
+
 def signed_size(kernel: Kernel, name: str, *, wide: bool) -> str:
     """A size as a signed number, since what is stepped may lie before an address."""
-    for parameter in kernel.function.parameters:
-        if parameter.name == name:
-            kind = named(parameter.type.base, kernel.unit.aliases)
-            if wide or (kind.size == 8 and not kind.signed):
-                return f"(long long){name}"
-            return name if kind.signed or kind.size != 4 else f"(int){name}"
-    return name
+    symbols = kernel.reading.symbols
+    sizes = {name} | (symbols.inside(Polynomial.symbol(name)) if name in symbols.table else set())
+    own = [p for p in kernel.function.parameters if p.name in sizes]
+    kinds = [named(p.type.base, kernel.unit.aliases) for p in own]
+    words = size_of(kernel, name)
+    if kinds and (wide or any(kind.size == 8 and not kind.signed for kind in kinds)):
+        return f"(long long){words}"
+    return f"(int){words}" if any(k.size == 4 and not k.signed for k in kinds) else words
 
 
 def shadowed(function: Function) -> frozenset[str]:

@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.items import (
     Place,
     element,
     is_plain,
+    is_record,
     parts,
 )
 from optiml_magic.kernels.primitives.mapped import Mapped
@@ -303,7 +304,8 @@ class Neighbours:
 
     def parts(self, access: Access) -> int:
         """How many numbers an element of its array has, one of which it takes; else 1, or 0."""
-        return int(is_plain(self.kernel, access, _SIZES)) or parts(self.kernel, access)
+        whole = is_plain(self.kernel, access, _SIZES) or is_record(self.kernel, access)
+        return int(whole) or parts(self.kernel, access)
 
     def _is_certain(self, group: Items) -> bool:
         """Whether every item takes its elements, so that they exist, and stores what it may."""

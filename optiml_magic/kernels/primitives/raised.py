@@ -10,16 +10,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from optiml_magic.kernels.editing import Node, edited
-from optiml_magic.kernels.expressions import Assign, Call, Choice, Expr, Name, every
+from optiml_magic.kernels.editing import Node, Swaps, edited
+from optiml_magic.kernels.expressions import Assign, Call, Choice, Name, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import in_register
+from optiml_magic.kernels.primitives.added_in_rounds import adding, parts_of
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
 from optiml_magic.kernels.primitives.carved import carved
 from optiml_magic.kernels.primitives.collectives import collectives
 from optiml_magic.kernels.primitives.cutting import TOLD, cut
 from optiml_magic.kernels.primitives.dealt_in_turn import dealt_in_turn
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.first_rounds import first_rounds
 from optiml_magic.kernels.primitives.in_place import in_place
 from optiml_magic.kernels.primitives.lines_apart import lines_apart
@@ -147,38 +148,30 @@ def _within(kernel: Kernel) -> Block:
     body = kernel.function.body
     *before, last = body.body or (None,)
     match last:
-        case Evaluate(expression=Call(arguments=(place, value)) as call):
+        case Evaluate(expression=Call(arguments=(_, value)) as call):
             named = [e for e in every(call) if isinstance(e, Name) and e.variable is not None]
         case _:
             return body
     held = [n for n in named if n.variable not in kernel.function.parameters]
-    if len(held) != 1 or held[0] not in {*every(value)}:
+    variable = held[0].variable if len(held) == 1 else None
+    if variable is None or held[0] not in {*every(value)}:
         return body
     (name,), found = held, list[Statement]()
-    rounds = {s for loop in loops_in(body) for s in walk(loop)}
     declared = next((v for s in before if isinstance(s, Declare) for v in s.variables
-                     if v is name.variable), None)  # fmt: skip
-
-    def added(part: Expr) -> Statement:
-        return Evaluate(None, 0, replace(call, span=None, arguments=(
-            place, edited(value, {name: part}))))  # fmt: skip
-
+                     if v is variable), None)  # fmt: skip
     for statement in walk(body):
         heads = [e for top in statement.expressions for e in every(top)]
-        if any(isinstance(e, Name) and e.variable is name.variable for e in heads):
+        if variable in names(heads):
             found.append(statement)
-    if declared is None or declared.value is None:
-        return body
-    match declared.value, found:
-        case Choice(test=test, then=then, other=other), [_] if key_of(bare(other)) == "0":
-            branch = If(None, 0, test, Block(None, 0, (added(then),)))
+    match declared, found:
+        case Variable(value=Choice(test=test, then=then, other=other)), [_] if (
+            key_of(bare(other)) == "0"
+        ):
+            branch = If(None, 0, test, Block(None, 0, (adding(call, name, then),)))
             return edited(body, {last: branch})
-        case zero, [
-            Evaluate(expression=Assign(op="+=" | "=" as op, target=Name(), value=part)) as one,
-            _,
-        ] if key_of(zero) == "0" and (op == "+=" or one not in rounds):
-            return edited(body, {one: added(part), last: None})
-    return body
+    parts = parts_of(body, variable, last)
+    swaps: Swaps = {statement: adding(call, name, part) for statement, part in parts}
+    return edited(body, {**swaps, last: None}) if swaps else body
 
 
 def with_facts(made: Kernel, facts: LaunchFacts | None, width: int) -> Kernel:

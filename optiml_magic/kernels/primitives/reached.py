@@ -107,14 +107,29 @@ def on_plane(
             if asked is None:
                 return None
             with interior.attempt():
+                rounds = (*one.rounds, *_around(kernel, one, interior))
                 for place, bound in places:
-                    least, most = _ends(_first(place, interior), one.rounds)
+                    least, most = _ends(_first(place, interior), rounds)
                     interior.need(least)
                     interior.need(bound - _ONE - most)
         except (Undecided, Unspelled, SourceError):
             continue
         return str(asked.condition)
     return None
+
+
+def _around(kernel: Kernel, one: Taken, interior: Interior) -> Iterator[Round]:
+    """The rounds of the loops around that stay loops."""
+    own = {turn.counter for turn in one.rounds}
+    for axis in kernel.reading.loops(one.access):
+        if axis.name in own:
+            continue
+        start = interior.placed(axis.start).value if axis.start is not None else None
+        step = axis.step.value if axis.step is not None else None
+        count = interior.rounds(axis.name)
+        if axis.variable is None or start is None or not step or not count:
+            raise Undecided("how far a loop around it goes is not a number")
+        yield Round(axis.variable.name, start, step, count, axis.name)
 
 
 def _first(place: Polynomial, interior: Interior) -> Polynomial:

@@ -134,15 +134,19 @@ class _ScanParts(Chunks):
         every_one = self.effects.accesses(self.old.function.body)
         stored = {a.array for a in every_one if a.mode != "load"}
         own = {a.array for a in inside if a.mode != "load"}
+        around = {a.array for a in every_one if a.mode != "load" and a not in inside}
         for access in (a for a in every_one if a not in inside and a.space == "global"):
             if access.mode == "atomic":
                 raise NotLegal("more than to store is done around the loop", access.line)
             others = stored if access.mode == "load" else own
             if not any(self.effects.same(access.array, name) for name in others):
                 continue
-            if access.mode == "load":
+            first = access in ahead and self._before_all(access)
+            if access.mode == "load" and not (
+                first and not any(self.effects.same(access.array, name) for name in around)
+            ):
                 raise NotLegal("it asks for what the kernel writes", access.line)
-            if access not in ahead or not self._before_all(access):
+            if not first:
                 raise NotLegal("what is stored around the loop may be stored in it", access.line)
         early = {a.array for a in ahead if a.mode != "load"}
         late = [a for a in every_one if a not in inside and a not in ahead and a.mode != "load"]

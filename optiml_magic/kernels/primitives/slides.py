@@ -22,7 +22,6 @@ from optiml_magic.kernels.reading import Axis, Reduction
 from optiml_magic.kernels.tree import Blank, Declare, Evaluate, Loop, Statement, walk
 from optiml_magic.kernels.types import named
 
-_WORDS = (4, 8)
 _EVERYWHERE = ("+", "*", "&", "|", "^", "min", "max", "<", ">")
 
 
@@ -134,7 +133,7 @@ def _reductions(kernel: Kernel, effects: Effects, axis: Axis, nest: Loop) -> Ite
         combine.supported(one)
         combine.nothing(one)
         kind = named(variable.type.base, kernel.unit.aliases)
-        if one.op not in _EVERYWHERE or kind != one.type or kind.size not in _WORDS:
+        if one.op not in _EVERYWHERE or kind != one.type:
             raise NotLegal(f"`{variable.name}` is not combined as a plain number", one.line)
         for expr in effects.inside(nest) - inner:
             if isinstance(expr, Name) and expr.variable is variable:

@@ -16,6 +16,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.cutting import TOLD, cut, uses
+from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.firsts import stores_first
 from optiml_magic.kernels.primitives.grids import said_alike
@@ -54,6 +55,9 @@ def unstrided(kernel: Kernel) -> Kernel:
     """
     kernel = where_legal(headed, kernel)
     found = uses(kernel, "x")
+    if found.parts:  # such as a local that a thread's number in its block has
+        kernel = where_legal(in_full, kernel)
+        found = uses(kernel, "x")
     if not found.strides:
         kernel = gridwide(kernel)
         found = uses(kernel, "x")

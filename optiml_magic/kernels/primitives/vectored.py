@@ -21,6 +21,7 @@ from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.halos import Halo, lines_of
 from optiml_magic.kernels.primitives.indices import COUNTER, ITEM, Along, Element, factor
 from optiml_magic.kernels.primitives.items import WIDEST, Items, numbers
+from optiml_magic.kernels.primitives.naming import size_of
 from optiml_magic.kernels.primitives.reached import (
     exists,
     lies_between,
@@ -392,7 +393,7 @@ class Vectored:
         alone = {sizes for sizes, _ in self.rows if len(sizes) == 1}
         for sizes, width in sorted(self.rows):
             if len(sizes) == 1 or not any((name,) in alone for name in sizes):
-                words = " * ".join(sizes)
+                words = " * ".join(size_of(self.kernel, name) for name in sizes)
                 words = f"({words})" if len(sizes) > 1 else words
                 form = Polynomial.of({sizes: width})
                 self.decided.interior.whole[form, ""] = f"{words} % {width} == 0"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from functools import partial
 
+from optiml_magic.kernels.primitives.added_in_rounds import added_in_rounds
 from optiml_magic.kernels.primitives.base import Kernel, Refused, in_turn, where_legal
 from optiml_magic.kernels.primitives.collected import collected
 from optiml_magic.kernels.primitives.direct import direct, in_full
@@ -37,8 +38,8 @@ class BlockSum(KernelRule):
 
     name = "block_sum"
     before = (
-        collected, released, raised, stopped, within, flat, unstrided, linear, in_full, direct,
-        written,
+        collected, released, raised, stopped, added_in_rounds, within, flat, unstrided, linear,
+        in_full, direct, written,
     )  # fmt: skip
     teaches = (
         "Every thread updated one element in global memory, and such updates are done one after "
@@ -93,11 +94,10 @@ class BlockSum(KernelRule):
 
 def _chosen_by_data(kernel: Kernel) -> bool:
     """Whether what memory holds says what else is loaded, of which vectors bring all."""
-    return any(
-        access.mode == "load" and access.space == "global"
-        and any(MEMORY in condition.depends for condition in access.guard)
-        for access in kernel.reading.accesses
-    )  # fmt: skip
+    loads = [a for a in kernel.reading.accesses if a.mode == "load" and a.space == "global"]
+    told = [a for a in loads if any(MEMORY in condition.depends for condition in a.guard)]
+    there = {(a.array, a.index) for a in loads if a not in told}
+    return any((a.array, a.index) not in there for a in told)
 
 
 def _holds(kernel: Kernel) -> bool:

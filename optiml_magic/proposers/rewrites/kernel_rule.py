@@ -13,6 +13,7 @@ from itertools import islice
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.added_up import added_up
 from optiml_magic.kernels.primitives.aligned import aligned
+from optiml_magic.kernels.primitives.asked_apart import asked_apart
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
 from optiml_magic.kernels.primitives.boxed import boxed
 from optiml_magic.kernels.primitives.copied_parameters import copied_parameters
@@ -26,6 +27,7 @@ from optiml_magic.kernels.primitives.lined import lined
 from optiml_magic.kernels.primitives.methods_out import methods_out
 from optiml_magic.kernels.primitives.one_axis import one_axis
 from optiml_magic.kernels.primitives.onward import onward
+from optiml_magic.kernels.primitives.pitched import pitched
 from optiml_magic.kernels.primitives.rebased import rebased
 from optiml_magic.kernels.primitives.rerolled import rerolled
 from optiml_magic.kernels.primitives.rowed import rowed
@@ -72,8 +74,9 @@ class Site:
 
 _SHAPES = (
     in_place, methods_out, block_sized, unshadowed, unchained, copied_parameters, unnamed_tests,
-    left_early, stepwise, rerolled, scoped, single, taken_away, headed, rebased, lined, one_axis,
-    grid_in_words, onward, thread_an_item, threaded, added_up, aligned, rowed, boxed,
+    left_early, asked_apart, pitched, stepwise, rerolled, scoped, single, taken_away, headed,
+    rebased, lined, one_axis, grid_in_words, onward, thread_an_item, threaded, added_up, aligned,
+    rowed, boxed,
 )  # fmt: skip
 
 

@@ -118,12 +118,6 @@ def handed_exactly(kernel: Kernel, at: tuple[int, ...]) -> bool:
     return all(scans is None or scans.exact for scans in found)
 
 
-def small(kernel: Kernel, axes: Sequence[Axis]) -> str:
-    """A type of less than a word that rounds combine values of; empty where there is none."""
-    own = (r.type for r in kernel.reading.reductions if {a.name for a in axes} & {*r.axes})
-    return next((kind.name for kind in own if kind.integral and (kind.size or 4) < 4), "")
-
-
 def repeats(kernel: Kernel, found: Sequence[Axis], lanes: int) -> bool:
     """Whether what all lanes of a row would do alike takes longer than sectors of its own.
 

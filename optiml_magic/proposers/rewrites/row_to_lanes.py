@@ -58,7 +58,6 @@ from optiml_magic.proposers.rewrites.rounds_of_lanes import (
     repeats,
     seldom,
     several_by,
-    small,
     unshared,
     windows,
 )
@@ -139,8 +138,6 @@ class RowToLanes(KernelRule):
         if alone is not None:
             yield from alone
             return
-        if (kind := small(kernel, found)) and kept is not None:
-            raise NotLegal(f"a shuffle does not carry {kind}")
         if kept is not None:
             yield kept
             return

@@ -18,6 +18,7 @@ from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.enclosed import enclosed_by_memory
 from optiml_magic.kernels.primitives.ended import ended
+from optiml_magic.kernels.primitives.fields_in_turn import fields_in_turn
 from optiml_magic.kernels.primitives.floored import floored
 from optiml_magic.kernels.primitives.grids import needed_form
 from optiml_magic.kernels.primitives.hoisted import hoisted
@@ -76,8 +77,8 @@ class ShareLoads(KernelRule):
 
     name = "share_loads"
     before = (
-        in_ints, *PLAIN, ended, in_full, begun_aligned, by_numbers, unravelled, whole_rests,
-        floored, unclamped, in_register, enclosed_by_memory,
+        fields_in_turn, in_ints, *PLAIN, ended, in_full, begun_aligned, by_numbers, unravelled,
+        whole_rests, floored, unclamped, in_register, enclosed_by_memory,
     )  # fmt: skip
     teaches = (
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "

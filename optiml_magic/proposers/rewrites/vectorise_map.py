@@ -15,6 +15,7 @@ from optiml_magic.kernels.primitives.coalescing import side_by_side
 from optiml_magic.kernels.primitives.coarsened import Coarse, coarsen, names
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.fields_in_turn import fields_in_turn
 from optiml_magic.kernels.primitives.flat import flat
 from optiml_magic.kernels.primitives.floored import floored
 from optiml_magic.kernels.primitives.items import WIDEST
@@ -51,7 +52,10 @@ class VectoriseMap(KernelRule):
     """Element by element: activations, blends, copies, biases, one item of a few fields each."""
 
     name = "vectorise_map"
-    before = (unstaged, spaced, bounded, unstrided, linear, in_full, floored, flat, written)
+    before = (
+        fields_in_turn, unstaged, spaced, bounded, unstrided, linear, in_full, floored, flat,
+        written,
+    )  # fmt: skip
     teaches = (
         "Each thread loaded and stored one element of an array by an instruction of its own. A "
         "thread that takes several neighbours loads 16 bytes at once, so the same bytes need a "

@@ -66,6 +66,43 @@ def test_bytes_and_a_way_out_of_one_item() -> None:
     same(text, made, {n: ("u1", *s) for n, s in SHAPES.items()}, {"n": 1100})
 
 
+RECORDS = """\
+struct Pixel { unsigned char r, g, b, a; };  // of four
+#pragma optiml launch k grid(cdiv(n, 32)) block(32)
+__global__ void k(const Pixel* a, Pixel* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    Pixel p = a[i], q;
+    q.a = q.r = p.b;
+    q.g = p.a > 9 ? p.g : 0;
+    q.b = p.r;
+    out[i] = q;
+}
+"""
+
+
+@pytest.mark.parametrize("members", ["r, g, b, a", "r, g, b, a, m, s", "r, g, b, a, m, s, t"])
+def test_whole_structures_come_and_go_as_vectors_of_their_bytes(members: str) -> None:
+    text = RECORDS.replace("r, g, b, a;", f"{members};").replace("a[i], q", "a[i], q = p")
+    made = coarsen(kernel(text), ONE)
+    assert ") Pixel a_items[" in applied(made).program.text
+    shape = ("u1", "n", str(members.count(",") + 1))
+    same(text, made, {"a": shape, "out": shape}, {"n": 531})
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        "unsigned char r, g, b, a; Pixel() {}", "unsigned char r = 1, g, b, a;",
+        "unsigned char r : 8, g : 8, b : 8, a : 8;", "volatile unsigned char r, g, b, a;",
+        "union { unsigned char r, g; }; unsigned char b, a;",
+    ],
+)  # fmt: skip
+def test_structures_with_more_to_them_than_members_are_left(members: str) -> None:
+    text = RECORDS.replace("unsigned char r, g, b, a;", members)
+    assert "neighbouring elements alone" in refused(coarsen(kernel(text), ONE))[0]
+
+
 def test_the_elements_of_one_item_are_a_vector_as_well() -> None:
     text = MAP % "{ out[2 * i] = a[i]; out[2 * i + 1] = b[i]; }"
     made = coarsen(kernel(text), Coarse(1, 1, 32))

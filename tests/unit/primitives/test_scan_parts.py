@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from optiml_magic.kernels.primitives.accumulating import in_register
 from optiml_magic.kernels.primitives.base import where_legal
 from optiml_magic.kernels.primitives.carried import carried
 from optiml_magic.kernels.primitives.counted import as_counted
@@ -123,6 +124,32 @@ def test_rows_are_changed_in_their_place() -> None:
     )
     after = written(in_parts(before))
     assert end_of(before, after, ARRAYS, {"h": 37, "w": 70}, {"h": 1, "w": 1}) == "same"
+
+
+@pytest.mark.parametrize(
+    ("begin", "rounds"),
+    [
+        ("", "out[r * w + x] += out[(r - 1) * w + x];"),
+        ("int s = out[x];", "s += out[r * w + x]; out[r * w + x] = s;"),
+    ],
+)
+def test_a_row_goes_on_from_an_element_that_no_round_stores(begin: str, rounds: str) -> None:
+    before = text_of((begin, "1", rounds, ""))
+    made = as_counted(
+        where_legal(carried, where_legal(in_register, kernel_of(before))), 0, is_simple
+    )
+    after = written(scan_in_parts(made, 0, 4, (2, 4, 8)))
+    arrays = ARRAYS | {"out": Array("i4", ("h", "w"), "positive")}
+    assert end_of(before, after, arrays, {"h": 37, "w": 70}, {"h": 1, "w": 1}) == "same"
+
+
+@pytest.mark.parametrize(
+    ("begin", "first"),
+    [("int s = out[x]; out[x] = 7;", "1"), ("int s = out[x];", "0"), ("int s = out[w + x];", "1")],
+)
+def test_an_element_that_is_stored_as_well_begins_no_row(begin: str, first: str) -> None:
+    text = text_of((begin, first, "s += c[r * w + x]; out[r * w + x] = s;", ""))
+    assert refused(in_parts(text)).startswith("it asks for what the kernel writes")
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,30 @@ def test_a_window_on_a_line_stays_what_it_was(
     same_of_many(text, slid(counted(text), 0), SHAPES, sizes, TUNED, rounds="double" in begin)
 
 
+BYTES = LINE.replace("float* x", "KIND* x").replace("float* out", "KIND* out")
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "begin", "inside"),
+    [
+        ("unsigned char", "u1", "unsigned char s = 255;", "s = min(s, x[min(max(i + d, 0), n - 1)]);"),
+        ("signed char", "i1", "signed char s = 0;", f"{INSIDE} if (j >= 0 && j < n) if (x[j] > s) s = x[j];"),
+        ("unsigned short", "u2", "unsigned short s = 0;", f"{INSIDE} if (j >= 0 && j < n) s = x[j] < s ? s : x[j];"),
+        ("unsigned char", "u1", "unsigned char s = 9;", f"{INSIDE} if (j >= 0 && j < n) s += 3 * x[j];"),
+    ],
+)  # fmt: skip
+def test_bytes_slide_as_numbers_do(kind: str, dtype: str, begin: str, inside: str) -> None:
+    text = (BYTES % (begin, inside)).replace("KIND", kind)
+    shapes = {"x": (dtype, "n"), "f": ("40",), "out": (dtype, "n")}
+    for sizes in {"n": 700, "r": 9}, {"n": 1, "r": 1}:
+        same(text, slid(counted(text), 0), shapes, sizes, TUNED)
+
+
+def test_what_a_byte_cuts_off_is_no_extreme_of_it() -> None:
+    text = BYTES % ("unsigned char s = 0;", f"{INSIDE} if (j >= 0 && j < n) s = max(s, x[j] - 9);")
+    assert reason(text.replace("KIND", "unsigned char")) == "`s` cuts off what it is the extreme of"
+
+
 OWN = "__device__ float own(float v) { float w = v * 2.0f; return w > 1.0f ? sqrtf(w) : %s; }\n"
 
 

@@ -32,6 +32,8 @@ SHAPES = {"a": ("n", "m"), "b": ("m",), "out": ("n", "m")}
         for (unsigned i = threadIdx.x + blockIdx.x * blockDim.x; i < n * m; i += blockDim.x * gridDim.x) {
             for (int k = 0; k < 3; k++) { if (k == 1) continue; out[i] += c; }
         }""",
+        """int tid = threadIdx.x, block = blockIdx.x, step = gridDim.x * blockDim.x;
+        for (int i = block * blockDim.x + tid; i < n * m; i += step) out[i] = a[i] + 1.0f;""",
     ],
 )  # fmt: skip
 def test_a_thread_an_item(body: str) -> None:
@@ -56,7 +58,7 @@ def test_a_thread_an_item(body: str) -> None:
         (f"{HEAD} out[i] = a[i] + threadIdx.x;", "more than its index"),
         (f"{HEAD} out[i] = a[blockIdx.x * blockDim.x + threadIdx.x];", "a thread's first one"),
         (f"{HEAD} {{ out[i] = a[i]; __syncthreads(); }}", "wait"),
-        (HEAD.replace("= blockIdx", "= 5 + blockIdx") + " out[i] = a[i];", "asks for more"),
+        (HEAD.replace("= blockIdx", "= 5 + blockIdx") + " out[i] = a[i];", "does not go from"),
         (HEAD.replace("n * m", "b[0]") + " out[i] = a[i];", ""),
         (f"{HEAD} out[i] = a[i]; out[0] = 1.0f;", "not a loop"),
         (

@@ -149,6 +149,22 @@ def test_discs_and_crosses_come_by_vectors(body: str, several: Several) -> None:
     assert end_of(text, after, arrays, {"w": 9, "h": 3}, {"w": 4, "h": 1}) == "same"
 
 
+def test_places_in_a_plane_go_as_far_as_a_loop_that_stays_takes_them() -> None:
+    near = "a[(y + j) * w + x + i]"
+    within = INSIDE.removeprefix("if (").removesuffix(")")
+    text = PLANE % f"if ({within} && {near} < s) {{ s = {near}; at = j * 11 + i; }}"
+    for old, new in ("-2", "-r"), ("<= 2", "<= r"), ("float s = 0;", "float s = 9; int at = 0;"):
+        text = text.replace(old, new)
+    text = text.replace("float* out, int w, int h", "float* out, int w, int h, int r")
+    text = text.replace("= s;", "= s + at;")
+    arrays = {"a": Array("f4", ("h", "w")), "out": Array("f4", ("h", "w"), "zeros")}
+    sizes, others = {**SIZES, "r": 5}, {**OTHERS, "r": 5}
+    facts = Stand(Made("one", text, arrays, sizes, others)).facts(text)
+    after = written(jam(kernel_of(text, facts), Several({"x": (4,), "y": (4,)}, {"r": 5})))
+    assert "for (int j = -5" in after.partition("const bool inside")[2]
+    assert end_of(text, after, arrays, sizes, others) == "same"
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -267,9 +267,24 @@ __global__ void k(const unsigned char* in, unsigned char* out, int w, int h, int
 """
 
 
-@pytest.mark.parametrize(("kind", "offered"), [("unsigned char", False), ("int", True)])
-def test_bytes_are_not_proposed_to_lanes(kind: str, offered: bool) -> None:
-    text, rule, titles, why = BYTES.replace("unsigned char", kind), RowToLanes(), [], ""
+@pytest.mark.parametrize(
+    ("kind", "values", "offered"),
+    [
+        ("unsigned char", "unsigned char", True), ("int", "int", True), ("short", "char", True),
+        ("unsigned char", "int", False), ("short", "unsigned short", False),
+        ("unsigned short", "char", False),
+    ],
+)  # fmt: skip
+def test_lanes_hand_on_extremes_of_bytes_that_hold_all_values(
+    kind: str, values: str, offered: bool
+) -> None:
+    text, rule, titles, why = (
+        BYTES.replace("unsigned char best", f"{kind} best"),
+        RowToLanes(),
+        [],
+        "",
+    )
+    text = text.replace("const unsigned char*", f"const {values}*")
     facts = LaunchFacts("k", 1, (256, 1, 1), (256, 1, 1), {}, {"w": 256, "h": 256, "r": 3})
     kernel = replace(kernels(parse_program(text), None)[0], facts=facts)
     found = rule.sites(rule.shaped(kernel))
@@ -281,8 +296,9 @@ def test_bytes_are_not_proposed_to_lanes(kind: str, offered: bool) -> None:
                 why = reason.reason
                 break
             titles.append(one.title if isinstance(one, Site) else "")
+            why = one.reason if isinstance(one, Refused) else why
     assert any("share the loop" in title for title in titles) is offered
-    assert why == ("" if offered else "a shuffle does not carry unsigned char")
+    assert why == ("" if offered else "`best` cuts off what it is the extreme of")
 
 
 def test_blocks_follow_where_lanes_must_cut_those_that_there_were(propose):
