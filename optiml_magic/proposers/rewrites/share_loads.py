@@ -153,9 +153,8 @@ def _in_rows(
 
 def _is_narrow(kernel: Kernel, saved: Saved) -> bool:
     """Whether rounds load less than a word of every array, of which vectors bring many."""
-    axes = [*kernel.axes().values()]
-    narrow = bool(saved.words) and max(saved.words.values()) < 1
-    return narrow and bool(axes) and all(_is_apart(kernel, axis) for axis in axes)
+    axes, words = [*kernel.axes().values()], saved.words.values()
+    return max(words, default=1) < 1 and bool(axes) and all(_is_apart(kernel, a) for a in axes)
 
 
 def _is_apart(kernel: Kernel, axis: Axis) -> bool:
