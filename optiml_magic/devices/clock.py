@@ -103,7 +103,6 @@ class Clock:
         """
         cp = self._cp
         begin, end = cp.cuda.Event(), cp.cuda.Event()
-        self._cold.release()
         with self._stream:
             for one in run.sets:
                 self._refresh(run, one)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from optiml_magic.devices.driver import release_kept_lines
-
 
 class ColdCache:
     """Overwrites the L2 of the current card with ``flushing`` bytes, twice what it holds."""
@@ -14,13 +12,6 @@ class ColdCache:
         self._cp = cupy
         self.flushing = 2 * int(cupy.cuda.Device().attributes["L2CacheSize"])
         self._place: Any = None
-
-    def release(self) -> None:
-        """What the policy evict_last keeps outlasts the overwriting, and is given back here.
-
-        At once, so before anything of the sample is queued. Source: PTX ISA, "createpolicy".
-        """
-        release_kept_lines()
 
     def overwrite(self, stream: Any) -> None:
         """Twice over, so that what is launched behind it is queued before it runs."""

@@ -7,8 +7,6 @@ import sys
 
 from optiml_magic.errors import MachineError
 
-_NOT_SUPPORTED = 801  # CUDA_ERROR_NOT_SUPPORTED
-
 
 def driver_release() -> int:
     """The major version of CUDA that the driver knows; 0 where there is no driver.
@@ -17,25 +15,11 @@ def driver_release() -> int:
     """
     version = ctypes.c_int(0)
     try:
-        status = _library().cuDriverGetVersion(ctypes.byref(version))
+        library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+        status = library.cuDriverGetVersion(ctypes.byref(version))
     except (OSError, AttributeError):
         return 0
     return 0 if status else version.value // 1000
-
-
-def release_kept_lines() -> None:
-    """Let go of the lines of the L2 that loads and stores with the policy evict_last keep.
-
-    Of the current context; where the chip keeps none, nothing. Raises MachineError where the
-    driver fails. Source: CUDA Driver API, "cuCtxResetPersistingL2Cache".
-    """
-    status = int(_library().cuCtxResetPersistingL2Cache())
-    if status not in (0, _NOT_SUPPORTED):
-        raise MachineError(f"the driver cannot reset the L2: status {status}", fix="run it again")
-
-
-def _library() -> ctypes.CDLL:
-    return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
 
 
 def require_release(compiler: str, major: int, release: int) -> None:

@@ -120,7 +120,6 @@ def sampled(cp: Any, ready: Sequence[Ready], sampling: Sampling) -> list[tuple[f
 
     def batch(at: int) -> float:
         one = ready[at]
-        cold.release()
         cold.overwrite(one.stream)
         begin.record(one.stream)
         one.launch()

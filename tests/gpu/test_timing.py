@@ -67,8 +67,8 @@ def task() -> Task:
 class Bench:
     """One device host, and programs of the task ready to be timed on it."""
 
-    def __init__(self, task: Task) -> None:
-        self.problem = prepare(task, seeds=1)
+    def __init__(self) -> None:
+        self.problem = prepare(task(), seeds=1)
         self._session = session(resolve({"device": "cuda"}))
         self.members = self._session.__enter__()
         device = self.members.tools.device
@@ -97,7 +97,7 @@ class Bench:
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
-    bench = Bench(task())
+    bench = Bench()
     yield bench
     bench.close()
 
@@ -138,51 +138,6 @@ def evaluations(bench: Bench, *texts: str) -> list[Evaluation]:
         found += evaluator([Candidate(number, parent, Proposal(text, "", "test"))])
         assert found[-1].verdict.passed, found[-1].verdict
     return found
-
-
-# 33 MB that are read ten times: from the L2, where nothing else stays there.
-THREADS = 132 * 2048
-READS = """\
-#pragma optiml launch reads grid(THREADS / 256) block(256)
-__device__ __forceinline__ float asked(const float* at) {
-    float value;
-    BODY
-    return value;
-}
-__global__ void reads(const float* x, float* out, int n) {
-    const int first = blockIdx.x * blockDim.x + threadIdx.x;
-    float sum = 0.0f;
-    for (int turn = 0; turn < 10; ++turn) {
-        for (int i = first; i < n; i += THREADS) sum += asked(x + i);
-    }
-    out[first] = sum;
-}
-""".replace("THREADS", str(THREADS))
-PLAIN = READS.replace("BODY", "value = __ldcg(at);")
-KEPT = READS.replace(
-    "BODY",
-    """unsigned long long last;
-    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(last));
-    asm volatile("ld.global.cg.L2::cache_hint.f32 %0, [%1], %2;"
-        : "=f"(value) : "l"(at), "l"(last));""",
-)
-
-
-def test_what_a_candidate_keeps_in_the_l2_does_not_slow_the_others() -> None:
-    def sums(x: np.ndarray) -> np.ndarray:
-        found: np.ndarray = 10 * x.reshape(-1, THREADS).sum(axis=0)
-        return found
-
-    x = np.random.default_rng(0).random(31 * THREADS, dtype=np.float32)
-    inputs = {"x": x, "n": x.size}
-    outputs = {"out": f"f4[{THREADS}]"}
-    bench = Bench(Task(PLAIN, reference=sums, inputs=inputs, outputs=outputs, rtol=1e-3))
-    try:
-        alone, _ = bench.time(PLAIN, PLAIN)
-        beside, _ = bench.time(PLAIN, KEPT)
-    finally:
-        bench.close()
-    assert np.median(beside.samples) < 1.03 * np.median(alone.samples)
 
 
 def test_a_quiet_pair_needs_few_rounds(bench: Bench) -> None:
