@@ -430,20 +430,18 @@ def test_of_two_long_rows_blocks_share_both_or_none() -> None:
                 if isinstance(s, Site))  # fmt: skip
     assert alone.key.startswith("chunks")
     left = ["a loop beside it is as long, and left to as few threads"]
-    for text in (  # the sum is stored where a row is empty, too, and a loop of two is left
-        ROWS_OF_FEW.replace("BEHIND", behind),
-        ROWS_OF_FEW.replace("out[r] = s;", behind).replace("BEHIND", behind),
-    ):
-        assert [s.reason for s in said(at(text, 200, 1 << 17)) if isinstance(s, Refused)] == left
-    both = ROWS_OF_FEW.replace("out[r] = s;", "").replace("BEHIND", behind)
-    (site,) = said(at(both, 200, 1 << 17))
-    assert isinstance(site, Site)
-    assert site.key == "whole"
-    made = site.apply()
-    assert isinstance(made, Kernel)
-    shapes = {"a": ("rows", "cols"), "o": ("rows", "cols"), "out": ("rows",)}
-    for rows, cols in ((7, 1033), (1, 1), (3, 2050)):
-        same(both, made, shapes, {"rows": rows, "cols": cols}, rounds=True)
+    three = ROWS_OF_FEW.replace("out[r] = s;", behind).replace("BEHIND", behind)
+    assert [s.reason for s in said(at(three, 200, 1 << 17)) if isinstance(s, Refused)] == left
+    stored = ROWS_OF_FEW.replace("BEHIND", behind)  # where a row is empty, too
+    for text in (stored, stored.replace("out[r] = s;", "")):
+        (site,) = said(at(text, 200, 1 << 17))
+        assert isinstance(site, Site)
+        assert site.key == "whole"
+        made = site.apply()
+        assert isinstance(made, Kernel)
+        shapes = {"a": ("rows", "cols"), "o": ("rows", "cols"), "out": ("rows",)}
+        for rows, cols in ((7, 1033), (1, 1), (3, 2050)):
+            same(text, made, shapes, {"rows": rows, "cols": cols}, rounds=True)
 
 
 ROWS_OF_FEW = """\
