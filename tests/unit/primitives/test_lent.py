@@ -111,7 +111,7 @@ def test_what_other_lanes_store_is_waited_for() -> None:
         (f"{EDGES} out[col[e]] = x[i];", "two rounds may store"),
         ("float s = 0; for (int e = i; e >= col[0]; e--) s += x[e]; out[i] = s;",
          "the loop does not count up by a number"),
-        (f"uchar2 b = make_uchar2(i, 1); int s = 0; {EDGES} s += b.x + col[e]; out[i] = s;",
+        (f"bool b = i > 1; int s = 0; {EDGES} s += b + col[e]; out[i] = s;",
          "a shuffle does not carry"),
         ("float s = 0; __syncthreads(); for (int e = 0; e < i; ++e) s += x[e]; out[i] = s;",
          "its threads wait for each other"),

@@ -145,7 +145,7 @@ def test_the_first_element_is_no_better_than_itself() -> None:
             "what it combines depends on the rounds before",
         ),
         ("p = c; }", "p = c; } at2 += p;", "`p` is asked for in the loop"),
-        ("int p", "short p", "a shuffle does not carry short"),
+        ("int p", "bool p", "a shuffle does not carry bool"),
         ("p = c; }", "out[r] = c; }", "two rounds may store to one element"),
         ("> best) {", "> best || c == 3) {", "what it combines depends on the rounds before"),
         ("if (a[r * w + c] > best)", "if (!(a[r * w + c] <= best))", "`best` takes a NaN"),
