@@ -41,13 +41,13 @@ def drawn(case: str, every: int = 5) -> bool:
 
 
 def thinned(cases: Sequence[str], folder: str) -> set[int]:
-    """Which cases of a test function ``make test`` runs: one in 26, chosen by their order.
+    """Which cases of a test function ``make test`` runs: one in 30, chosen by their order.
 
-    In the folders where a test runs kernels, one in 18 of the functions that have one case.
+    In the folders where a test runs kernels, one in 20 of the functions that have one case.
     """
     if len(cases) == 1 and folder in ("primitives", "rewrites"):
-        return {0} if drawn(cases[0], 18) else set()
-    return {*range(0, len(cases), 26)}
+        return {0} if drawn(cases[0], 20) else set()
+    return {*range(0, len(cases), 30)}
 
 
 def examples(sample: int, soak: int) -> int:
