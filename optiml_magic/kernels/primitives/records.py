@@ -48,6 +48,7 @@ template <int PIECES, int STEP>
 __device__ __forceinline__ void load_pieces(uint4* own, const uint4* first, uint4* rows) {
     const int lane = threadIdx.x % 32;
     uint4 moved[PIECES];
+    __syncwarp();
     #pragma unroll
     for (int at = 0; at < PIECES; ++at) {
         const int piece = at % STEP * 32 + lane;
@@ -80,6 +81,7 @@ __device__ __forceinline__ void store_pieces(const uint4* own, uint4* first, uin
             first[piece / STEP * PIECES + done + piece % STEP] = rows[in_rows<STEP>(piece)];
         }
     }
+    __syncwarp();  // whoever asks for its own next may ask for what another lane has stored
 }"""
 _LOAD_UNITS = """\
 // Loads the records of a warp's lanes, an odd number of UNITS each: lanes load neighbouring pieces.
@@ -110,6 +112,7 @@ __device__ __forceinline__ void store_units(const Unit* own, uint4* first, uint4
     for (int at = 0; at < pieces; at += 32) {
         if (at + lane < pieces) first[at + lane] = rows[at + lane];
     }
+    __syncwarp();  // whoever asks for its own next may ask for what another lane has stored
 }"""
 
 

@@ -63,3 +63,22 @@ def test_records_that_some_threads_leave_alone(body: str) -> None:
 )
 def test_records_that_others_touch_or_that_nobody_loads(body: str) -> None:
     assert made(f"{HEAD}    {body}\n}}\n") is None
+
+
+@pytest.mark.parametrize("width", [16, 17])
+def test_rounds_that_some_lanes_leave_sooner(width: int) -> None:
+    """Who makes the next round alone asks for what others have stored for it."""
+    text = f"""\
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* a, float* c, int n) {{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    for (int k = 0; k <= i % 7; ++k) {{
+        for (int j = 0; j < {width}; ++j) c[i * {width} + j] += a[i] * k;
+    }}
+}}
+"""
+    after = made(text)
+    assert after is not None
+    arrays = {"a": Array("f4", ("n",)), "c": Array("f4", (f"{width} * n",))}
+    assert end_of(text, after, arrays, {"n": 70}, {"n": 33}, rounds=True) == "same"
