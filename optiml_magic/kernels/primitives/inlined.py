@@ -211,7 +211,9 @@ class Inlining:
         later = set(NAMES.findall(self.second.show(self.second.function.body)))
         if name in later:
             name = self.first.fresh(f"{self.array}_at", *words)
-        head = f"const {items.words} {name} = {index};"
+        within = (d for s in (*items.outside, *items.inside) for d in walk(s))
+        bound = any(v.type.reference for d in within if isinstance(d, Declare) for v in d.variables)
+        head = f"{'' if bound else 'const '}{items.words} {name} = {index};"
         return self._lines(item, head, self._places(name))
 
     def _places(self, name: str) -> dict[Node, Node]:

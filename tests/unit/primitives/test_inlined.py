@@ -41,6 +41,7 @@ def _first(text: str) -> Kernel:
         ("{ float s = a[i]; if (s < 0.0f) s = -s; t[i] = s; }", SUM),
         ("{ if (a[i] > 0.0f) t[i] = a[i]; else t[i] = 0.0f; }", SUM),
         ("t[i] = a[i] + a[i / w * w];", SUM.replace("t[r * w + j]", "t[r * w + j] * t[r * w + j]")),
+        ("{ int& k = i; t[k] = a[k]; }", SUM),
         ("t[i] = a[i];", "float a = b[r];\nout[r] = a + t[r];"),
         ("t[i] = a[i];", "float r0 = t[r * w] + t[r * w + w - 1];\nout[r] = r0;"),
         ("t[i] = a[i];", "if (t[r] > 0.0f) { out[r] = t[r]; } else if (t[r * w] > 0.0f) out[r] = 1.0f; else out[r] = b[r];"),
