@@ -213,6 +213,7 @@ class Inlining:
             name = self.first.fresh(f"{self.array}_at", *words)
         within = (d for s in (*items.outside, *items.inside) for d in walk(s))
         bound = any(v.type.reference for d in within if isinstance(d, Declare) for v in d.variables)
+        # A reference to what may change cannot be bound to a constant.
         head = f"{'' if bound else 'const '}{items.words} {name} = {index};"
         return self._lines(item, head, self._places(name))
 

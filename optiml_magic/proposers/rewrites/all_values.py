@@ -9,8 +9,10 @@ value, as nobody may hear of it where it did not: a tuned value may be right whe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from math import prod
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.primitives.base import Kernel, Refused
@@ -34,11 +36,12 @@ def for_all_values(
     still = {tune.name for tune in made.program.tunes if len(tune.values) > 1}  # a grid may ask
     tunes = [t for t in _open(written.program, written.launch) if t.name in still]
     alike = partial(_alike, made, facts, again)
-    together = _moved_on(written.program, tunes) if len(tunes) > 1 else None
-    if together is not None and alike(together):  # which needs one reading instead of several
+    together = _moved_on(written.program, tunes) if len(tunes) > 1 else ()
+    other = next((p for p in together if _is_all_another(written, p)), None)
+    if other is not None and alike(other):  # which needs one reading instead of several
         return made
     for tune in tunes:
-        other = _moved_on(written.program, [tune])
+        other = next(_moved_on(written.program, [tune]), None)
         if other is not None and not alike(other):
             return again(written.settled().program, facts)
     return made
@@ -50,17 +53,25 @@ def _open(program: Program, launch: LaunchDirective) -> Iterator[TuneDirective]:
     return (t for t in program.tunes if t.name in names and len(t.values) > 1 and t.value)
 
 
-def _moved_on(program: Program, tunes: Sequence[TuneDirective]) -> Program | None:
-    """The program where each of these has another value; None where its conditions allow none."""
+def _moved_on(program: Program, tunes: Sequence[TuneDirective]) -> Iterator[Program]:
+    """The program where each of these has another value, as its conditions allow."""
     for step in range(1, max((len(tune.values) for tune in tunes), default=1)):
         chosen = {t.name: t.values[(t.values.index(t.value) + step) % len(t.values)] for t in tunes}
         if any(chosen[tune.name] == tune.value for tune in tunes):
             continue
-        try:
-            return program.with_values(chosen)
-        except SourceError:  # its conditions do not allow it with the others' values
-            continue
-    return None
+        with suppress(SourceError):
+            yield program.with_values(chosen)
+
+
+def _is_all_another(written: Kernel, other: Program) -> bool:
+    """Whether a block has another number of threads, in all and along each axis that is tuned.
+
+    Else a step may say that number and make the same: 16 x 32 threads are as many as 32 x 16.
+    """
+    before, after = written.block, replace(written, program=other).block
+    pairs = [*zip(before, after, written.launch.block, strict=False)]
+    along = all(one is not None and one != two for one, two, size in pairs if size.names)
+    return along and prod(n or 0 for n in before) != prod(n or 0 for n in after)
 
 
 def _alike(made: Kernel, facts: Facts | None, again: Make, other: Program) -> bool:

@@ -80,6 +80,31 @@ def test_a_name_is_settled_where_its_value_is_spelled(word: str, kept: str) -> N
     assert not refused
 
 
+class _Threads(_Spelled):
+    """A rule that says in a kernel how many threads a block has."""
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        width, height, _ = kernel.block
+        assert width is not None
+        assert height is not None
+        self.word = f"{width * height}.0f"
+        yield from super().sites(kernel)
+
+
+@pytest.mark.parametrize(
+    ("wide", "high"), [("{16, 32} = 16", "{32, 16} = 32"), ("{16, 32} = 32", "{16, 8} = 8")]
+)
+def test_as_many_threads_in_other_extents_are_the_same_by_chance(wide: str, high: str) -> None:
+    text = (
+        TUNED.replace("BLOCK in {32, 64, 128} = 64", f"BLOCK in {wide}\n#pragma optiml tune H in {high}")
+        .replace("block(BLOCK)", "block(BLOCK, H)")
+    )  # fmt: skip
+    (idea,), _ = asked(_Threads(""), text)
+    made = idea.make()
+    assert isinstance(made, str)
+    assert [len(tune.values) for tune in parse_program(made).tunes] == [1, 1]
+
+
 def test_rounds_that_are_left_out_do_not_count_another_block() -> None:
     (idea, *_), _ = asked(SkipRounds(), TUNED)
     made = idea.make()
