@@ -43,6 +43,7 @@ from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 from optiml_magic.proposers.rewrites.share_sections import ShareSections
 from optiml_magic.proposers.rewrites.share_state import ShareState
 from optiml_magic.proposers.rewrites.share_table import ShareTable
+from optiml_magic.proposers.rewrites.skew_sweeps import SkewSweeps
 from optiml_magic.proposers.rewrites.skip_rounds import SkipRounds
 from optiml_magic.proposers.rewrites.slide_window import SlideWindow
 from optiml_magic.proposers.rewrites.split_reduction import SplitReduction
@@ -105,6 +106,7 @@ REWRITES: tuple[Rewrite, ...] = (
     ScalariseArray(),
     AccumulateInRegister(),
     AddAtOnce(),
+    SkewSweeps(),
     SkipRounds(),
     TabulateWeights(),
     Unstage(),

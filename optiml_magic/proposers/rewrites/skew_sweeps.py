@@ -1,0 +1,67 @@
+"""Sweeps along a thread's own array, such as rows of an edit distance: several at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.sizes import value
+from optiml_magic.kernels.primitives.skewed import COUNTS, skewed
+from optiml_magic.kernels.primitives.sweeps import Sweeps, sweeps
+from optiml_magic.model.hypothesis import TIME, Hypothesis
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+
+_UNROLLED = 64  # rounds that compilers write out whole, so that registers hold the array: ours
+_PART = 4  # times as long as what a group begins and ends with a sweep should be: ours
+_FIRST = 8  # sweeps at once where nothing tells how long they are: ours
+
+
+class SkewSweeps(KernelRule):
+    """Trees of prices, edit distances, time warping, curves by repeated interpolation."""
+
+    name = "skew_sweeps"
+    before = (*PLAIN, in_full, direct)
+    teaches = (
+        "A thread went along an array of its own again and again, and each round of each sweep "
+        "loaded elements from it and stored one. Such an array lies in memory, and what all "
+        "threads have of it is more than a cache holds. A sweep needs of the one before only that "
+        "it is an element ahead, so several follow each other at that distance: registers hold "
+        "what lies between the first and the last of them, and an element is loaded once and "
+        "stored once for all of them. The rounds of different sweeps wait less for each other too."
+    )
+
+    def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        try:
+            found = sweeps(kernel)
+        except NotLegal as reason:
+            if reason.line:
+                yield Refused(reason.reason, reason.line)
+            return
+        name = kernel.fresh("SWEEPS")
+        for at, one in enumerate(found):
+            length = value(kernel, one.rounds, {one.outer.name: 0})
+            counts = _counts(one, length)
+            if not counts:
+                yield Refused("its sweeps are too short to follow each other", one.outer.line)
+                continue
+            short = one.inner.trips is not None and one.inner.trips <= _UNROLLED
+            yield Site(
+                f"sweeps {at}",
+                f"several sweeps along {one.array.name} at once, an element apart each",
+                partial(skewed, kernel, at, counts[0]),
+                0.35 if short else 0.88,
+                Hypothesis(TIME, "lower", "an element is loaded once for several sweeps", (1.2, 6)),
+                tuple({name: count} for count in counts),
+            )
+
+
+def _counts(one: Sweeps, length: int | None) -> tuple[int, ...]:
+    """How many sweeps may be worth a try at once, the likeliest first."""
+    if length is None or not one.apart:
+        return _FIRST, 2 * _FIRST, _FIRST // 2
+    fitting = [n for n in COUNTS if _PART * (n - 1) * one.apart <= length]
+    best = [n for n in fitting if n <= 2 * _FIRST]
+    return tuple(dict.fromkeys((*best[-1:], *fitting[-1:], *best[-3:-1][::-1])))
