@@ -26,6 +26,7 @@ from optiml_magic.kernels.tree import Block, Declare, Statement, Variable
 from optiml_magic.source.directives import TuneDirective
 
 COUNTS = (2, 4, 8, 16, 32)
+_STEPS = 4  # of a group that are written out, so that registers need not be moved in each: ours
 
 
 @primitive
@@ -110,6 +111,7 @@ class _Skewing:
             yield "{"
             yield from self._followed(turn, turn)
             yield "}"
+        yield f"#pragma unroll {_STEPS}"
         yield f"for (int {at} = {behind}; {at} < {self.length}; ++{at}) {{"
         yield f"{self.near}[{_plus(behind, reach)}] = {self._element(_plus(at, found.forth))};"
         if self.follow:

@@ -15,6 +15,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import check_quiet
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, once
 from optiml_magic.kernels.primitives.computing import only_computes
+from optiml_magic.kernels.primitives.covering import cover, ways
 from optiml_magic.kernels.primitives.effects import (
     Effects,
     declared_in,
@@ -256,11 +257,10 @@ class _Search:
 
         Between them all that are kept lie.
         """
-        always = {
-            places[_target(a)] for a in accesses
-            if all(part in self.inner.held for c in a.guard for part in c.conjuncts())
-        }  # fmt: skip
-        if not {min(places.values()), max(places.values())} <= always:
+        for far in {min(places.values()), max(places.values())}:
+            own = (a for a in accesses if places[_target(a)] == far)
+            if cover([way for a in own for way in ways(a.guard, self.inner.held)]):
+                continue
             raise NotLegal("not each round asks for the elements beside it", self.inner.line)
 
     def _own(self) -> tuple[Variable, ...]:
@@ -274,6 +274,8 @@ class _Search:
                 if variable is self.array:
                     continue
                 last = at > len(self.ahead)
+                if at == len(self.ahead) and self._any_order(variable):
+                    continue
                 others = [*self.ahead, self.loops[1]]
                 if not last or any(variable in self.effects.mentions(s) for s in others):
                     raise NotLegal(f"`{variable.name}` goes from sweep to sweep", part.line)
@@ -283,6 +285,14 @@ class _Search:
             if variable.initial or variable.type.volatile:
                 raise NotLegal(f"`{variable.name}` is no plain number", variable.line)
         return tuple(found)
+
+    def _any_order(self, variable: Variable) -> bool:
+        """Whether rounds only combine something in a local, whichever of them comes first."""
+        both = {self.outer.name, self.inner.name}
+        return any(
+            r.place == variable.name and r.exact and not r.carried and both <= {*r.axes}
+            for r in self.kernel.reading.reductions
+        )
 
     def _alike(self) -> tuple[Access, ...]:
         """Loads that tell one round of a sweep from the next, and no sweep from another."""

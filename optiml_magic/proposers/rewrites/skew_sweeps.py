@@ -7,6 +7,7 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.one_row import one_row
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.skewed import COUNTS, skewed
@@ -34,6 +35,14 @@ class SkewSweeps(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        one = one_row(kernel)
+        if isinstance(one, Kernel):
+            kernel = one
+            yield Site(
+                "row", "keep one row of a table of which each is made from the one before",
+                partial(_itself, one), 0.6,
+                Hypothesis(TIME, "lower", "a row takes less of the caches", (1.0, 4.0)),
+            )  # fmt: skip
         try:
             found = sweeps(kernel)
         except NotLegal as reason:
@@ -41,21 +50,25 @@ class SkewSweeps(KernelRule):
                 yield Refused(reason.reason, reason.line)
             return
         name = kernel.fresh("SWEEPS")
-        for at, one in enumerate(found):
-            length = value(kernel, one.rounds, {one.outer.name: 0})
-            counts = _counts(one, length)
+        for at, swept in enumerate(found):
+            length = value(kernel, swept.rounds, {swept.outer.name: 0})
+            counts = _counts(swept, length)
             if not counts:
-                yield Refused("its sweeps are too short to follow each other", one.outer.line)
+                yield Refused("its sweeps are too short to follow each other", swept.outer.line)
                 continue
-            short = one.inner.trips is not None and one.inner.trips <= _UNROLLED
+            short = length is not None and length <= _UNROLLED
             yield Site(
                 f"sweeps {at}",
-                f"several sweeps along {one.array.name} at once, an element apart each",
+                f"several sweeps along {swept.array.name} at once, an element apart each",
                 partial(skewed, kernel, at, counts[0]),
                 0.35 if short else 0.88,
                 Hypothesis(TIME, "lower", "an element is loaded once for several sweeps", (1.2, 6)),
                 tuple({name: count} for count in counts),
             )
+
+
+def _itself(kernel: Kernel) -> Kernel:
+    return kernel
 
 
 def _counts(one: Sweeps, length: int | None) -> tuple[int, ...]:

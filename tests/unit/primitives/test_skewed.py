@@ -50,6 +50,11 @@ SWEEPS = {
         "for (int t = 0; t < m; ++t) { float s = 0.0f; for (int j = 0; j < m; ++j) { v[j] += 0.5f * v[j + 1]; s += v[j]; }"
         " least = fminf(least, s); } y[i * m] = least;"
     ),
+    "the greatest of all": (
+        "float best = 0.0f; for (int t = 0; t < m; ++t) for (int j = 1; j < m; ++j) {"
+        " v[j] = fmaxf(0.0f, fmaxf(v[j - 1] - 0.25f, 0.5f * v[j] + x[i * m + t])); best = fmaxf(best, v[j]); }"
+        " v[0] = best;"
+    ),
 }  # fmt: skip
 
 
