@@ -84,7 +84,8 @@ class _Skewing:
             yield from self._inner(f"int {turn} = 0", ends, self._body())
         yield "}"
         shorter = found.growth + found.apart < 0
-        where = f"{self._of_rounds(last)} + {behind}" if shorter else self._of_rounds(first)
+        where = f"{self._of_rounds(last)} + {behind}" if found.apart else self._of_rounds(last)
+        where = where if shorter else self._of_rounds(first)
         yield f"const int {self.length} = {where};"
         yield from self._steady()
         yield from self._each_sweep()
@@ -214,7 +215,8 @@ class _Skewing:
 
     def _room(self) -> Iterator[str]:
         """That the sweeps of a group are long enough to follow each other."""
-        if not self.found.apart:
+        known = self.found.rounds.value
+        if not self.found.apart and known is not None and known >= 0:
             return
         yield f"{self._of_rounds(self.first)} >= {self.behind}"
         if self.found.growth < 0:

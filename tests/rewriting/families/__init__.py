@@ -60,6 +60,7 @@ from . import (
     splats,
     states,
     stencils,
+    swept,
     symmetric,
     tables,
     tiles,
@@ -124,4 +125,5 @@ FAMILIES = {
     "keyed": keyed.FAMILY,
     "bases": bases.FAMILY,
     "unrolled": unrolled.FAMILY,
+    "swept": swept.FAMILY,
 }

@@ -45,6 +45,7 @@ SWEEPS = {
     ),
     "both sides": "for (int t = 0; t < 7; ++t) for (int j = 2; j < 22; ++j) v[j] = v[j - 2] - 0.5f * v[j + 1] + v[j];",
     "each by itself": "for (int t = 0; t < m; t += 2) for (int j = 0; j < m; ++j) v[j] = v[j] * 0.5f + x[i * m + t];",
+    "none of the last": "for (int t = 0; t < m; ++t) for (int j = 0; j < m - 2 * t; ++j) v[j] = v[j] * 0.5f + x[i * m + t];",
     "two steps a sweep": "for (int t = m; t > 0; t -= 2) for (int j = 0; j < t; ++j) v[j] = 0.5f * v[j + 1] + 0.25f * v[j];",
     "something behind": (
         "for (int t = 0; t < m; ++t) { float s = 0.0f; for (int j = 0; j < m; ++j) { v[j] += 0.5f * v[j + 1]; s += v[j]; }"
