@@ -298,12 +298,15 @@ class _Table:
             raise NotLegal("a row may ask for more than the one before has", self.inner.line)
         count = self._length(self.outer)
         last = rest + by * (count - _ONE)
+        zero, operations = Polynomial.constant(0), self.kernel.reading_operations()
+        ends = [self._begin + n for n in
+                (count, operations.extreme("max", count, zero, self.outer.guard))]  # fmt: skip
         for access in after:
             at, ranges = self._place(access) - self.first, Ranges(access.guard, self.symbols)
             low = self.first - _ONE if left else self.first
             begins = low.value == 0 or ranges.nonnegative(self._place(access) - low)
             inside = begins and ranges.nonnegative(last - _ONE - at)
-            if access.mode != "load" or self._apart(access, self._begin + count) != 0:
+            if access.mode != "load" or all(self._apart(access, end) != 0 for end in ends):
                 raise NotLegal("other rows than the last are asked for", access.line)
             if not inside:
                 raise NotLegal("more is asked of the last row than it has", access.line)

@@ -11,6 +11,7 @@ from optiml_magic.kernels.primitives.one_row import one_row
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.skewed import COUNTS, skewed
+from optiml_magic.kernels.primitives.swapped_rows import swapped_rows
 from optiml_magic.kernels.primitives.sweeps import Sweeps, sweeps
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
@@ -24,7 +25,7 @@ class SkewSweeps(KernelRule):
     """Trees of prices, edit distances, time warping, curves by repeated interpolation."""
 
     name = "skew_sweeps"
-    before = (*PLAIN, in_full, direct)
+    before = (*PLAIN, in_full, direct, swapped_rows)
     teaches = (
         "A thread went along an array of its own again and again, and each round of each sweep "
         "loaded elements from it and stored one. Such an array lies in memory, and what all "
