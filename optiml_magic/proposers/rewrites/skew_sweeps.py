@@ -76,6 +76,5 @@ def _counts(one: Sweeps, length: int | None) -> tuple[int, ...]:
     """How many sweeps may be worth a try at once, the likeliest first."""
     if length is None or not one.apart:
         return _FIRST, 2 * _FIRST, _FIRST // 2
-    fitting = [n for n in COUNTS if _PART * (n - 1) * one.apart <= length]
-    best = [n for n in fitting if n <= 2 * _FIRST]
-    return tuple(dict.fromkeys((*best[-1:], *fitting[-1:], *best[-3:-1][::-1])))
+    best = [n for n in COUNTS if n <= 2 * _FIRST and _PART * (n - 1) * one.apart <= length]
+    return tuple(best[-1:-4:-1])
