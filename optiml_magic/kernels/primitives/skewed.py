@@ -50,8 +50,7 @@ class _Skewing:
         self.count = kernel.fresh("SWEEPS")
         self.first, self.sweep = kernel.fresh("first_sweep"), kernel.fresh("sweep")
         self.near, self.at = kernel.fresh(f"{found.array.name}_near"), kernel.fresh("at")
-        self.turn, self.end = kernel.fresh("turn"), kernel.fresh("sweeps_end")
-        self.length = kernel.fresh("length")
+        self.turn, self.length = kernel.fresh("turn"), kernel.fresh("length")
         self.each: dict[Variable, str] = {}
         for local in found.own:
             self.each[local] = kernel.fresh(f"{local.name}_each", *self.each.values())
@@ -226,8 +225,11 @@ class _Skewing:
         """How many rounds the sweep with this number has."""
         by, name = self.found.growth, self.found.outer.name
         rest = self._form(self.found.rounds.without([name]))
+        if not by:
+            return rest
+        rest = rest if rest.isdigit() else f"(int)({rest})"  # without a sign nothing is below 0
         far = number if abs(by) == 1 else f"{abs(by)} * {number}"
-        return f"({rest} {'+' if by > 0 else '-'} {far})" if by else rest
+        return f"({rest} {'+' if by > 0 else '-'} {far})"
 
     def _sweeps(self) -> str:
         """How many sweeps there are, or fewer than one."""

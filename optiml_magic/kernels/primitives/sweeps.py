@@ -24,6 +24,7 @@ from optiml_magic.kernels.primitives.effects import (
     names,
 )
 from optiml_magic.kernels.primitives.items import element, is_plain
+from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import (
     Declare,
@@ -134,7 +135,9 @@ class _Search:
         self.outer, self.inner = self._axis(outer), self._axis(inner)
         body = body_of(outer.body)
         at = body.index(inner)
-        self.ahead, self.behind = tuple(body[:at]), tuple(body[at + 1 :])
+        hints = hints_of(kernel, inner)
+        self.ahead = tuple(s for s in body[:at] if s not in hints)
+        self.behind = tuple(body[at + 1 :])
 
     def found(self) -> Sweeps:
         self._straight()
@@ -182,6 +185,9 @@ class _Search:
         """Raise NotLegal where rounds do more than to change the array and locals."""
         kernel, (outer, inner) = self.kernel, self.loops
         check_quiet(kernel, self.effects, outer)
+        begin = self.inner.variable.value if self.inner.variable is not None else None
+        if begin is None or names([begin]) & declared_in(outer.body):
+            raise NotLegal("where a sweep begins is found in its round", inner.line)
         if self.array in self.effects.lent or self.array.type.volatile:
             raise NotLegal("something else leads to the array as well", self.array.line)
         if self.inner.step not in (Polynomial.constant(1), Polynomial.constant(-1)):

@@ -46,6 +46,11 @@ SWEEPS = {
     "both sides": "for (int t = 0; t < 7; ++t) for (int j = 2; j < 22; ++j) v[j] = v[j - 2] - 0.5f * v[j + 1] + v[j];",
     "each by itself": "for (int t = 0; t < m; t += 2) for (int j = 0; j < m; ++j) v[j] = v[j] * 0.5f + x[i * m + t];",
     "none of the last": "for (int t = 0; t < m; ++t) for (int j = 0; j < m - 2 * t; ++j) v[j] = v[j] * 0.5f + x[i * m + t];",
+    "without a sign": "unsigned k = m; for (unsigned t = 0; t < 9; ++t) for (unsigned j = 0; j + 3 * t < k; ++j) v[j] = 0.5f * v[j + 1] + v[j];",
+    "hints": (
+        "\n#pragma unroll 2\nfor (int t = 0; t < m; ++t) { float last = 0.0f;\n#pragma unroll\n"
+        "for (int j = 0; j < 20; ++j) { v[j] += 0.25f * last; last = v[j + 1]; } }"
+    ),
     "two steps a sweep": "for (int t = m; t > 0; t -= 2) for (int j = 0; j < t; ++j) v[j] = 0.5f * v[j + 1] + 0.25f * v[j];",
     "something behind": (
         "for (int t = 0; t < m; ++t) { float s = 0.0f; for (int j = 0; j < m; ++j) { v[j] += 0.5f * v[j + 1]; s += v[j]; }"
@@ -82,6 +87,7 @@ def test_several_sweeps_follow_each_other(body: str, count: int) -> None:
         ("for (int t = 0; t < 9; ++t) for (int j = t; j < m; ++j) v[j] += v[j + 1];", "sweeps begin in several places"),
         ("for (int t = 0; t < m; ++t) for (int j = 0; j < m; j += 2) v[j] += v[j + 1];", "leaves elements out"),
         ("for (int t = 0; t < m; ++t) for (int j = 0; j < 24; ++j) v[j] += j < 23 ? v[j + 1] : 0.0f;", "elements beside it"),
+        ("for (int t = 0; t < m; ++t) { int low = m / 9; for (int j = low; j < m; ++j) v[j] += v[j + 1]; }", "where a sweep begins"),
         ("float* p = v; for (int t = 0; t < m; ++t) for (int j = 0; j < m; ++j) v[j] += p[j + 1];", "array"),
     ],
 )  # fmt: skip
