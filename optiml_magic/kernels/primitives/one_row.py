@@ -13,7 +13,7 @@ from dataclasses import replace
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Index, Name
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects, parted
+from optiml_magic.kernels.primitives.effects import Effects, declared_in, names, parted
 from optiml_magic.kernels.primitives.tables import Table, tables
 from optiml_magic.kernels.tree import Block, Declare, Loop, Statement, body_of, walk
 
@@ -115,11 +115,13 @@ class _Row:
 
     def _left(self) -> str:
         """The column in front of the first of a row, in words that hold ahead of it."""
+        first, own = self.found.first, declared_in(self.found.outer.node.body)
+        if first.value is not None:
+            return str(first.value - 1)
         for e in self.found.ahead:
-            return self.old.spelled(e.index)
-        if self.found.first.value is None:
-            raise NotLegal("where a row begins is not a number", self.found.inner.line)
-        return str(self.found.first.value - 1)
+            if not names([e.index]) & own:
+                return self.old.spelled(e.index)
+        raise NotLegal("where a row begins is not a number", self.found.inner.line)
 
     def _given(self, row: str) -> str:
         column = self.found.column

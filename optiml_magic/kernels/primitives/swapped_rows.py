@@ -6,23 +6,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Assign, Call, Expr, Index, Name
-from optiml_magic.kernels.functions import bare
-from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.expressions import Assign, Call, Index, Name
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects, is_counted, names, parted
-from optiml_magic.kernels.primitives.naming import speller_before
-from optiml_magic.kernels.ranges import Ranges
-from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.primitives.effects import Effects, names, parted
+from optiml_magic.kernels.primitives.taking_turns import Turns, exchanged, turning
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
     Evaluate,
-    Leave,
     Statement,
     Variable,
     body_of,
@@ -35,7 +30,7 @@ from optiml_magic.kernels.tree import (
 class _Swap:
     """Two ``pointers`` that each round of a loop exchanges by its last statements."""
 
-    axis: Axis
+    turns: Turns
     pointers: tuple[Variable, Variable]
     statements: tuple[Statement, ...]
 
@@ -52,63 +47,21 @@ def swapped_rows(kernel: Kernel) -> Kernel:
 
 
 def _swaps(kernel: Kernel) -> Iterator[_Swap]:
-    effects = Effects(kernel)
-    for loop, axis in kernel.axes().items():
-        body = body_of(loop.body)
-        pair = _exchanged(body[-3:]) or _exchanged(body[-1:])
-        if pair is None or not axis.exact or axis.scaled or not is_counted(axis, effects):
-            continue
-        one = axis.step == Polynomial.constant(1) and axis.start is not None
-        counted = axis.variable not in effects.changed(loop.body)
-        left = any(isinstance(s, Leave) for s in walk(loop.body))
-        if one and counted and not left and axis.stop is not None:
-            yield _Swap(axis, pair, body[-1:] if _exchanged(body[-1:]) else body[-3:])
-
-
-def _exchanged(statements: Sequence[Statement]) -> tuple[Variable, Variable] | None:
-    """The two pointers that these statements exchange, and no more."""
-    match [_copied(s) for s in statements]:
-        case [None]:
-            match statements[0]:
-                case Evaluate(expression=Call(function=name, arguments=(Name() as a, Name() as b))):
-                    return _pointers(a.variable, b.variable) if bare(name) == "swap" else None
-        case [(kept, begun), (one, other), (last, held)]:
-            if (begun, other, held) == (one, last, kept):
-                return _pointers(one, other)
-    return None
-
-
-def _copied(statement: Statement) -> tuple[Variable, Variable] | None:
-    """What a statement gives the value of another local, and which."""
-    match statement:
-        case Declare(variables=(Variable(value=Name(variable=Variable() as other)) as one,)):
-            return one, other
-        case Evaluate(
-            expression=Assign(
-                op="=", target=Name(variable=Variable() as one),
-                value=Name(variable=Variable() as other),
-            )
-        ):  # fmt: skip
-            return one, other
-    return None
-
-
-def _pointers(one: Variable | None, other: Variable | None) -> tuple[Variable, Variable] | None:
-    if one is None or other is None or one is other or one.type.depth != 1:
-        return None
-    return (one, other) if one.type == other.type and not one.type.volatile else None
+    for turns in turning(kernel):
+        body = body_of(turns.loop.body)
+        for statements in (body[-3:], body[-1:]):
+            pair = exchanged(statements)
+            if pair is not None and pair[0].type.depth == 1:
+                yield _Swap(turns, pair, statements)
 
 
 class _Rows:
     def __init__(self, kernel: Kernel, swap: _Swap) -> None:
-        self.old, self.swap, self.loop = kernel, swap, swap.axis.node
+        self.old, self.swap, self.loop = kernel, swap, swap.turns.loop
         self.effects = Effects(kernel)
         self.body = kernel.function.body
         self.arrays = tuple(self._array(pointer) for pointer in swap.pointers)
-        blocks = (s for s in walk(self.body) if isinstance(s, Block))
-        self.block = next(block.body for block in blocks if self.loop in block.body)
-        held = [v for s in self.block if isinstance(s, Declare) for v in s.variables]
-        if not {*swap.pointers} <= {*held}:
+        if not {*swap.pointers} <= swap.turns.held:
             raise NotLegal("the pointers outlast the loop around it", self.loop.line)
         called = [s.expression for s in swap.statements if isinstance(s, Evaluate)]
         if any(isinstance(e, Call) and kernel.unit.called(e.function, 2) for e in called):
@@ -116,9 +69,6 @@ class _Rows:
 
     def kernel(self) -> Kernel:
         name = self.old.fresh("rows")
-        at = self.block.index(self.loop)
-        parts = [(self.block[:at], ("0", "1")), ((self.loop,), self._turns()),
-                 (self.block[at + 1 :], self._after())]  # fmt: skip
         changes: dict[Node, Node | tuple[Statement, ...] | None] = {}
         changes |= self._declarations(name)
         changes |= dict.fromkeys(self.swap.statements)
@@ -131,14 +81,16 @@ class _Rows:
         kept = names(gone) - own
         if any(e.variable in kept for e in named):
             raise NotLegal("what is kept meanwhile is asked for too", self.loop.line)
-        for statements, rows in parts:
-            inside = frozenset[Expr]().union(*(self.effects.inside(s) for s in statements))
-            for place in (e for e in named if e in inside and e.variable in own):
+        before = True
+        for inside, number in self.swap.turns.parts():
+            for place in inside:
+                if not isinstance(place, Name) or place.variable not in own or place in gone:
+                    continue
                 pair = self.swap.pointers if place.variable in self.swap.pointers else self.arrays
-                if place not in based or (pair is self.arrays and rows != ("0", "1")):
+                if place not in based or (pair is self.arrays and not before):
                     raise NotLegal("a row is asked for by another name too", self.loop.line)
-                row = rows[pair.index(place.variable)]
-                changes[place] = text(f"{name}[{row}]")
+                changes[place] = text(f"{name}[{number(pair.index(place.variable))}]")
+            before = False
         if sum(e.variable in own for e in named) != sum(e in changes for e in named):
             raise NotLegal("a row is asked for elsewhere too", self.loop.line)
         return self.old.rewritten(edited(self.body, changes))
@@ -155,33 +107,6 @@ class _Rows:
         if any(e not in inside for e in moved) or array.type.base != pointer.type.base:
             raise NotLegal("a pointer leads elsewhere too", pointer.line)
         return array
-
-    def _turns(self) -> tuple[str, str]:
-        """The rows that the pointers lead to in a round."""
-        axis = self.swap.axis
-        assert axis.variable is not None
-        assert axis.start is not None
-        start = axis.start.value
-        if start is None:
-            raise NotLegal("the first round has no number", self.loop.line)
-        one, other = (f"{axis.variable.name}{' + 1' if (start + n) % 2 else ''}" for n in (0, 1))
-        words = [f"({w}) & 1" if " " in w else f"{w} & 1" for w in (one, other)]
-        return words[0], words[1]
-
-    def _after(self) -> tuple[str, str]:
-        """The rows that the pointers lead to behind the last round."""
-        axis = self.swap.axis
-        assert axis.start is not None
-        assert axis.stop is not None
-        count = axis.stop - axis.start
-        if not Ranges(axis.guard, self.old.reading.symbols).nonnegative(count):
-            zero = Polynomial.constant(0)
-            count = self.old.reading_operations().extreme("max", count, zero, axis.guard)
-        if count.value is not None:
-            return str(count.value % 2), str((count.value + 1) % 2)
-        speller = speller_before(self.old, self.effects, self.loop)
-        words = speller.form(speller.local(count))
-        return f"({words}) & 1", f"({words} + 1) & 1"
 
     def _declarations(self, name: str) -> Mapping[Node, tuple[Statement, ...]]:
         one, other = self.arrays

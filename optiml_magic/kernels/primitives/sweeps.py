@@ -144,8 +144,8 @@ class _Search:
         accesses = self._accesses(self.loops[1])
         sign, base = self._path(accesses)
         places = self._places(accesses, sign, base)
-        self._reached(accesses, places)
-        stored = {places[_target(a)] for a in accesses if a.mode == "store"}
+        self._reached(accesses, places, sign * (base.value or 0))
+        stored = {places[named_at(a)] for a in accesses if a.mode == "store"}
         for part in self.behind:
             if self._accesses(part):
                 raise NotLegal("what comes behind a sweep asks for its array", part.line)
@@ -249,7 +249,7 @@ class _Search:
             far = (access.index.without([self.inner.name]) - base).value
             if far is None:
                 raise NotLegal("a round asks for elements far away", access.line)
-            if found.setdefault(_target(access), far * sign) != far * sign:
+            if found.setdefault(named_at(access), far * sign) != far * sign:
                 raise NotLegal("an element is several ones", access.line)
         inside = self.effects.inside(self.loops[1].body)
         named = sum(isinstance(e, Name) and e.variable is self.array for e in inside)
@@ -258,14 +258,16 @@ class _Search:
             raise NotLegal("something else leads to the array as well", self.loops[1].line)
         return found
 
-    def _reached(self, accesses: list[Access], places: Mapping[Index, int]) -> None:
+    def _reached(self, accesses: list[Access], places: Mapping[Index, int], begin: int) -> None:
         """Raise NotLegal where a round may leave out the furthest elements: they may not be there.
 
-        Between them all that are kept lie.
+        Between them all that are kept lie. Behind element ``begin`` the array has all others.
         """
         for far in {min(places.values()), max(places.values())}:
-            own = (a for a in accesses if places[_target(a)] == far)
-            if cover([way for a in own for way in ways(a.guard, self.inner.held)]):
+            own = (a for a in accesses if places[named_at(a)] == far)
+            if far < 0 <= begin + far or cover(
+                [way for a in own for way in ways(a.guard, self.inner.held)]
+            ):
                 continue
             raise NotLegal("not each round asks for the elements beside it", self.inner.line)
 
@@ -318,7 +320,7 @@ class _Search:
         return tuple(found)
 
 
-def _target(access: Access) -> Index:
+def named_at(access: Access) -> Index:
     """The element of an access as it is named."""
     node = access.node.target if isinstance(access.node, Assign | Step) else access.node
     if not isinstance(node, Index):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from optiml_magic.kernels.expressions import Assign, Call, Expr, Index, Name, Step, every
+from optiml_magic.kernels.expressions import Assign, Call, Expr, Index, Name, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.covering import cover, ways
@@ -17,8 +17,10 @@ from optiml_magic.kernels.primitives.effects import (
     loops_in,
     names,
 )
+from optiml_magic.kernels.primitives.sweeps import named_at
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -134,9 +136,9 @@ class _Table:
         told = None if column is None else column.statement.expression
         others = [a for a in everyone if a not in old and a.own is not told]
         return Table(
-            self.outer, self.inner, self.arrays, self.first, tuple(map(_target, stores)),
-            {_target(a): far for a, far in old.items()}, tuple(map(_target, others)),
-            tuple(_target(a) for a in left), column, self._begin, self.copy,
+            self.outer, self.inner, self.arrays, self.first, tuple(map(named_at, stores)),
+            {named_at(a): far for a, far in old.items()}, tuple(map(named_at, others)),
+            tuple(named_at(a) for a in left), column, self._begin, self.copy,
         )  # fmt: skip
 
     def _axis(self, loop: Loop) -> Axis:
@@ -167,7 +169,7 @@ class _Table:
         named = [e for e in expressions(self.kernel.function.body)
                  if isinstance(e, Name) and e.variable in self.arrays]  # fmt: skip
         if any(a.call is not None for a in self.accesses) or len(named) != len(
-            {_target(a) for a in self.accesses}
+            {named_at(a) for a in self.accesses}
         ):
             raise NotLegal("something else leads to the array as well", self.outer.line)
         (before, first, within, after) = found
@@ -261,7 +263,7 @@ class _Table:
         if any(self._far(a) for a in stores) or not cover(told):
             raise NotLegal("not each round stores one element", self.inner.line)
         own = declared_in(self.inner.node.body)
-        if any(names([_target(a)]) & own for a in stores):
+        if any(names([named_at(a)]) & own for a in stores):
             raise NotLegal("where a round stores is found in it", self.inner.line)
         body = body_of(self.inner.node.body)
         last = max(n for n, s in enumerate(body) if {*self._of([s])} & {*stores})
@@ -275,10 +277,14 @@ class _Table:
     def _ahead(self, ahead: list[Access]) -> list[Access]:
         """What gives each row its first element, in front of those that the rounds store."""
         given = list[Access]()
+        rounds = self._length(self.inner)
+        some = Compare(">=", rounds, self.symbols.depends(rounds))  # else nobody asks for a row
         for access in ahead:
             if self._far(access) != -1 or access.loops != (self.outer.name,):
                 raise NotLegal("what comes ahead of a row asks for another element", access.line)
-            every_round = all(p in self.outer.held for c in access.guard for p in c.conjuncts())
+            every_round = all(
+                p in self.outer.held or p == some for c in access.guard for p in c.conjuncts()
+            )
             if every_round and self._is_new(access) and access.mode == "store":
                 given.append(access)
         return given
@@ -387,11 +393,3 @@ class _Copied(_Table):
     @cached_property
     def _in_turn(self) -> bool:
         return False
-
-
-def _target(access: Access) -> Index:
-    """The element of an access as it is named."""
-    node = access.node.target if isinstance(access.node, Assign | Step) else access.node
-    if not isinstance(node, Index):
-        raise NotLegal("the array is not asked for by its elements", access.line)
-    return node

@@ -7,7 +7,9 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.direct import direct, in_full
+from optiml_magic.kernels.primitives.flipped import flipped
 from optiml_magic.kernels.primitives.one_row import one_row
+from optiml_magic.kernels.primitives.peeled import peeled
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.skewed import COUNTS, skewed
@@ -25,7 +27,7 @@ class SkewSweeps(KernelRule):
     """Trees of prices, edit distances, time warping, curves by repeated interpolation."""
 
     name = "skew_sweeps"
-    before = (*PLAIN, in_full, direct, swapped_rows)
+    before = (*PLAIN, in_full, direct, flipped, swapped_rows, peeled)
     teaches = (
         "A thread went along an array of its own again and again, and each round of each sweep "
         "loaded elements from it and stored one. Such an array lies in memory, and what all "

@@ -60,14 +60,17 @@ def sweeps(rng: Random) -> Made:
 
 def filled(rng: Random) -> Made:
     """Rows that are made from the one before: of a table, two in turn, or copied."""
-    kind = rng.choice(["table", "turn", "copied"])
+    kind = rng.choice(["table", "turn", "copied", "pointers", "flips"])
     new, old, last = {
         "table": ("d[a]", "d[a - 1]", "d[m]"), "turn": ("d[a & 1]", "d[(a - 1) & 1]", "d[m & 1]"),
-        "copied": ("c", "d", "d"),
+        "copied": ("c", "d", "d"), "pointers": ("now", "was", "was"),
+        "flips": ("d[at]", "d[1 - at]", "d[1 - at]"),
     }[kind]  # fmt: skip
     held = {"table": f"d[{_LENGTH}][{_LENGTH}]", "turn": f"d[2][{_LENGTH}]"}
     held["copied"] = f"d[{_LENGTH}], c[{_LENGTH}]"
-    row = "d" if kind == "copied" else "d[0]"
+    held["pointers"] = f"d[{_LENGTH}], c[{_LENGTH}], *was = d, *now = c"
+    held["flips"] = f"{held['turn']}; int at = 1"
+    row = "d" if kind in ("copied", "pointers") else "d[0]"
     begun = f"for (int b = 0; b <= m; ++b) {row}[b] = 0.125f * b;"
     column = f"{new}[0] = 0.5f * a;"
     if kind == "table" and rng.choice([0, 1]):
@@ -80,7 +83,11 @@ def filled(rng: Random) -> Made:
         f"{new}[b] = 0.5f * ({one}); {new}[b] += cost;",
     ])  # fmt: skip
     value += rng.choice(["", "", f" best = fmaxf(best, {new}[b]);"])
-    copy = "for (int b = 0; b <= m; ++b) d[b] = c[b];" if kind == "copied" else ""
+    copy = {
+        "copied": "for (int b = 0; b <= m; ++b) d[b] = c[b];",
+        "pointers": "float* other = was; was = now; now = other;",
+        "flips": rng.choice(["at = 1 - at;", "at ^= 1;", "at = !at;"]),
+    }.get(kind, "")
     wanted = rng.choice([f"{last}[m] + best", f"{last}[m / 2] - best"])
     body = (
         f"float {held[kind]};\nfloat best = -9.0f;\n{begun}\n"
@@ -91,4 +98,30 @@ def filled(rng: Random) -> Made:
     return _finished(rng, "filled", body)
 
 
-FAMILY = (sweeps, filled)
+def bordered(rng: Random) -> Made:
+    """A table whose rounds ask whether they are at its border."""
+    value = rng.choice([
+        "fminf(d[a - 1][b - 1] + cost, fminf(d[a - 1][b], d[a][b - 1]) + 0.5f)",
+        "d[a - 1][b] > d[a][b - 1] ? d[a - 1][b] : 0.5f * d[a][b - 1] + cost",
+        "cost < 0.5f ? d[a - 1][b - 1] + 1.0f : fmaxf(d[a - 1][b], d[a][b - 1])",
+    ])  # fmt: skip
+    cost = "float cost = x[i * m + max(a, 1) - 1] < x[i * m + max(b, 1) - 1] ? 0.25f : 1.0f;"
+    rounds = rng.choice([
+        f"if (a == 0 || b == 0) d[a][b] = 0.125f * (a + b); else d[a][b] = {value};",
+        f"if (a == 0) d[a][b] = b; else if (b == 0) d[a][b] = 0.5f * a; else d[a][b] = {value};",
+        f"if (a > 0 && b > 0) d[a][b] = {value}; else d[a][b] = 0.25f * a;",
+        f"if (!a) d[0][b] = b; else if (!b) d[a][0] = a; else d[a][b] = {value};",
+        f"d[a][b] = a == 0 || b < 1 ? 0.0f : {value};",
+    ])  # fmt: skip
+    last = rng.choice(["m", "m", "20"])
+    if last == "20":
+        cost = "float cost = x[i * m + (a + b) % m];"
+    body = (
+        f"float d[{_LENGTH}][{_LENGTH}];\nfor (int a = 0; a <= {last}; ++a) {{\n"
+        f"for (int b = 0; b <= {last}; b++) {{\n{cost}\n"
+        f"{rounds}\n}}\n}}\ny[i * {_LENGTH}] = d[{last}][{rng.choice([last, last, '0'])}];"
+    )
+    return _finished(rng, "bordered", body)
+
+
+FAMILY = (sweeps, filled, bordered)
