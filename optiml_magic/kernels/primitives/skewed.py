@@ -20,7 +20,7 @@ from optiml_magic.kernels.primitives.effects import Effects, parted
 from optiml_magic.kernels.primitives.items import element
 from optiml_magic.kernels.primitives.naming import LocalSpeller, declared_type, speller_before
 from optiml_magic.kernels.primitives.staged import hints_of
-from optiml_magic.kernels.primitives.sweeps import Sweeps, sweeps
+from optiml_magic.kernels.primitives.sweeps import Sweeps, Swept, sweeps
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import Block, Declare, Statement, Variable
 from optiml_magic.source.directives import TuneDirective
@@ -49,17 +49,18 @@ class _Skewing:
         self.effects = Effects(kernel)
         self.count = kernel.fresh("SWEEPS")
         self.first, self.sweep = kernel.fresh("first_sweep"), kernel.fresh("sweep")
-        self.near, self.at = kernel.fresh(f"{found.array.name}_near"), kernel.fresh("at")
+        self.at = kernel.fresh("at")
         self.turn, self.length = kernel.fresh("turn"), kernel.fresh("length")
+        self.near = {one: kernel.fresh(f"{one.array.name}_near") for one in found.swept}
         self.each: dict[Variable, str] = {}
         for local in found.own:
             self.each[local] = kernel.fresh(f"{local.name}_each", *self.each.values())
-        taken = list(self.each.values())
+        taken = [*self.near.values(), *self.each.values()]
         self.follow: dict[Access, str] = {}
         self.places: dict[Access, Expr] = {}
         for load in found.alike:
             plain = load.array.replace(".", "_")
-            self.follow[load] = kernel.fresh(f"{plain}_near", self.near, *taken)
+            self.follow[load] = kernel.fresh(f"{plain}_near", *taken)
             self.places[load] = element(self.effects, load) or load.node
             taken.append(self.follow[load])
         self.behind = self._times(f"({self.count} - 1)") if found.apart else "0"
@@ -99,13 +100,13 @@ class _Skewing:
     def _steady(self) -> Iterator[str]:
         """The rounds in which all sweeps of a group are under way, and what they have at hand."""
         found, at, turn, behind = self.found, self.at, self.turn, self.behind
-        reach = found.back + found.forth
-        yield f"{found.array.type.base} {self.near}[{_plus(behind, reach + 1)}];"
+        for one, near in self.near.items():
+            yield f"{one.array.type.base} {near}[{_plus(behind, one.back + one.forth + 1)}];"
         for load, name in self.follow.items():
             yield f"{load.element.name} {name}[{_plus(behind, 1)}];"
-        if found.apart:
-            yield from self._every(_plus(behind, reach))
-            yield f"{self.near}[{turn}] = {self._element(_plus(turn, -found.back))};"
+        for one, near in self.near.items() if found.apart else ():
+            yield from self._every(_plus(behind, one.back + one.forth))
+            yield f"{near}[{turn}] = {self._element(one, _plus(turn, -one.back))};"
         if found.apart and self.follow:
             yield from self._every(behind)
             yield "{"
@@ -113,7 +114,9 @@ class _Skewing:
             yield "}"
         yield f"#pragma unroll {_STEPS}"
         yield f"for (int {at} = {behind}; {at} < {self.length}; ++{at}) {{"
-        yield f"{self.near}[{_plus(behind, reach)}] = {self._element(_plus(at, found.forth))};"
+        for one, near in self.near.items():
+            ahead = self._element(one, _plus(at, one.forth))
+            yield f"{near}[{_plus(behind, one.back + one.forth)}] = {ahead};"
         if self.follow:
             yield "{"
             yield from self._followed(at, behind)
@@ -124,21 +127,23 @@ class _Skewing:
         yield self._body(near=True)
         yield "}"
         stored = f"{at} - {behind}" if found.apart else at
-        yield f"{self._element(stored)} = {self.near}[{found.back}];"
-        if found.apart:
-            yield from self._every(_plus(behind, reach))
-            yield f"{self.near}[{turn}] = {self.near}[{turn} + 1];"
+        for one, near in self.near.items():
+            yield f"{self._element(one, stored)} = {near}[{one.back}];"
+            if _plus(behind, one.back + one.forth) != "0":
+                yield from self._every(_plus(behind, one.back + one.forth))
+                yield f"{near}[{turn}] = {near}[{turn} + 1];"
         if found.apart and self.follow:
             yield from self._every(behind)
             yield "{"
             yield from (f"{name}[{turn}] = {name}[{turn} + 1];" for name in self.follow.values())
             yield "}"
         yield "}"
-        left = _plus(behind, max(found.stored))
-        if left != "0":
-            yield from self._every(left)
-            rest = self._element(f"{self.length} - {behind} + {turn}")
-            yield f"{rest} = {self.near}[{_plus(turn, found.back)}];"
+        for one, near in self.near.items():
+            left = _plus(behind, max(one.stored))
+            if left != "0":
+                yield from self._every(left)
+                rest = self._element(one, f"{self.length} - {behind} + {turn}")
+                yield f"{rest} = {near}[{_plus(turn, one.back)}];"
 
     def _followed(self, number: str, place: str) -> Iterator[str]:
         """What rounds of this number load from other arrays."""
@@ -187,8 +192,9 @@ class _Skewing:
         found, swaps = self.found, self._own_names(self.found.inner.node.body)
         if near:
             behind = self._times(f"({self.count} - 1 - {self.sweep})") if found.apart else "0"
-            for place, far in found.places.items():
-                swaps[place] = text(f"{self.near}[{_plus(behind, found.back + far)}]")
+            for one, name in self.near.items():
+                for place, far in one.places.items():
+                    swaps[place] = text(f"{name}[{_plus(behind, one.back + far)}]")
             swaps |= {self.places[a]: text(f"{name}[{behind}]") for a, name in self.follow.items()}
         return self.old.show_inside(found.inner.node.body, swaps)
 
@@ -245,12 +251,11 @@ class _Skewing:
             span = self.old.reading_operations().operation("/", parts)
         return self._form(span)
 
-    def _element(self, number: str) -> str:
-        """The element that is so many rounds from the first one of a sweep."""
-        found, (sign, base) = self.found, (self.found.sign, self.found.base)
-        if sign > 0 and base.value is not None:
-            return f"{found.array.name}[{_plus(number, base.value)}]"
-        return f"{found.array.name}[{self._form(base)} {'+' if sign > 0 else '-'} ({number})]"
+    def _element(self, one: Swept, number: str) -> str:
+        """The element of an array that is so many rounds from the first one of a sweep."""
+        if one.sign > 0 and one.base.value is not None:
+            return f"{one.array.name}[{_plus(number, one.base.value)}]"
+        return f"{one.array.name}[{self._form(one.base)} {'+' if one.sign > 0 else '-'} ({number})]"
 
     def _form(self, form: Polynomial) -> str:
         return self._speller.form(self._speller.local(form))

@@ -6,7 +6,7 @@ an edit distance. A sweep may begin as soon as the one before is far enough ahea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -39,26 +39,18 @@ from optiml_magic.kernels.tree import (
 
 
 @dataclass(frozen=True, eq=False)
-class Sweeps:
-    """The rounds of ``outer``: ``ahead``, a sweep along ``array`` by ``inner``, and ``behind``.
+class Swept:
+    """An array that sweeps go along. Round ``r`` is at element ``base + sign * r``.
 
-    Round ``r`` of ``inner`` is at element ``base + sign * r``, the first one that it stores to, and
-    names elements that are ``places`` further on in the direction of the sweep. ``own`` are locals
-    that each sweep has for itself, and that go on from round to round. ``alike`` are loads from
-    other arrays that every round makes, in all sweeps of the same place.
+    That is the first one that it stores to. It names elements that are ``places`` further on in the
+    direction of the sweep, and stores to those that are ``stored`` further on.
     """
 
-    outer: Axis
-    inner: Axis
     array: Variable
     sign: int
     base: Polynomial
     places: Mapping[Index, int]
-    stored: tuple[int, ...]
-    ahead: tuple[Statement, ...]
-    behind: tuple[Statement, ...]
-    own: tuple[Variable, ...]
-    alike: tuple[Access, ...]
+    stored: frozenset[int]
 
     @cached_property
     def back(self) -> int:
@@ -78,6 +70,33 @@ class Sweeps:
         """
         far = self.places.values()
         return max(abs(stored - named) for stored in self.stored for named in far)
+
+
+@dataclass(frozen=True, eq=False)
+class Sweeps:
+    """The rounds of ``outer``: ``ahead``, a sweep along arrays by ``inner``, and ``behind``.
+
+    ``own`` are locals that each sweep has for itself, and that go on from round to round. ``alike``
+    are loads from other arrays that every round makes, in all sweeps of the same place.
+    """
+
+    outer: Axis
+    inner: Axis
+    swept: tuple[Swept, ...]
+    ahead: tuple[Statement, ...]
+    behind: tuple[Statement, ...]
+    own: tuple[Variable, ...]
+    alike: tuple[Access, ...]
+
+    @cached_property
+    def apart(self) -> int:
+        """How many rounds a sweep must be behind the one before."""
+        return max(one.apart for one in self.swept)
+
+    @property
+    def names(self) -> str:
+        """What the arrays are called."""
+        return ", ".join(one.array.name for one in self.swept)
 
     @property
     def rounds(self) -> Polynomial:
@@ -106,30 +125,34 @@ def sweeps(kernel: Kernel) -> tuple[Sweeps, ...]:
     found, why = list[Sweeps](), NotLegal("no loop goes along an array of its own in its rounds")
     for outer in loops_in(kernel.function.body):
         within = [s for s in body_of(outer.body) if isinstance(s, Loop)]
-        for array in _kept(kernel, outer) if len(within) == 1 else ():
-            try:
-                found.append(_Search(kernel, outer, within[0], array).found())
-            except NotLegal as reason:
-                why = NotLegal(reason.reason, reason.line or outer.line)
+        arrays = _kept(kernel, outer, within[0]) if len(within) == 1 else ()
+        try:
+            found += [_Search(kernel, outer, within[0], arrays).found()] if arrays else []
+        except NotLegal as reason:
+            why = NotLegal(reason.reason, reason.line or outer.line)
     if not found:
         raise why
     return tuple(found)
 
 
-def _kept(kernel: Kernel, outer: Loop) -> Iterator[Variable]:
+def _kept(kernel: Kernel, outer: Loop, inner: Loop) -> tuple[Variable, ...]:
     """Local arrays that rounds of a loop find as the rounds before have left them."""
-    inside, own = Effects(kernel).inside(outer), declared_in(outer)
+    inside, own = Effects(kernel).inside(inner), declared_in(outer)
     stored = {a.array for a in kernel.reading.accesses
               if a.space == "local" and a.mode == "store" and a.own in inside}  # fmt: skip
-    for statement in walk(kernel.function.body):
-        for variable in statement.variables if isinstance(statement, Declare) else ():
-            if variable.name in stored and len(variable.extents) == 1 and variable not in own:
-                yield variable
+    held = (s.variables for s in walk(kernel.function.body) if isinstance(s, Declare))
+    return tuple(
+        v for several in held for v in several
+        if v.name in stored and len(v.extents) == 1 and v not in own
+    )  # fmt: skip
 
 
 class _Search:
-    def __init__(self, kernel: Kernel, outer: Loop, inner: Loop, array: Variable) -> None:
-        self.kernel, self.array = kernel, array
+    def __init__(
+        self, kernel: Kernel, outer: Loop, inner: Loop, arrays: tuple[Variable, ...]
+    ) -> None:
+        self.kernel, self.arrays = kernel, arrays
+        self.named = {array.name for array in arrays}
         self.effects = Effects(kernel)
         self.loops = outer, inner
         self.outer, self.inner = self._axis(outer), self._axis(inner)
@@ -141,22 +164,9 @@ class _Search:
 
     def found(self) -> Sweeps:
         self._straight()
-        accesses = self._accesses(self.loops[1])
-        sign, base = self._path(accesses)
-        places = self._places(accesses, sign, base)
-        self._reached(accesses, places, sign * (base.value or 0))
-        stored = {places[named_at(a)] for a in accesses if a.mode == "store"}
-        for part in self.behind:
-            if self._accesses(part):
-                raise NotLegal("what comes behind a sweep asks for its array", part.line)
-        for part in self.ahead:
-            for access in self._accesses(part):
-                before = None if access.index is None else (access.index - base).value
-                if before is None or before * sign >= 0 or not self._whole(access):
-                    raise NotLegal("a sweep may change what comes ahead of it", access.line)
+        swept = tuple(self._swept(array) for array in self.arrays)
         made = Sweeps(
-            self.outer, self.inner, self.array, sign, base, places, tuple(stored), self.ahead,
-            self.behind, self._own(), self._alike(),
+            self.outer, self.inner, swept, self.ahead, self.behind, self._own(), self._alike()
         )  # fmt: skip
         symbols = self.kernel.reading.symbols
         by = made.rounds.coefficient(self.outer.name)
@@ -164,11 +174,27 @@ class _Search:
         if by is None or by.value is None or self.outer.name in symbols.inside(rest):
             raise NotLegal("how long the next sweep is does not follow", self.loops[1].line)
         changed = {v.name for v in self.effects.changed(self.loops[0])}
-        for form in (rest, base):
+        for form in (rest, *(one.base for one in swept)):
             asked = {name.lstrip("@") for name in symbols.inside(form)}
             if not symbols.known(form) or asked & changed:
                 raise NotLegal("where sweeps begin and end is not followed", self.loops[1].line)
         return made
+
+    def _swept(self, array: Variable) -> Swept:
+        accesses = self._accesses(array, self.loops[1])
+        sign, base = self._path(accesses)
+        places = self._places(array, accesses, base, sign)
+        self._reached(accesses, places, sign * (base.value or 0))
+        for part in self.behind:
+            if self._accesses(array, part):
+                raise NotLegal("what comes behind a sweep asks for its array", part.line)
+        for part in self.ahead:
+            for access in self._accesses(array, part):
+                before = None if access.index is None else (access.index - base).value
+                if before is None or before * sign >= 0 or not self._whole(access):
+                    raise NotLegal("a sweep may change what comes ahead of it", access.line)
+        stored = frozenset(places[named_at(a)] for a in accesses if a.mode == "store")
+        return Swept(array, sign, base, places, stored)
 
     def _axis(self, loop: Loop) -> Axis:
         axis = self.kernel.axes().get(loop)
@@ -188,14 +214,15 @@ class _Search:
         begin = self.inner.variable.value if self.inner.variable is not None else None
         if begin is None or names([begin]) & declared_in(outer.body):
             raise NotLegal("where a sweep begins is found in its round", inner.line)
-        if self.array in self.effects.lent or self.array.type.volatile:
-            raise NotLegal("something else leads to the array as well", self.array.line)
+        for array in self.arrays:
+            if array in self.effects.lent or array.type.volatile:
+                raise NotLegal("something else leads to the array as well", array.line)
         if self.inner.step not in (Polynomial.constant(1), Polynomial.constant(-1)):
             raise NotLegal("a sweep leaves elements out", inner.line)
         inside = self.effects.inside(outer.body)
         loading = {a.node for a in kernel.reading.accesses if a.mode == "load"}
         for access in kernel.reading.accesses:
-            other = access.array != self.array.name and access.mode != "load"
+            other = access.array not in self.named and access.mode != "load"
             if access.own in inside and (other or access.call is not None):
                 raise NotLegal("its rounds store elsewhere too", access.line)
         for expr in inside:
@@ -213,10 +240,10 @@ class _Search:
                     if local.array or local.type.reference or local.storage != "local":
                         raise NotLegal(f"`{local.name}` is no number of its own", statement.line)
 
-    def _accesses(self, statement: Statement) -> list[Access]:
+    def _accesses(self, array: Variable, statement: Statement) -> list[Access]:
         inside = self.effects.inside(statement)
         return [a for a in self.kernel.reading.accesses
-                if a.array == self.array.name and a.own in inside]  # fmt: skip
+                if a.array == array.name and a.own in inside]  # fmt: skip
 
     def _whole(self, access: Access) -> bool:
         kind = self.kernel.reading.arrays.get(access.array)
@@ -241,7 +268,9 @@ class _Search:
             raise NotLegal("sweeps begin in several places", self.loops[1].line)
         return sign, base
 
-    def _places(self, accesses: list[Access], sign: int, base: Polynomial) -> dict[Index, int]:
+    def _places(
+        self, array: Variable, accesses: list[Access], base: Polynomial, sign: int
+    ) -> dict[Index, int]:
         """How far each element that a round names is from where it is."""
         found = dict[Index, int]()
         for access in accesses:
@@ -252,8 +281,8 @@ class _Search:
             if found.setdefault(named_at(access), far * sign) != far * sign:
                 raise NotLegal("an element is several ones", access.line)
         inside = self.effects.inside(self.loops[1].body)
-        named = sum(isinstance(e, Name) and e.variable is self.array for e in inside)
-        plain = all(isinstance(e.base, Name) and e.base.variable is self.array for e in found)
+        named = sum(isinstance(e, Name) and e.variable is array for e in inside)
+        plain = all(isinstance(e.base, Name) and e.base.variable is array for e in found)
         if named != len(found) or not plain or not found.keys() <= inside:
             raise NotLegal("something else leads to the array as well", self.loops[1].line)
         return found
@@ -279,7 +308,7 @@ class _Search:
         steps = {self.outer.variable, self.inner.variable}
         for at, part in enumerate((*self.ahead, *later)):
             for variable in self.effects.changed(part).keys() - own - steps:
-                if variable is self.array:
+                if variable in self.arrays:
                     continue
                 last = at > len(self.ahead)
                 if at == len(self.ahead) and self._any_order(variable):
@@ -309,7 +338,7 @@ class _Search:
         own = declared_in(outer) - {self.inner.variable}
         found = list[Access]()
         for a in self.kernel.reading.accesses:
-            if a.own not in inside or a.array == self.array.name or a.index is None:
+            if a.own not in inside or a.array in self.named or a.index is None:
                 continue
             asked, place = symbols.inside(a.index), element(self.effects, a)
             moves = self.inner.name in asked and self.outer.name not in asked

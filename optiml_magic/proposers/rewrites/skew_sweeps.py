@@ -62,7 +62,7 @@ class SkewSweeps(KernelRule):
             short = length is not None and length <= _UNROLLED
             yield Site(
                 f"sweeps {at}",
-                f"several sweeps along {swept.array.name} at once, an element apart each",
+                f"several sweeps along {swept.names} at once, an element apart each",
                 partial(skewed, kernel, at, counts[0]),
                 0.35 if short else 0.88,
                 Hypothesis(TIME, "lower", "an element is loaded once for several sweeps", (1.2, 6)),

@@ -43,6 +43,9 @@ def sweeps(rng: Random) -> Made:
         value, first = f"float was = v[j]; {value} v[j] += last * 0.125f; last = was;", (
             f"float last = 0.5f * t; {first}"
         )  # fmt: skip
+    other = rng.choice([0, 0, 1])
+    if other:
+        value = f"u[j] = 0.5f * u[j] + 0.25f * v[j]; {value} v[j] -= 0.125f * u[j + {high}];"
     best = rng.choice([0, 0, 1])
     value += " best = fmaxf(best, v[j]);" if best else ""
     outer = rng.choice([
@@ -52,8 +55,9 @@ def sweeps(rng: Random) -> Made:
     body = (
         f"float v[{_LENGTH}];\nfloat best = -1.0f;\n"
         f"for (int j = 0; j < {_LENGTH}; j++) v[j] = j < m ? x[i * m + j] : 0.5f - 0.03125f * j;\n"
+        f"float u[{_LENGTH}];\nfor (int j = 0; j < {_LENGTH}; j++) u[j] = 0.25f * j;\n"
         f"for ({outer}) {{\n{first}\nfor ({rounds}) {{\n{value}\n}}\n}}\n"
-        f"for (int j = 0; j < {_LENGTH}; j++) y[i * {_LENGTH} + j] = v[j] + best;"
+        f"for (int j = 0; j < {_LENGTH}; j++) y[i * {_LENGTH} + j] = v[j] + best + u[j];"
     )
     return _finished(rng, "sweeps", body)
 

@@ -46,6 +46,15 @@ SWEEPS = {
     "both sides": "for (int t = 0; t < 7; ++t) for (int j = 2; j < 22; ++j) v[j] = v[j - 2] - 0.5f * v[j + 1] + v[j];",
     "each by itself": "for (int t = 0; t < m; t += 2) for (int j = 0; j < m; ++j) v[j] = v[j] * 0.5f + x[i * m + t];",
     "none of the last": "for (int t = 0; t < m; ++t) for (int j = 0; j < m - 2 * t; ++j) v[j] = v[j] * 0.5f + x[i * m + t];",
+    "two arrays": (
+        "float e[24]; for (int j = 0; j < 24; ++j) e[j] = 0.25f * j; for (int t = 1; t < m; ++t) { float f = 0.0f, diag = v[0];"
+        " for (int j = 1; j < m; ++j) { float up = v[j]; e[j] = fmaxf(e[j] - 0.25f, up - 1.0f); f = fmaxf(f - 0.25f, v[j - 1] - 1.0f);"
+        " float h = fmaxf(fmaxf(diag + x[i * m + j], e[j]), f); least = fminf(least, h); diag = up; v[j] = h; } } v[0] = least + e[1];"
+    ),
+    "two directions": (
+        "float e[24]; for (int j = 0; j < 24; ++j) e[j] = 0.25f * j; for (int t = 0; t < 9; ++t)"
+        " for (int j = 0; j < 20; ++j) { e[21 - j] += v[j]; v[j] = 0.5f * v[j + 2] + e[22 - j]; } v[23] = e[5];"
+    ),
     "without a sign": "unsigned k = m; for (unsigned t = 0; t < 9; ++t) for (unsigned j = 0; j + 3 * t < k; ++j) v[j] = 0.5f * v[j + 1] + v[j];",
     "hints": (
         "\n#pragma unroll 2\nfor (int t = 0; t < m; ++t) { float last = 0.0f;\n#pragma unroll\n"
