@@ -117,7 +117,7 @@ class Factored:
         plain = bare(expr)
         if isinstance(plain, Literal) and isinstance(plain.value, int):
             return str(plain.value)
-        if isinstance(plain, Binary) and plain.op in "+-*/":
+        if isinstance(plain, Binary) and plain.op in ("+", "-", "*", "/", ">>"):
             left, right = self._spelled(plain.left), self._spelled(plain.right)
             return f"{operand(left)} {plain.op} {operand(right)}" if left and right else None
         if not isinstance(plain, Name) or plain.name in self.effects.moved:

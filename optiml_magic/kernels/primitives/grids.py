@@ -217,7 +217,7 @@ def form_of(node: Node, symbols: Symbols | None = None) -> Polynomial | None:
             if op == "*":
                 return sides[0] * sides[1]
             return sides[0] + sides[1] if op == "+" else sides[0] - sides[1]
-        case Binary(op="/", left=left, right=right) if symbols is not None:
+        case Binary(op="/" | ">>" as op, left=left, right=right) if symbols is not None:
             above, below = form_of(left, symbols), form_of(right, symbols)
             if (
                 above is None
@@ -225,8 +225,8 @@ def form_of(node: Node, symbols: Symbols | None = None) -> Polynomial | None:
                 or not above.symbols | below.symbols <= {*symbols.table}
             ):
                 return None
-            exact = above.divided(below.value) if below.value else None
+            exact = above.divided(below.value) if below.value and op == "/" else None
             return exact if exact is not None else Operations(symbols).operation(
-                "/", (above, below)
+                op, (above, below)
             )  # fmt: skip
     return None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.rowed import rowed
+from optiml_magic.model.facts import LaunchFacts
 from tests.present import sampled
 
 from .running import same
@@ -120,6 +124,60 @@ def test_rows_that_the_kernel_has_no_name_for() -> None:
 )  # fmt: skip
 def test_refused(width: str, body: str, reason: str) -> None:
     assert reason in refused(rowed(kernel(ROWS % (width, body))))[0]
+
+
+HALVES = """\
+#pragma optiml launch k grid(t) block(64)
+__global__ void k(const float* f, float* q, int heads, int dim, int rest) {
+    const int half = %s;
+    for (int i = threadIdx.x; i < heads * half; i += blockDim.x) {
+        const int h = i / half, d = i %% half;
+        float* x = q + (blockIdx.x * heads + h) * dim;
+        float a = x[d], b = x[d + half];
+        x[d] = a * f[d] - b;
+        x[%s] = b * f[d] + a;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("half", ["dim / 2", "dim >> 1"])
+def test_an_item_may_have_both_halves_of_a_row(half: str) -> None:
+    text = HALVES % (half, "d + half")
+    made = rowed(kernel(text))
+    assert "require " in applied(made).program.text  # of a row of one element there is no half
+    for dim in (16, 9):
+        sizes = {"t": 5, "heads": 3, "dim": dim, "rest": 1}
+        same(text, made, {"f": ("dim",), "q": ("t", "heads", "dim")}, sizes)
+
+
+def test_whether_a_row_holds_both_halves_the_launch_asks() -> None:
+    text = HALVES % ("rest / 2", "d + half")
+
+    def halved(rest: int) -> Kernel | Refused:
+        sizes = {"heads": 3, "dim": 16, "rest": rest}
+        facts = LaunchFacts("k", 1, (5, 1, 1), (64, 1, 1), {}, sizes)
+        return rowed(replace(kernel(text), facts=facts))
+
+    made = halved(8)
+    assert "require dim - rest >= 0" in applied(made).program.text
+    sizes = {"t": 5, "heads": 3, "dim": 16, "rest": 8}
+    same(text, made, {"f": ("dim",), "q": ("t", "heads", "dim")}, sizes)
+    assert "meet" in refused(halved(24))[0]
+
+
+@pytest.mark.parametrize(
+    ("half", "at"),
+    [
+        ("dim - dim / 2", "d + half"),  # of a row of 9 that is 10
+        ("dim / 2", "d + 2 * half"),  # the next row begins there
+        ("dim / 2", "d + 1"),
+        ("rest", "d + half"),
+        ("dim / 2", "d + half - 1"),
+    ],
+)
+def test_parts_of_items_that_may_be_in_one_place(half: str, at: str) -> None:
+    assert "meet" in refused(rowed(kernel(HALVES % (half, at))))[0]
 
 
 def test_launch_bounds() -> None:
