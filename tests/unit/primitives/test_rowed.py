@@ -40,6 +40,7 @@ STEPS = "for (int c = threadIdx.x; c < n; c += blockDim.x)"
         ("64", f"int r = blockIdx.x; if (b[r] < 0) return; {SUM} s *= sqrtf(n); {STEPS} out[r * n + c] = s;"),
         ("64", f"int r = blockIdx.x; {SUM} {MOST} {STEPS} out[r * n + c] = a[r * n + c] * most;"),
         ("64", f"int r = blockIdx.x; {SUM} if (threadIdx.x == 0) b[r] = s; {STEPS} out[r * n + c] = s;"),
+        ("64", f"int r = blockIdx.x; float w[2]; for (int k = 0; k < 2; k++) w[k] = b[r] + k; {STEPS} out[r * n + c] = w[c % 2];"),
         ("64", f"int r = blockIdx.x; {SUM} {STEPS} out[r * n + c] = s; if (!threadIdx.x) {{ b[r] = s; }}"),
     ], 3),
 )  # fmt: skip
@@ -118,12 +119,27 @@ def test_rows_that_the_kernel_has_no_name_for() -> None:
         ("64", f"int r = blockIdx.x; {SUM} if (threadIdx.x == 1) b[r] = s; {STEPS} out[r * n + c] = s;",
          "more than declarations"),
         ("64", f"int r = blockIdx.x; {SUM} out[r] = s; {STEPS} out[r * n + c] = s;", "more than declarations"),
+        ("64", f"float w[2]; for (int k = 0; k < 2; k++) w[k] = k; {STEPS} {{ w[0] += c; out[blockIdx.x * n + c] = w[0]; }}",
+         "goes from round to round"),
+        ("64", f"float w[2]; for (int k = 0; k < 2; k++) w[k] = threadIdx.x; {STEPS} out[blockIdx.x * n + c] = w[0];",
+         "computes with a thread's first item"),
         ("64", f"int r = blockIdx.x; {SUM.replace('a[', 'out[')} {STEPS} out[r * n + c] = s;", "read before"),
         ("64", f"{STEPS} {{ out[blockIdx.x * n + c] = out[blockIdx.x * n + c + 64]; }}", "meet"),
     ],
 )  # fmt: skip
 def test_refused(width: str, body: str, reason: str) -> None:
     assert reason in refused(rowed(kernel(ROWS % (width, body))))[0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "shape"), [(9, "32, 8"), (8, "32, 8"), (4, "64, 4"), (1, "256"), (0, "32, 8")]
+)
+def test_few_rows_lie_in_wider_blocks(rows: int, shape: str) -> None:
+    text = ROWS % (64, f"{STEPS} out[blockIdx.x * n + c] = a[blockIdx.x * n + c];")
+    facts = LaunchFacts("k", 1, (rows, 1, 1), (64, 1, 1), {}, {"n": 400, "m": rows})
+    made = rowed(replace(kernel(text), facts=facts if rows else None))
+    assert f"block({shape})" in str(applied(made).launch)
+    same(text, made, SHAPES, {"n": 70, "m": max(rows, 1)})
 
 
 HALVES = """\
