@@ -91,8 +91,8 @@ class Unravelling:
             expr: text(self.factored.value(held, *self.factored.ends(cut)))
             for expr, cut in self.factored.cuts.items()
         }
-        self._drop_guard(swaps)
         swaps |= self._beside(rest)
+        self._drop_guard(swaps)
         words = self.items.words
         places = [
             f"const {words} {name} = ({words})blockIdx.{axis} * {width} + threadIdx.{axis};"

@@ -60,10 +60,14 @@ __global__ void shift(const float* x, float* y, int n, int c, int h, int w) {
         ("size(x) / (c * h * w)", "blockIdx.y"),
     ],
 )
+@pytest.mark.parametrize("guard", [False, True])
 def test_what_is_left_above_rows_and_columns_is_counted_with_the_planes(
-    blocks: str, image: str
+    blocks: str, image: str, guard: bool
 ) -> None:
     text = IMAGES % (blocks, image)
+    if guard:
+        text = text.replace("(i >= c * h * w) return;", "(i < c * h * w) {")
+        text = text.replace("] = v;\n}", "] = v;\n}\n}")
     after = written(unravelled_planes(kernel_of(text)))
     assert "grid(cdiv(w, 32), cdiv(h, 2), " in after
     assert end_of(text, after, ARRAYS, *({**s, "n": 2} for s in SIZES)) == "same"
