@@ -176,7 +176,7 @@ def _plane(kernel: Kernel, effects: Effects, rows: _Rows) -> Kernel:
         across //= 2
     grid = kernel.launch.grid
     height = height_of(kernel, effects, grid[0])
-    few = kernel.facts.grid[0] if kernel.facts is not None else _THREADS
+    few = 1 if height is None else kernel.facts.grid[0] if kernel.facts is not None else _THREADS
     while wide > across and few <= _THREADS // across // 2:  # else threads have no row
         across *= 2
     shape = (across, _THREADS // across if height is not None else 1)

@@ -142,6 +142,15 @@ def test_few_rows_lie_in_wider_blocks(rows: int, shape: str) -> None:
     same(text, made, SHAPES, {"n": 70, "m": max(rows, 1)})
 
 
+def test_rows_without_a_name_lie_in_blocks_of_their_own() -> None:
+    text = ROWS.replace("grid(m)", "grid(size(out) / n)").replace(", int m)", ")")
+    text %= (64, f"{STEPS} out[blockIdx.x * n + c] = a[blockIdx.x * n + c];")
+    facts = LaunchFacts("k", 1, (900, 1, 1), (64, 1, 1), {}, {"n": 400})
+    made = rowed(replace(kernel(text), facts=facts))
+    assert "grid(cdiv(n, 256), size(out) / n) block(256)" in str(applied(made).launch)
+    same(text, made, SHAPES, {"n": 70, "m": 9})
+
+
 HALVES = """\
 #pragma optiml launch k grid(t) block(64)
 __global__ void k(const float* f, float* q, int heads, int dim, int rest) {
