@@ -176,6 +176,13 @@ def test_an_item_may_have_both_halves_of_a_row(half: str) -> None:
         same(text, made, {"f": ("dim",), "q": ("t", "heads", "dim")}, sizes)
 
 
+@pytest.mark.parametrize("half", ["dim / 2", "dim >> 1"])
+def test_how_long_rows_of_halves_are_is_known(half: str) -> None:
+    facts = LaunchFacts("k", 1, (5, 1, 1), (64, 1, 1), {}, {"heads": 4, "dim": 128, "rest": 1})
+    made = rowed(replace(kernel(HALVES % (half, "d + half")), facts=facts))
+    assert "block(256)" in str(applied(made).launch)
+
+
 def test_whether_a_row_holds_both_halves_the_launch_asks() -> None:
     text = HALVES % ("rest / 2", "d + half")
 
