@@ -169,7 +169,8 @@ def _own(kernel: Kernel, axis: Axis, one: Access, other: Access) -> bool:
     """Whether no two items touch an element that both accesses do."""
     symbols, item = kernel.reading.symbols, _item(axis)
     same = one.index is not None and one.index == other.index and one.element == other.element
-    if same and numbered(one.index or Polynomial(), item, axis.stop or Polynomial(), symbols):
+    form, stop = one.index or Polynomial(), axis.stop or Polynomial()
+    if same and _steady(kernel, axis, form) and numbered(form, item, stop, symbols):
         return True
     if _in_one_record(kernel, item, one, other):
         return True
@@ -196,6 +197,13 @@ def _item(axis: Axis) -> Polynomial:
     return (axis.start or Polynomial()) + (axis.step or Polynomial()) * Polynomial.symbol(axis.name)
 
 
+def _steady(kernel: Kernel, axis: Axis, form: Polynomial) -> bool:
+    """Whether all items have the same for what is not theirs in a form: no round of their own."""
+    symbols, written = kernel.reading.symbols, kernel.reading.written
+    others = [symbols[name] for name in symbols.inside(form) - {axis.name}]
+    return all(s.kind not in ("counter", "unknown") and s.array not in written for s in others)
+
+
 def _roomy(
     kernel: Kernel, effects: Effects, axis: Axis, one: Access, other: Access
 ) -> list[RequireDirective]:
@@ -204,7 +212,12 @@ def _roomy(
     Raises NotLegal where they may meet.
     """
     symbols, need = kernel.reading.symbols, None
-    if one.index is not None and other.index is not None and one.element == other.element:
+    if (
+        one.index is not None
+        and other.index is not None
+        and one.element == other.element
+        and _steady(kernel, axis, one.index)
+    ):
         need = room(one.index, other.index, _item(axis), axis.stop or Polynomial(), symbols)
     if need is None:
         raise NotLegal("its rounds may meet in memory", one.line)
@@ -273,7 +286,9 @@ def kept_before(
             if computed and stores_first(kernel, effects, statement, _THREAD):
                 assert isinstance(statement, If)
                 own = [*expressions(statement.then)]
-            elif not computed or not (_leaves(statement) or effects.computes(statement, (), filled)):
+            elif not computed or not (
+                _leaves(statement) or effects.computes(statement, (), filled)
+            ):
                 raise NotLegal("more than declarations stands before its loop", statement.line)
             if not effects.computes(statement, ()) or effects.given(statement) & names(asked):
                 if not places.isdisjoint(own):

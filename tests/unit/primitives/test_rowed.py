@@ -198,6 +198,13 @@ def test_whether_a_row_holds_both_halves_the_launch_asks() -> None:
     assert "meet" in refused(halved(24))[0]
 
 
+def test_rounds_of_an_item_may_reach_into_the_next() -> None:
+    text = (HALVES % ("dim / 2", "d + half")).replace(
+        "x[d] =", "for (int e = 0; e < 2; ++e) x[d + e] ="
+    )
+    assert "meet" in refused(rowed(kernel(text)))[0]
+
+
 @pytest.mark.parametrize(
     ("half", "at"),
     [

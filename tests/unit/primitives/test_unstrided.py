@@ -163,6 +163,12 @@ def test_elements_that_two_items_may_share_are_refused(place: str) -> None:
     assert "meet in memory" in refused(unstrided(kernel(text)))[0]
 
 
+def test_rounds_of_an_item_may_reach_what_another_has() -> None:
+    store = "for (int e = 0; e < 2; ++e) out[(r * c + q) * b + p + e] = a[i];"
+    text = DIGITS.replace("out[PLACE] = a[i];", store)
+    assert "meet in memory" in refused(unstrided(kernel(text)))[0]
+
+
 RECORDS = """\
 struct Item { float x, y, z, w; };
 #pragma optiml launch k grid(3) block(32)
