@@ -18,12 +18,17 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import TOLD
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.firsts import stores_first
-from optiml_magic.kernels.primitives.grids import form_of, most_threads, said_alike
+from optiml_magic.kernels.primitives.grids import (
+    form_of,
+    most_threads,
+    said,
+    said_alike,
+    sizes_of,
+)
 from optiml_magic.kernels.primitives.limits import with_limits
 from optiml_magic.kernels.primitives.places import axis_of, bare, index, own_text_only, tops
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.unstrided import check_rounds, going_on, kept_before
-from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.tree import Block, If, Loop, Statement, expressions
 from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.source.directives import RequireDirective
@@ -160,17 +165,15 @@ def _width(kernel: Kernel, effects: Effects) -> Polynomial:
 
 
 def _check_said(kernel: Kernel, effects: Effects, count: Polynomial) -> None:
-    symbols = kernel.reading.symbols
     given = {p.name for p in kernel.function.parameters if not p.type.depth}
-    inside = symbols.inside(count) if count.symbols <= symbols.table.keys() else count.symbols
-    sizes = {n for n in inside if n not in symbols.table or symbols[n].op not in ("/", ">>")}
+    sizes = sizes_of(kernel, count)
     alike = sizes <= given | kernel.program.values.keys()
     if not alike or not said_alike(kernel, sizes) or sizes & effects.moved:
         raise NotLegal("how long a row is its launch and the kernel do not say alike")
 
 
 def _plane(kernel: Kernel, effects: Effects, rows: _Rows) -> Kernel:
-    wide, count = value(kernel, rows.count) or _WARP, _words(kernel, rows.count)
+    wide, count = value(kernel, rows.count) or _WARP, said(kernel, rows.count)
     across = _WARP
     while across > _NARROWEST and across >= 2 * wide:
         across //= 2
@@ -214,7 +217,7 @@ def _plane(kernel: Kernel, effects: Effects, rows: _Rows) -> Kernel:
         block=tuple(parse_expression(str(s)) for s in shape if s > 1),
     )
     # A part of a size may be nothing, and a grid has a block at least.
-    least = rows.first or count != str(rows.count)
+    least = rows.first or sizes_of(kernel, rows.count) != rows.count.symbols
     some = [RequireDirective(parse_expression(f"{count} >= 1"))] * least
     made = kernel.rewritten(
         replace(body, body=(guard, *kept)),
@@ -248,13 +251,6 @@ def _starts(expr: Expr) -> bool:
     if not isinstance(expr, Binary) or expr.op != "*":
         return False
     return {builtin(bare(expr.left)), builtin(bare(expr.right))} == {"blockIdx.x", "blockDim.x"}
-
-
-def _words(kernel: Kernel, count: Polynomial) -> str:
-    """How many elements a row has, for the kernel and for its launch."""
-    if all(kernel.reading.symbols.table.get(name) is None for name in count.symbols):
-        return str(count)
-    return Speller(kernel.reading.symbols, {}).form(count)
 
 
 def _operand(words: str) -> str:

@@ -19,7 +19,7 @@ from optiml_magic.kernels.primitives.cutting import TOLD, cut, uses
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.firsts import stores_first
-from optiml_magic.kernels.primitives.grids import said_alike
+from optiml_magic.kernels.primitives.grids import said, said_alike, sizes_of
 from optiml_magic.kernels.primitives.gridwide import gridwide
 from optiml_magic.kernels.primitives.headed import headed
 from optiml_magic.kernels.primitives.numbered import numbered, room
@@ -88,8 +88,12 @@ def unstrided(kernel: Kernel) -> Kernel:
         raise NotLegal("it asks for the threads of its grid", loop.line)
     if own & {*found.whole}:
         raise NotLegal("its items ask for a thread's first one", loop.line)
-    width = str(kernel.launch.block[0])
-    blocks = f"cdiv({count}, {width})" if width != "1" else str(count)
+    width, words = str(kernel.launch.block[0]), said(kernel, count)
+    blocks = f"cdiv({words}, {width})" if width != "1" else words
+    if (
+        sizes_of(kernel, count) != count.symbols
+    ):  # a part of a size may be nothing, and a grid has a block at least
+        asked.append(RequireDirective(parse_expression(f"{words} >= 1")))
     grid = (parse_expression(blocks), *kernel.launch.grid[1:])
     made = kernel.rewritten(
         replace(kernel.function.body, body=(*kept, *first, inside)),
@@ -127,9 +131,10 @@ def _count(kernel: Kernel, axis: Axis, loop: Loop) -> Polynomial:
         raise NotLegal("its loop does not go from a thread's index in steps of the grid", loop.line)
     given = {p.name for p in kernel.function.parameters if not p.type.depth}
     stop = axis.stop
-    if not stop.symbols <= given | kernel.program.values.keys() or stop.value is not None:
+    sizes = sizes_of(kernel, stop)
+    if not sizes <= given | kernel.program.values.keys() or stop.value is not None:
         raise NotLegal("how many items there are its launch cannot say", loop.line)
-    if not said_alike(kernel, stop.symbols) or stop.symbols & Effects(kernel).moved:
+    if not said_alike(kernel, sizes) or sizes & Effects(kernel).moved:
         raise NotLegal("how many items there are its launch cannot say", loop.line)
     return stop
 
