@@ -206,7 +206,7 @@ class Ranges:
         symbol = self._symbols[name]
         if symbol.low is not None or not self._sizes:
             return symbol.low
-        made = symbol.op == "/" or symbol.kind == "select"
+        made = symbol.op in ("/", ">>") or symbol.kind == "select"
         at_least = symbol.kind == "scalar" or (made and all(map(self._plainly, symbol.arguments)))
         return 0 if at_least else None
 
@@ -255,6 +255,9 @@ class Ranges:
                 found += [Polynomial.symbol(name) - argument for argument in symbol.arguments]
             if symbol.op == "/" and self._positive(symbol.arguments):
                 found.append(symbol.arguments[0] - symbol.arguments[1] * Polynomial.symbol(name))
+            if symbol.op == ">>" and (divisor := _divisor(symbol)):
+                times = Polynomial.constant(divisor)
+                found.append(symbol.arguments[0] - times * Polynomial.symbol(name))
         return found
 
     def _positive(self, arguments: tuple[Polynomial, ...]) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, permutations
 from types import MappingProxyType
 from typing import Any
 
@@ -159,14 +159,27 @@ def small(given: Sizes) -> Iterator[tuple[dict[str, int], int]]:
 def kept(given: Sizes, smaller: Sizes) -> dict[str, int]:
     """Sizes to verify at, in which small ones are those that are measured: the nearest first.
 
-    A program may be made for them: ``require dim == 16`` is then verified, and not refused.
+    A program may be made for them: ``require dim == 16`` is then verified, and not refused. What
+    both sets agree on stays: heads come in whole groups, and no more are chosen than there are.
     """
     found, work = {**smaller}, 1.0
+    both = _relations(given) & _relations(smaller)
+    agreed = {(a, b, whole) for a, b, whole in both if (b, a, whole) not in both}
     for name in sorted(smaller, key=lambda name: given[name] / max(smaller[name], 1)):
         times = given[name] / max(smaller[name], 1)
-        if times > 1 and given[name] <= _KEPT and work * times <= GROWN:
-            found[name], work = given[name], work * times
+        mixed = {**found, name: given[name]}
+        if times <= 1 or given[name] > _KEPT or work * times > GROWN:
+            continue
+        if agreed <= _relations(mixed):
+            found, work = mixed, work * times
     return found
+
+
+def _relations(sizes: Sizes) -> set[tuple[str, str, bool]]:
+    """Which size is larger than which, and whether it is a multiple of that one."""
+    larger = [(a, b) for a, b in permutations(sizes, 2) if sizes[a] >= sizes[b] > 0]
+    multiple = {(a, b, True) for a, b in larger if sizes[a] % sizes[b] == 0}
+    return {(a, b, False) for a, b in larger} | multiple
 
 
 def much_larger(sizing: Sizing | None, sizes: Sizes, asked: Sizes) -> bool:

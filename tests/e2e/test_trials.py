@@ -300,6 +300,30 @@ def test_a_count_in_too_few_bits() -> None:
     assert "integers all alike" in found.summary
 
 
+ONE_HOT = """\
+#pragma optiml launch k grid(1) block(%s)
+__global__ void k(const int* label, float* out, int n, int c) {
+    %s {
+        for (int j = 0; j < c; ++j) out[i * c + j] = 0.0f;
+        int at = i * c + label[i];
+        if (at >= 0 && at < n * c) out[at] = 1.0f;
+    }
+}
+"""
+
+
+def test_integers_that_make_the_threads_of_the_input_kernel_race_are_not_asked() -> None:
+    """A label below 0 lies in the row before, which lanes of one warp happen to fill first."""
+
+    def labels(rng: np.random.Generator, n: int, c: int) -> dict[str, Any]:
+        return {"label": rng.integers(0, c, n).astype(np.int32), "n": n, "c": c}
+
+    lanes = ONE_HOT % (32, "int i = threadIdx.x; if (i < n)")
+    backwards = ONE_HOT % (1, "for (int i = n - 1; i >= 0; --i)")
+    of = Task(lanes, None, labels, sizes={"n": 32, "c": 7}, outputs={"out": "f4[n, c]"})
+    assert [e.verdict.outcome for e in evaluations(of, backwards)] == [Outcome.PASSED] * 2
+
+
 @pytest.mark.parametrize(
     ("reference", "right", "honest", "wrong"),
     sampled([

@@ -211,9 +211,14 @@ class Effects:
                   if a.space == "local" and a.mode != "load" and a.own in inside)  # fmt: skip
         return next((name for name in stored if name not in own and name not in but), "")
 
-    def computes(self, statement: Statement, written: Collection[str]) -> bool:
-        """Whether a statement leaves nothing behind but locals, nor reads what is ``written``."""
-        if self.kept(statement) or any(ends(statement)):
+    def computes(
+        self, statement: Statement, written: Collection[str], filled: Collection[str] = ()
+    ) -> bool:
+        """Whether a statement leaves nothing behind but locals, nor reads what is ``written``.
+
+        Local arrays are as good where they are among those that it may have ``filled``.
+        """
+        if self.kept(statement, filled) or any(ends(statement)):
             return False
         return not any(
             a.mode != "load" or not a.array or any(self.same(a.array, w) for w in written)

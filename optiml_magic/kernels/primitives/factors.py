@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.places import bare, tops
 from optiml_magic.source.expressions import parse_expression
 
 _WORD = 4  # bytes that hold an index
+_BITS = 31  # of an index
 Factors = tuple[str, ...]  # sizes that are multiplied, in the order of their names
 
 
@@ -77,12 +78,13 @@ class Factored:
         if isinstance(expr, Name):
             value = self._value_of(expr)
             return self.cut(value) if value is not None else None
-        if not isinstance(expr, Binary) or expr.op not in ("/", "%"):
+        if not isinstance(expr, Binary):
             return None
-        left, by = self.cut(expr.left), self.factors(expr.right)
+        op, divisor = _division(expr)
+        left, by = self.cut(expr.left), self.factors(divisor) if divisor is not None else None
         if left is None or by is None or not (left.below is None or _divides(by, left.below)):
             return None
-        if expr.op == "%":
+        if op == "%":
             return Cut(left.by, by)
         rest = Counter(left.below or ()) - Counter(by)
         return Cut(product(left.by, by), left.below and tuple(sorted(rest.elements())))
@@ -117,7 +119,7 @@ class Factored:
         plain = bare(expr)
         if isinstance(plain, Literal) and isinstance(plain.value, int):
             return str(plain.value)
-        if isinstance(plain, Binary) and plain.op in "+-*/":
+        if isinstance(plain, Binary) and plain.op in ("+", "-", "*", "/", ">>"):
             left, right = self._spelled(plain.left), self._spelled(plain.right)
             return f"{operand(left)} {plain.op} {operand(right)}" if left and right else None
         if not isinstance(plain, Name) or plain.name in self.effects.moved:
@@ -186,6 +188,18 @@ class Factored:
                 part = f"{operand(part)} % {self.size(first, stop)}"
             found = f"{operand(found)} * {self.size(first, stop)} + {part}" if found else part
         return operand(found)
+
+
+def _division(expr: Binary) -> tuple[str, Expr | None]:
+    """What an expression divides by, and how: ``i >> 6`` and ``i & 63`` of an index do by 64."""
+    match expr:
+        case Binary(op="/" | "%" as op, right=right):
+            return op, right
+        case Binary(op=">>", right=Literal(value=int() as bits)) if 0 < bits < _BITS:
+            return "/", Literal(None, str(1 << bits), 1 << bits)
+        case Binary(op="&", right=Literal(value=int() as mask)) if mask > 0 and not mask & mask + 1:
+            return "%", Literal(None, str(mask + 1), mask + 1)
+    return "", None
 
 
 def product(one: Factors, other: Factors | None) -> Factors:

@@ -9,6 +9,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.block_counts import covered, rounded_up
 from optiml_magic.kernels.ranges import Ranges
+from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import VARYING, Compare, Condition, Symbols
 from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import (
@@ -96,6 +97,22 @@ def said_alike(kernel: Kernel, names: Iterable[str]) -> bool:
         return True
     passed = {p: a.name for p, a in zip(parameters, given, strict=False)}
     return all(name in kernel.program.values or passed.get(name) == name for name in names)
+
+
+def sizes_of(kernel: Kernel, count: Polynomial) -> frozenset[str]:
+    """The names in how many there are of something, also of what a part of a size is made of."""
+    table = kernel.reading.symbols.table
+    known = [name for name in count.symbols if name in table]
+    inside = kernel.reading.symbols.inside(Polynomial.of({(name,): 1 for name in known}))
+    parts = {name for name in inside if table[name].op in ("/", ">>")}
+    return (count.symbols | inside) - parts
+
+
+def said(kernel: Kernel, count: Polynomial) -> str:
+    """How many there are of something, in words for the kernel and for its launch."""
+    if count.symbols.isdisjoint(kernel.reading.symbols.table):
+        return str(count)
+    return Speller(kernel.reading.symbols, {}).form(count)
 
 
 def filled(kernel: Kernel, guards: Iterable[tuple[Condition, ...]], width: str) -> RequireDirective:
@@ -217,7 +234,7 @@ def form_of(node: Node, symbols: Symbols | None = None) -> Polynomial | None:
             if op == "*":
                 return sides[0] * sides[1]
             return sides[0] + sides[1] if op == "+" else sides[0] - sides[1]
-        case Binary(op="/", left=left, right=right) if symbols is not None:
+        case Binary(op="/" | ">>" as op, left=left, right=right) if symbols is not None:
             above, below = form_of(left, symbols), form_of(right, symbols)
             if (
                 above is None
@@ -225,8 +242,8 @@ def form_of(node: Node, symbols: Symbols | None = None) -> Polynomial | None:
                 or not above.symbols | below.symbols <= {*symbols.table}
             ):
                 return None
-            exact = above.divided(below.value) if below.value else None
+            exact = above.divided(below.value) if below.value and op == "/" else None
             return exact if exact is not None else Operations(symbols).operation(
-                "/", (above, below)
+                op, (above, below)
             )  # fmt: skip
     return None

@@ -7,6 +7,7 @@ its factor how many values those before it have together is another number for e
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.symbols import Symbols
@@ -24,22 +25,62 @@ class _Digit:
 
 def numbered(form: Polynomial, item: Polynomial, stop: Polynomial, symbols: Symbols) -> bool:
     """Whether no two items below ``stop`` share the element that a form says."""
+    digits = _digits(form, item, stop, symbols)
+    if digits is None or _whole(digits, stop) is None:
+        return False
+    turned = {by: digit for digit, by in digits.items()}
+    return _chained(turned, len(digits)) is not None
+
+
+def room(
+    one: Polynomial, other: Polynomial, item: Polynomial, stop: Polynomial, symbols: Symbols
+) -> Polynomial | None:
+    """What must not be negative, so that no two items below ``stop`` share elements of two forms.
+
+    These are as many values of the first digit apart as a number says.
+    """
+    digits = _digits(one, item, stop, symbols)
+    ordered = _whole(digits, stop) if digits is not None else None
+    if digits is None or ordered is None or len(ordered) < 2 or digits[ordered[0]] != _ONE:
+        return None
+    for lower, upper in pairwise(ordered[1:]):
+        if digits[upper] != digits[lower] * (lower.count or _ONE):
+            return None
+    values = ordered[0].count
+    apart = (other - one).over(values) if values is not None else None
+    if values is None or apart is None or (apart.terms and apart.value is None):
+        return None
+    return digits[ordered[1]] - values * Polynomial.constant(abs(apart.number) + 1)
+
+
+def _digits(
+    form: Polynomial, item: Polynomial, stop: Polynomial, symbols: Symbols
+) -> dict[_Digit, Polynomial] | None:
+    """The digits of an item in a form with their factors; None where there is more of it."""
     digits: dict[_Digit, Polynomial] = {}
     for name in form.symbols:
         if not symbols.inside(Polynomial.symbol(name)) & item.symbols:
             continue
         digit, by = _digit(Polynomial.symbol(name), item, symbols), form.coefficient(name)
         if digit is None or by is None or symbols.inside(by) & item.symbols or digit in digits:
-            return False
+            return None
         if digit.count is None:
             digit = _Digit(digit.weight, stop.over(digit.weight))
         digits[digit] = by
-    whole = _chained({d.weight: d for d in digits}, len(digits))
-    if whole is None or (whole.count is not None and whole.weight * whole.count != stop):
-        return False
-    turned = {by: digit for digit, by in digits.items()}
-    last = _chained(turned, len(digits))
-    return last is not None
+    return digits
+
+
+def _whole(digits: dict[_Digit, Polynomial], stop: Polynomial) -> list[_Digit] | None:
+    """The digits from the first on, where they are all of an item below ``stop``; else None."""
+    last = _chained({d.weight: d for d in digits}, len(digits))
+    if last is None or (last.count is not None and last.weight * last.count != stop):
+        return None
+    ordered, left = list[_Digit](), {d.weight: d for d in digits}
+    at = _ONE
+    while left:
+        ordered.append(left.pop(at))
+        at = at * (ordered[-1].count or _ONE)
+    return ordered
 
 
 def _digit(form: Polynomial, item: Polynomial, symbols: Symbols) -> _Digit | None:

@@ -18,7 +18,13 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import TOLD
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.firsts import stores_first
-from optiml_magic.kernels.primitives.grids import form_of, most_threads, said_alike
+from optiml_magic.kernels.primitives.grids import (
+    form_of,
+    most_threads,
+    said,
+    said_alike,
+    sizes_of,
+)
 from optiml_magic.kernels.primitives.limits import with_limits
 from optiml_magic.kernels.primitives.places import axis_of, bare, index, own_text_only, tops
 from optiml_magic.kernels.primitives.sizes import value
@@ -66,12 +72,14 @@ _WORDS = tuple(f"blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis}" for axis 
 class _Rows:
     """``count`` is how many elements a row has, and ``body`` what is done for each of them.
 
-    ``first`` is whether the first of them does more, so that there must be one.
+    ``first`` is whether the first of them does more, so that there must be one. The sizes are to be
+    as ``asked``.
     """
 
     count: Polynomial
     body: Block
     first: bool = False
+    asked: Sequence[RequireDirective] = ()
 
 
 @primitive
@@ -135,14 +143,14 @@ def _stepped(kernel: Kernel, effects: Effects, own: Sequence[Statement]) -> _Row
     places = {e for e in _places(kernel) if builtin(e) != "blockIdx.x"}
     if places & inside:
         raise NotLegal("a round asks for its thread", loop.line)
-    check_rounds(kernel, effects, axis, loop)
+    asked = check_rounds(kernel, effects, axis, loop)
     kept = kept_before(kernel, before, loop, places, computed=True)
     swaps: dict[Node, Node] = {s: replace(s, kind="return", span=None) for s in going_on(loop.body)}
     body = edited(loop.body, swaps) if swaps else loop.body
     head = () if loop.before is None else (replace(loop.before, lead=None),)
     item = (*kept, *head, If(None, loop.line, loop.test, body))
     _check_said(kernel, effects, axis.stop)
-    return _Rows(axis.stop, replace(kernel.function.body, body=item), bool(first))
+    return _Rows(axis.stop, replace(kernel.function.body, body=item), bool(first), asked)
 
 
 def _width(kernel: Kernel, effects: Effects) -> Polynomial:
@@ -158,21 +166,25 @@ def _width(kernel: Kernel, effects: Effects) -> Polynomial:
 
 def _check_said(kernel: Kernel, effects: Effects, count: Polynomial) -> None:
     given = {p.name for p in kernel.function.parameters if not p.type.depth}
-    alike = count.symbols <= given | kernel.program.values.keys()
-    if not alike or not said_alike(kernel, count.symbols) or count.symbols & effects.moved:
+    sizes = sizes_of(kernel, count)
+    alike = sizes <= given | kernel.program.values.keys()
+    if not alike or not said_alike(kernel, sizes) or sizes & effects.moved:
         raise NotLegal("how long a row is its launch and the kernel do not say alike")
 
 
 def _plane(kernel: Kernel, effects: Effects, rows: _Rows) -> Kernel:
-    wide = value(kernel, rows.count) or _WARP
+    wide, count = value(kernel, rows.count) or _WARP, said(kernel, rows.count)
     across = _WARP
     while across > _NARROWEST and across >= 2 * wide:
         across //= 2
     grid = kernel.launch.grid
     height = height_of(kernel, effects, grid[0])
+    few = 1 if height is None else kernel.facts.grid[0] if kernel.facts is not None else _THREADS
+    while wide > across and few <= _THREADS // across // 2:  # else threads have no row
+        across *= 2
     shape = (across, _THREADS // across if height is not None else 1)
     row = _ROW if height is not None else _place("blockIdx", "y")
-    width = text(f"({_UNSIGNED}){_operand(rows.count)}")
+    width = text(f"({_UNSIGNED}){_operand(count)}")
     others: dict[str, Node] = {
         "blockDim.x": width,
         _THREAD: _COLUMN,
@@ -185,17 +197,17 @@ def _plane(kernel: Kernel, effects: Effects, rows: _Rows) -> Kernel:
     for expr in expressions(rows.body):
         if _starts(expr):
             above = f"({_WORDS[1]})" if height is not None else "blockIdx.y"
-            swaps[expr] = text(f"{above} * {_operand(rows.count)}")
+            swaps[expr] = text(f"{above} * {_operand(count)}")
         elif builtin(expr) in others:
             swaps[expr] = others[builtin(expr)]
-    bounds = [f"{_WORDS[0]} >= {_operand(rows.count)}"]
+    bounds = [f"{_WORDS[0]} >= {_operand(count)}"]
     bounds += [f"{_WORDS[1]} >= {height}"] if height is not None else []
     body = edited(rows.body, swaps)
     assert isinstance(body, Block)
     guard = lines(f"if ({' || '.join(bounds)}) return;")
     kept = tuple(replace(s, lead=None) for s in body.body)
     blocks = (
-        f"cdiv({rows.count}, {shape[0]})",
+        f"cdiv({count}, {shape[0]})",
         f"cdiv({height}, {shape[1]})" if height is not None else str(grid[0]),
         *([" * ".join(f"({g})" for g in grid[1:])] if len(grid) > 2 else map(str, grid[1:])),
     )
@@ -204,11 +216,13 @@ def _plane(kernel: Kernel, effects: Effects, rows: _Rows) -> Kernel:
         grid=tuple(parse_expression(b) for b in blocks),
         block=tuple(parse_expression(str(s)) for s in shape if s > 1),
     )
-    some = [RequireDirective(parse_expression(f"{rows.count} >= 1"))] * rows.first
+    # A part of a size may be nothing, and a grid has a block at least.
+    least = rows.first or sizes_of(kernel, rows.count) != rows.count.symbols
+    some = [RequireDirective(parse_expression(f"{count} >= 1"))] * least
     made = kernel.rewritten(
         replace(body, body=(guard, *kept)),
         launch=launch,
-        directives=[*with_limits(kernel, launch, lambda _: []), *some],
+        directives=[*with_limits(kernel, launch, lambda _: []), *some, *rows.asked],
     )
     return replace(made, facts=_facts(kernel, wide, shape))
 
@@ -239,8 +253,7 @@ def _starts(expr: Expr) -> bool:
     return {builtin(bare(expr.left)), builtin(bare(expr.right))} == {"blockIdx.x", "blockDim.x"}
 
 
-def _operand(count: Polynomial) -> str:
-    words = str(count)
+def _operand(words: str) -> str:
     return words if words.isidentifier() or words.isdigit() else f"({words})"
 
 

@@ -16,6 +16,7 @@ from optiml_magic.kernels.tree import walk
 from optiml_magic.source.expressions import Expression
 
 _WORD = 4  # bytes
+_BITS = 64
 _NOWHERE: Mapping[str, int] = {}
 #: The first thread of the first block.
 FIRST = {f"{kind}Idx.{axis}": 0 for kind in ("block", "thread") for axis in "xyz"}
@@ -234,6 +235,8 @@ def _symbol(kernel: Kernel, symbol: Symbol | None, name: str, at: Mapping[str, i
         return None
     if symbol.op in ("/", "%") and right > 0:
         return left // right if symbol.op == "/" else left % right
+    if symbol.op == ">>" and 0 <= right < _BITS:
+        return left >> right
     if symbol.kind == "select":
         return max(left, right)
     return {"min": min, "max": max}[symbol.op](left, right) if symbol.op in ("min", "max") else None

@@ -24,6 +24,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
+from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.cutting import cut, uses
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
 from optiml_magic.kernels.primitives.grids import most_threads
@@ -58,7 +59,10 @@ def uncoarsened(kernel: Kernel) -> Kernel:
 @primitive
 def thread_an_item(kernel: Kernel) -> Kernel:
     """The kernel whose threads take several items each, a block's width apart, as one for each."""
-    made = _uncoarsened(where_legal(rolled, kernel.settled()), "xy")
+    kernel = where_legal(rolled, kernel.settled())
+    if len(loops_in(kernel.function.body)) == 1:
+        kernel = where_legal(all_counted, kernel, (0,))
+    made = _uncoarsened(kernel, "xy")
     if any(uses(made, axis).parts for axis in "xy"[: len(made.launch.block)]):
         raise NotLegal("a thread would ask for more than the index of its item")
     return made

@@ -91,9 +91,9 @@ class Unravelling:
             expr: text(self.factored.value(held, *self.factored.ends(cut)))
             for expr, cut in self.factored.cuts.items()
         }
+        swaps |= self._beside(rest)
         self._drop_guard(swaps)
         words = self.items.words
-        last = "yz"[self.top - 1]
         places = [
             f"const {words} {name} = ({words})blockIdx.{axis} * {width} + threadIdx.{axis};"
             for name, axis, width in zip(names, self.order, shape, strict=False)
@@ -102,7 +102,7 @@ class Unravelling:
         if self.top == 1 and self.bounded:
             bounds.append(f"{names[1]} >= {rest}")
         elif self.top == 2:
-            places.append(f"const {words} {names[2]} = blockIdx.{last};")
+            places.append(f"const {words} {names[2]} = {self._above(rest)};")
         first = lines("\n".join([*places, f"if ({' || '.join(bounds)}) return;"]))
         body = edited(old.function.body, swaps)
         assert isinstance(body, Block)
@@ -119,6 +119,16 @@ class Unravelling:
             directives=[*with_limits(old, launch, lambda _: []), *self._requires()],
         )
         return self._with_facts(made, launch, shape)
+
+    def _above(self, rest: str) -> str:
+        """Which of the ``rest`` values above the axes a block has."""
+        del rest
+        return f"blockIdx.{'yz'[self.top - 1]}"
+
+    def _beside(self, rest: str) -> _Swaps:
+        """What becomes of other places that a thread asks for."""
+        del rest
+        return {}
 
     def _requires(self) -> list[RequireDirective]:
         return [RequireDirective(parse_expression(self.asked))] if self.asked else []

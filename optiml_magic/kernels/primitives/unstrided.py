@@ -19,13 +19,15 @@ from optiml_magic.kernels.primitives.cutting import TOLD, cut, uses
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.firsts import stores_first
-from optiml_magic.kernels.primitives.grids import said_alike
+from optiml_magic.kernels.primitives.grids import said, said_alike, sizes_of
 from optiml_magic.kernels.primitives.gridwide import gridwide
 from optiml_magic.kernels.primitives.headed import headed
-from optiml_magic.kernels.primitives.numbered import numbered
+from optiml_magic.kernels.primitives.numbered import numbered, room
 from optiml_magic.kernels.primitives.places import own_text_only
+from optiml_magic.kernels.primitives.range_forms import words_of
 from optiml_magic.kernels.primitives.rounds import check_updates
-from optiml_magic.kernels.primitives.sizes import value, with_grid
+from optiml_magic.kernels.primitives.sizes import measured, value, with_grid
+from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.subscripts import delinearised
 from optiml_magic.kernels.tree import (
@@ -40,6 +42,7 @@ from optiml_magic.kernels.tree import (
     walk,
 )
 from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import parse_expression
 
 _DOING = Call | Assign | Step
@@ -74,7 +77,7 @@ def unstrided(kernel: Kernel) -> Kernel:
     if not isinstance(loop, Loop) or axis is None or loop.kind != "for" or loop.test is None:
         raise NotLegal("its last statement is not a loop over its items")
     count = _count(kernel, axis, loop)
-    check_rounds(kernel, effects, axis, loop)
+    asked = check_rounds(kernel, effects, axis, loop)
     kept = kept_before(kernel, before, loop, {*found.whole, *found.strides})
     swaps: dict[Node, Node] = {s: replace(s, kind="return", span=None) for s in going_on(loop.body)}
     body = edited(loop.body, swaps) if swaps else loop.body
@@ -85,12 +88,17 @@ def unstrided(kernel: Kernel) -> Kernel:
         raise NotLegal("it asks for the threads of its grid", loop.line)
     if own & {*found.whole}:
         raise NotLegal("its items ask for a thread's first one", loop.line)
-    width = str(kernel.launch.block[0])
-    blocks = f"cdiv({count}, {width})" if width != "1" else str(count)
+    width, words = str(kernel.launch.block[0]), said(kernel, count)
+    blocks = f"cdiv({words}, {width})" if width != "1" else words
+    if (
+        sizes_of(kernel, count) != count.symbols
+    ):  # a part of a size may be nothing, and a grid has a block at least
+        asked.append(RequireDirective(parse_expression(f"{words} >= 1")))
     grid = (parse_expression(blocks), *kernel.launch.grid[1:])
     made = kernel.rewritten(
         replace(kernel.function.body, body=(*kept, *first, inside)),
         launch=replace(kernel.launch, grid=grid),
+        directives=asked,
     )
     made = replace(made, facts=_facts(kernel, count))
     wide = cut(made, {"x": _WIDE}) if kernel.block == (1, 1, 1) else made
@@ -123,15 +131,22 @@ def _count(kernel: Kernel, axis: Axis, loop: Loop) -> Polynomial:
         raise NotLegal("its loop does not go from a thread's index in steps of the grid", loop.line)
     given = {p.name for p in kernel.function.parameters if not p.type.depth}
     stop = axis.stop
-    if not stop.symbols <= given | kernel.program.values.keys() or stop.value is not None:
+    sizes = sizes_of(kernel, stop)
+    if not sizes <= given | kernel.program.values.keys() or stop.value is not None:
         raise NotLegal("how many items there are its launch cannot say", loop.line)
-    if not said_alike(kernel, stop.symbols) or stop.symbols & Effects(kernel).moved:
+    if not said_alike(kernel, sizes) or sizes & Effects(kernel).moved:
         raise NotLegal("how many items there are its launch cannot say", loop.line)
     return stop
 
 
-def check_rounds(kernel: Kernel, effects: Effects, axis: Axis, loop: Loop) -> None:
-    """Raise NotLegal where a round may ask for what another one left, or ends the others."""
+def check_rounds(
+    kernel: Kernel, effects: Effects, axis: Axis, loop: Loop
+) -> list[RequireDirective]:
+    """Raise NotLegal where a round may ask for what another one left, or ends the others.
+
+    What it comes with is asked of the sizes: that the rows have room for all parts of an item.
+    """
+    asked = dict[str, RequireDirective]()
     for statement in walk(loop.body):
         if isinstance(statement, Leave) and statement.kind == "return":
             raise NotLegal("the kernel is left within its loop", statement.line)
@@ -147,17 +162,20 @@ def check_rounds(kernel: Kernel, effects: Effects, axis: Axis, loop: Loop) -> No
         for other in (a for a in accesses if effects.same(a.array, store.array)):
             if store.mode == other.mode == "atomic":
                 continue
-            if not _own(kernel, axis, store, other):
-                raise NotLegal("its rounds may meet in memory", store.line)
+            if _own(kernel, axis, store, other):
+                continue
+            for one in _roomy(kernel, effects, axis, store, other):
+                asked[str(one)] = one
     check_updates(kernel, effects, loop)
+    return [*asked.values()]
 
 
 def _own(kernel: Kernel, axis: Axis, one: Access, other: Access) -> bool:
     """Whether no two items touch an element that both accesses do."""
-    symbols = kernel.reading.symbols
-    item = (axis.start or Polynomial()) + (axis.step or Polynomial()) * Polynomial.symbol(axis.name)
+    symbols, item = kernel.reading.symbols, _item(axis)
     same = one.index is not None and one.index == other.index and one.element == other.element
-    if same and numbered(one.index or Polynomial(), item, axis.stop or Polynomial(), symbols):
+    form, stop = one.index or Polynomial(), axis.stop or Polynomial()
+    if same and _steady(kernel, axis, form) and numbered(form, item, stop, symbols):
         return True
     if _in_one_record(kernel, item, one, other):
         return True
@@ -178,6 +196,52 @@ def _own(kernel: Kernel, axis: Axis, one: Access, other: Access) -> bool:
         if symbols.known(rest) and all(symbols[n].kind == "scalar" for n in symbols.inside(rest)):
             return len(first.digits) == len(second.digits)
     return False
+
+
+def _item(axis: Axis) -> Polynomial:
+    return (axis.start or Polynomial()) + (axis.step or Polynomial()) * Polynomial.symbol(axis.name)
+
+
+def _steady(kernel: Kernel, axis: Axis, form: Polynomial) -> bool:
+    """Whether all items have the same for what is not theirs in a form: no round of their own."""
+    symbols, written = kernel.reading.symbols, kernel.reading.written
+    others = [symbols[name] for name in symbols.inside(form) - {axis.name}]
+    return all(s.kind not in ("counter", "unknown") and s.array not in written for s in others)
+
+
+def _roomy(
+    kernel: Kernel, effects: Effects, axis: Axis, one: Access, other: Access
+) -> list[RequireDirective]:
+    """What the sizes must be for no two items to meet in parts of a row, such as its halves.
+
+    Raises NotLegal where they may meet.
+    """
+    symbols, need = kernel.reading.symbols, None
+    if (
+        one.index is not None
+        and other.index is not None
+        and one.element == other.element
+        and _steady(kernel, axis, one.index)
+    ):
+        need = room(one.index, other.index, _item(axis), axis.stop or Polynomial(), symbols)
+    if need is None:
+        raise NotLegal("its rounds may meet in memory", one.line)
+    if Ranges((), symbols, sizes=True).nonnegative(need):
+        return []
+    for name in need.symbols:  # no part of a size is more than the size over how many there are
+        symbol, by = symbols[name], need.coefficient(name)
+        times = by.value if by is not None else None
+        parts = symbol.arguments[1].value if symbol.op == "/" else None
+        if times and parts and -parts <= times < 0:
+            need += Polynomial.constant(-times) * Polynomial.symbol(name) - symbol.arguments[0]
+    given = {p.name for p in kernel.function.parameters if not p.type.depth}
+    known = need.symbols <= given and not need.symbols & effects.moved
+    asked = parse_expression(f"{words_of(need)} >= 0") if known else None
+    if asked is None or not said_alike(kernel, need.symbols):
+        raise NotLegal("its rounds may meet in memory", one.line)
+    if kernel.facts is None or not measured(kernel, asked):
+        raise NotLegal("its rounds may meet in memory", one.line)
+    return [RequireDirective(asked)]
 
 
 def _in_one_record(kernel: Kernel, item: Polynomial, one: Access, other: Access) -> bool:
@@ -220,13 +284,16 @@ def kept_before(
     counter = kernel.axes()[loop].variable
     asked = [*inside, *head]
     found: list[Statement] = []
+    filled = {v.name for s in before if isinstance(s, Declare) for v in s.variables if v.array}
     for statement in reversed(before):
         own = [*expressions(statement)]
         if not isinstance(statement, Declare) or any(isinstance(e, _DOING) for e in own):
             if computed and stores_first(kernel, effects, statement, _THREAD):
                 assert isinstance(statement, If)
                 own = [*expressions(statement.then)]
-            elif not computed or not (_leaves(statement) or effects.computes(statement, ())):
+            elif not computed or not (
+                _leaves(statement) or effects.computes(statement, (), filled)
+            ):
                 raise NotLegal("more than declarations stands before its loop", statement.line)
             if not effects.computes(statement, ()) or effects.given(statement) & names(asked):
                 if not places.isdisjoint(own):

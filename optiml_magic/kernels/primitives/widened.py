@@ -58,7 +58,8 @@ def widened(kernel: Kernel) -> Kernel:
     for axis in loops:
         if axis.name in waiting:
             raise NotLegal("threads wait within a round", axis.line)
-        check_rounds(kernel, effects, axis, axis.node)
+        if check_rounds(kernel, effects, axis, axis.node):
+            raise NotLegal("its rounds may meet in memory", axis.line)
         assert axis.node.update is not None
         assert axis.variable is not None
         counter = Name(None, axis.variable.name, axis.variable)

@@ -23,6 +23,7 @@ from optiml_magic.kernels.primitives.set_apart import set_apart
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import most_rounds, value
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.unravelled_planes import unravelled_planes
 from optiml_magic.kernels.primitives.unscaled import unscaled
 from optiml_magic.kernels.primitives.works import Common, Finder, One
 from optiml_magic.kernels.tree import Loop, Statement
@@ -47,8 +48,8 @@ class ComputeOnce(KernelRule):
 
     name = "compute_once"
     before = (
-        *PLAIN, planar, in_full, direct, opened, unscaled, one_place, evenly, unravelled, floored,
-        short_counted, set_apart, distributed,
+        *PLAIN, planar, in_full, direct, opened, unscaled, one_place, evenly, unravelled,
+        unravelled_planes, floored, short_counted, set_apart, distributed,
     )  # fmt: skip
     teaches = (
         "A loop depended on some of the indices of its thread alone, so that threads that differ "

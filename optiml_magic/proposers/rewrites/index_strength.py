@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.base import Kernel, Refused, where_legal
 from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.chequered import chequered
 from optiml_magic.kernels.primitives.coarser import coarser
@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sized import divisors, sized
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.unravelled_planes import unravelled_planes
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.wrapped import turns, wrapped
@@ -51,8 +52,8 @@ class IndexStrength(KernelRule):
         yield from _coarse(kernel)
         yield from _colour(kernel)
         yield from _partners(kernel)
-        made = unravelled(kernel)
-        if isinstance(made, Refused):
+        made = where_legal(unravelled_planes, where_legal(unravelled, kernel))
+        if made is kernel:
             return
         wide, high = block_names(made, "xy").values()
         yield Site(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels, where_legal
 from optiml_magic.kernels.primitives.behind import behind, columns
 from optiml_magic.kernels.primitives.direct import in_full
+from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.runs import in_runs, one_run, runs
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.stopped import stopped
@@ -16,6 +18,8 @@ from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.updates import Updated
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.one_pass import sites_of
+from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 
 _ATOMICS = "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum"
 _SHORT, _LONG = (8, 16, 4), (32, 64, 16)  # items of a thread: ours
@@ -84,23 +88,47 @@ def _chance(kernel: Kernel, found: Sequence[Updated]) -> float:
 
 
 def _behind(kernel: Kernel) -> Iterator[Site | Refused]:
-    """What items add to all elements of a row, by columns."""
+    """What items add to all elements of a row, by columns; a block may have an item each."""
+    alone = where_legal(raised, kernel)
+    alone = where_legal(in_full, where_legal(linear, alone)) if alone is not kernel else kernel
     try:
-        _, _, found = columns(kernel)
+        _, _, found = columns(alone)
     except NotLegal as reason:
         yield Refused(reason.reason, reason.line)
         return
     arrays = ", ".join(one.array for one in found.arrays)
     exact = all(one.exact for one in found.arrays)
-    yield Site(
+    site = Site(
         "behind",
         f"add up in a launch behind, by columns, what all items update in {arrays}",
-        partial(behind, kernel),
+        partial(behind, alone),
         0.93,
         Hypothesis(_ATOMICS, "lower", "one operation for a run of items", (1.1, 64.0)),
         tuple({kernel.fresh("ITEMS"): items} for items in (64, 32, 128)),
         () if exact else ("the order of additions",),
     )
+    if alone is kernel:
+        yield site
+    else:  # an item of one thread is left, which a warp or a block had before
+        yield from _shared(alone, site)
+
+
+def _shared(kernel: Kernel, site: Site) -> Iterator[Site]:
+    """The launch that is left with its rows shared again."""
+    made = behind(kernel)
+    if not isinstance(made, Kernel):
+        return
+    left = next(
+        one for one in kernels(made.program, None) if one.launch.kernel != made.launch.kernel
+    )
+    left = replace(left, facts=kernel.facts, chip=kernel.chip, defines=kernel.defines)
+    for shared in sites_of(RowToLanes(), left):
+        yield replace(
+            site, key=f"behind {shared.key}", title=f"{site.title}; {shared.title}",
+            apply=shared.apply, prior=min(site.prior, shared.prior),
+            points=tuple({**point, **site.points[0]} for point in shared.points),
+            arithmetic=tuple(dict.fromkeys((*site.arithmetic, *shared.arithmetic))),
+        )  # fmt: skip
 
 
 def _has(kernel: Kernel, axis: str) -> bool:

@@ -25,6 +25,7 @@ from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sizes import most_rounds
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.unravelled_planes import unravelled_planes
 from optiml_magic.kernels.primitives.works import Common, Finder
 from optiml_magic.kernels.tree import Variable
 from optiml_magic.model.hypothesis import TIME, Hypothesis
@@ -52,8 +53,8 @@ class SeparateSums(KernelRule):
 
     name = "separate_sums"
     before = (
-        in_ints, *PLAIN, planar, in_full, direct, opened, unravelled, floored, clamped, enclosed,
-        hoisted, named_rows,
+        in_ints, *PLAIN, planar, in_full, direct, opened, unravelled, unravelled_planes,
+        floored, clamped, enclosed, hoisted, named_rows,
     )  # fmt: skip
     teaches = (
         "Each output summed up a window of rows by columns, with weights that are a product of one "

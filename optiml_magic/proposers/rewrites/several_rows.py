@@ -26,6 +26,7 @@ from optiml_magic.kernels.primitives.rows_in_turn import ROWS, found_in, rows_in
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sizes import rounds, threads
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.unravelled_planes import unravelled_planes
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.tree import Declare, Evaluate, expressions, walk
 from optiml_magic.model.hypothesis import TIME, Hypothesis
@@ -44,7 +45,7 @@ class SeveralRows(KernelRule):
     """Padding, masks, flips, resizing: what vectors along a row cannot take; triangular systems."""
 
     name = "several_rows"
-    before = (unstrided, linear, in_full, unravelled, floored)
+    before = (unstrided, linear, in_full, unravelled, unravelled_planes, floored)
     teaches = (
         "Each thread loaded one element and waited for it, and computed anew where it stands and "
         "what depends on its column alone. A thread that takes the same place of several rows "

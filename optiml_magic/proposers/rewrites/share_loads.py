@@ -42,6 +42,7 @@ from optiml_magic.kernels.primitives.sizes import rounds, threads, value, words_
 from optiml_magic.kernels.primitives.triples import by_numbers
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.unravelled_planes import unravelled_planes
 from optiml_magic.kernels.primitives.whole_elements import whole_elements
 from optiml_magic.kernels.primitives.whole_rests import whole_rests
 from optiml_magic.kernels.reading import Axis
@@ -78,7 +79,7 @@ class ShareLoads(KernelRule):
     name = "share_loads"
     before = (
         fields_in_turn, in_ints, *PLAIN, ended, in_full, begun_aligned, by_numbers, unravelled,
-        whole_rests, floored, unclamped, in_register, enclosed_by_memory,
+        unravelled_planes, whole_rests, floored, unclamped, in_register, enclosed_by_memory,
     )  # fmt: skip
     teaches = (
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "
@@ -132,9 +133,7 @@ def _in_rows(
     kernel: Kernel, fixed: Mapping[str, int], sharing: Sharing
 ) -> Iterator[Site | Refused]:
     """Neighbours along other axes than x, which have sums of rows in common as well."""
-    made = next(
-        (one for axis in sharing.saved if isinstance(one := row_sums(kernel, axis), Kernel)), None
-    )
+    made = next((k for a in sharing.saved if isinstance(k := row_sums(kernel, a), Kernel)), None)
     site = _site(made, fixed, sharing, ()) if made is not None else None
     exact = made is not None and all(r.exact for r in made.reading.reductions)
     if made is None or not isinstance(site, Site) or not exact:

@@ -24,6 +24,7 @@ from optiml_magic.kernels.primitives.slid_planes import column, slid_planes, tal
 from optiml_magic.kernels.primitives.slides import Window, may_slide, window
 from optiml_magic.kernels.primitives.unclamped import unclamped
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.unravelled_planes import unravelled_planes
 from optiml_magic.kernels.tree import expressions
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.space import Point
@@ -44,7 +45,7 @@ class SlideWindow(KernelRule):
 
     name = "slide_window"
     before = (
-        in_ints, *PLAIN, linear, planar, in_full, direct, branched, unravelled,
+        in_ints, *PLAIN, linear, planar, in_full, direct, branched, unravelled, unravelled_planes,
         partial(unclamped, most=_LONGEST), in_register,
     )  # fmt: skip
     teaches = (

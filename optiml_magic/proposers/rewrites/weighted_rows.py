@@ -33,6 +33,7 @@ from optiml_magic.kernels.primitives.sizes import most_rounds, with_grid, workin
 from optiml_magic.kernels.primitives.unasked import unasked
 from optiml_magic.kernels.primitives.unpeeled import unpeeled
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.unravelled_planes import unravelled_planes
 from optiml_magic.kernels.primitives.untiled import untiled
 from optiml_magic.kernels.primitives.weighted import nests
 from optiml_magic.kernels.primitives.weighted_parts import (
@@ -82,7 +83,7 @@ class WeightedRows(KernelRule):
     """Attention by a thread or a block for each query; sums weighted by kernels of distances."""
 
     name = "weighted_rows"
-    before = (*PLAIN, linear, in_full, direct, opened, unravelled)
+    before = (*PLAIN, linear, in_full, direct, opened, unravelled, unravelled_planes)
     teaches = (
         "Each thread went through all keys by itself, and read a row of each for one number and "
         "another for one step of its array. A block takes tiles of rows and keys: what these are "

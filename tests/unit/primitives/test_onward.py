@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.onward import onward
+from optiml_magic.kernels.primitives.uncoarsened import thread_an_item
 from tests.rewriting.writing import Array
 from tests.unit.primitives.alike import end_of, kernel_of, refused, written
 
@@ -75,4 +77,61 @@ def test_such_rounds_go_on(old: str, new: str) -> None:
 def test_other_ends_stay(old: str, new: str) -> None:
     text = CAUSAL.replace(old, new)
     assert text != CAUSAL
+    assert refused(onward(kernel_of(text)))
+
+
+FEW = """\
+#pragma optiml launch k grid(cdiv(n, 256)) block(64)
+__global__ void k(const float* x, float* out, int n, int m) {
+    int i = blockIdx.x * 4 * blockDim.x + threadIdx.x;
+    for (int j = 0; %s) {
+        if (x[i] < 0.0f) continue;
+        out[i] = x[i] + j;
+    }
+}
+"""
+HEADS = [
+    "j < 4 && i < n; j++, i += blockDim.x",
+    "i < n && j < 4; j++, i += 64",
+    "j < 4 && (i < n && i <= n + 3); j++, i += blockDim.x",
+    "(j < 4) && n > i; i += blockDim.x, ++j",
+]
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_a_head_that_counts_a_few_items_has_their_bound_inside(head: str) -> None:
+    text = FEW % head
+    made = written(onward(kernel_of(text)))
+    assert ")) continue;" in made
+    assert end_of(text, made, ARRAYS, {"n": 700, "m": 3}, {"n": 5, "m": 1}) == "same"
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_such_items_then_have_a_thread_each(head: str) -> None:
+    text = (FEW % head).replace("if (x[i] < 0.0f) continue;", "").replace("+ j", "+ 1.0f")
+    made = onward(kernel_of(text))
+    assert isinstance(made, Kernel)
+    alone = written(thread_an_item(made))
+    assert "block(256)" in alone
+    assert "for (" not in alone
+    assert end_of(text, alone, ARRAYS, {"n": 700, "m": 3}, {"n": 5, "m": 1}) == "same"
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "j < m && i < n; j++, i += blockDim.x",  # as many rounds as a size says are no few
+        "j < 4 && i > n; j++, i += blockDim.x",
+        "j < 4 && x[i] < n; j++, i += blockDim.x",
+        "j < 4 && i < n; j++, i += m",
+        "j < 4 || i < n; j++, i += blockDim.x",
+        "j < 4 && (i += 64) < n; j++",
+    ],
+)
+def test_other_heads_stay(head: str) -> None:
+    assert refused(onward(kernel_of(FEW % head)))
+
+
+def test_a_head_stays_where_somebody_asks_behind_how_far_it_came() -> None:
+    text = (FEW % HEADS[0]).replace("    }\n}", "    }\n    if (i < n) out[i] = 7.0f;\n}")
     assert refused(onward(kernel_of(text)))

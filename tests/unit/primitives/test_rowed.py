@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.rowed import rowed
+from optiml_magic.model.facts import LaunchFacts
 from tests.present import sampled
 
 from .running import same
@@ -36,6 +40,7 @@ STEPS = "for (int c = threadIdx.x; c < n; c += blockDim.x)"
         ("64", f"int r = blockIdx.x; if (b[r] < 0) return; {SUM} s *= sqrtf(n); {STEPS} out[r * n + c] = s;"),
         ("64", f"int r = blockIdx.x; {SUM} {MOST} {STEPS} out[r * n + c] = a[r * n + c] * most;"),
         ("64", f"int r = blockIdx.x; {SUM} if (threadIdx.x == 0) b[r] = s; {STEPS} out[r * n + c] = s;"),
+        ("64", f"int r = blockIdx.x; float w[2]; for (int k = 0; k < 2; k++) w[k] = b[r] + k; {STEPS} out[r * n + c] = w[c % 2];"),
         ("64", f"int r = blockIdx.x; {SUM} {STEPS} out[r * n + c] = s; if (!threadIdx.x) {{ b[r] = s; }}"),
     ], 3),
 )  # fmt: skip
@@ -114,12 +119,104 @@ def test_rows_that_the_kernel_has_no_name_for() -> None:
         ("64", f"int r = blockIdx.x; {SUM} if (threadIdx.x == 1) b[r] = s; {STEPS} out[r * n + c] = s;",
          "more than declarations"),
         ("64", f"int r = blockIdx.x; {SUM} out[r] = s; {STEPS} out[r * n + c] = s;", "more than declarations"),
+        ("64", f"float w[2]; for (int k = 0; k < 2; k++) w[k] = k; {STEPS} {{ w[0] += c; out[blockIdx.x * n + c] = w[0]; }}",
+         "goes from round to round"),
+        ("64", f"float w[2]; for (int k = 0; k < 2; k++) w[k] = threadIdx.x; {STEPS} out[blockIdx.x * n + c] = w[0];",
+         "computes with a thread's first item"),
         ("64", f"int r = blockIdx.x; {SUM.replace('a[', 'out[')} {STEPS} out[r * n + c] = s;", "read before"),
         ("64", f"{STEPS} {{ out[blockIdx.x * n + c] = out[blockIdx.x * n + c + 64]; }}", "meet"),
     ],
 )  # fmt: skip
 def test_refused(width: str, body: str, reason: str) -> None:
     assert reason in refused(rowed(kernel(ROWS % (width, body))))[0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "shape"), [(9, "32, 8"), (8, "32, 8"), (4, "64, 4"), (1, "256"), (0, "32, 8")]
+)
+def test_few_rows_lie_in_wider_blocks(rows: int, shape: str) -> None:
+    text = ROWS % (64, f"{STEPS} out[blockIdx.x * n + c] = a[blockIdx.x * n + c];")
+    facts = LaunchFacts("k", 1, (rows, 1, 1), (64, 1, 1), {}, {"n": 400, "m": rows})
+    made = rowed(replace(kernel(text), facts=facts if rows else None))
+    assert f"block({shape})" in str(applied(made).launch)
+    same(text, made, SHAPES, {"n": 70, "m": max(rows, 1)})
+
+
+def test_rows_without_a_name_lie_in_blocks_of_their_own() -> None:
+    text = ROWS.replace("grid(m)", "grid(size(out) / n)").replace(", int m)", ")")
+    text %= (64, f"{STEPS} out[blockIdx.x * n + c] = a[blockIdx.x * n + c];")
+    facts = LaunchFacts("k", 1, (900, 1, 1), (64, 1, 1), {}, {"n": 400})
+    made = rowed(replace(kernel(text), facts=facts))
+    assert "grid(cdiv(n, 256), size(out) / n) block(256)" in str(applied(made).launch)
+    same(text, made, SHAPES, {"n": 70, "m": 9})
+
+
+HALVES = """\
+#pragma optiml launch k grid(t) block(64)
+__global__ void k(const float* f, float* q, int heads, int dim, int rest) {
+    const int half = %s;
+    for (int i = threadIdx.x; i < heads * half; i += blockDim.x) {
+        const int h = i / half, d = i %% half;
+        float* x = q + (blockIdx.x * heads + h) * dim;
+        float a = x[d], b = x[d + half];
+        x[d] = a * f[d] - b;
+        x[%s] = b * f[d] + a;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("half", ["dim / 2", "dim >> 1"])
+def test_an_item_may_have_both_halves_of_a_row(half: str) -> None:
+    text = HALVES % (half, "d + half")
+    made = rowed(kernel(text))
+    assert "require " in applied(made).program.text  # of a row of one element there is no half
+    for dim in (16, 9):
+        sizes = {"t": 5, "heads": 3, "dim": dim, "rest": 1}
+        same(text, made, {"f": ("dim",), "q": ("t", "heads", "dim")}, sizes)
+
+
+@pytest.mark.parametrize("half", ["dim / 2", "dim >> 1"])
+def test_how_long_rows_of_halves_are_is_known(half: str) -> None:
+    facts = LaunchFacts("k", 1, (5, 1, 1), (64, 1, 1), {}, {"heads": 4, "dim": 128, "rest": 1})
+    made = rowed(replace(kernel(HALVES % (half, "d + half")), facts=facts))
+    assert "block(256)" in str(applied(made).launch)
+
+
+def test_whether_a_row_holds_both_halves_the_launch_asks() -> None:
+    text = HALVES % ("rest / 2", "d + half")
+
+    def halved(rest: int) -> Kernel | Refused:
+        sizes = {"heads": 3, "dim": 16, "rest": rest}
+        facts = LaunchFacts("k", 1, (5, 1, 1), (64, 1, 1), {}, sizes)
+        return rowed(replace(kernel(text), facts=facts))
+
+    made = halved(8)
+    assert "require dim - rest >= 0" in applied(made).program.text
+    sizes = {"t": 5, "heads": 3, "dim": 16, "rest": 8}
+    same(text, made, {"f": ("dim",), "q": ("t", "heads", "dim")}, sizes)
+    assert "meet" in refused(halved(24))[0]
+
+
+def test_rounds_of_an_item_may_reach_into_the_next() -> None:
+    text = (HALVES % ("dim / 2", "d + half")).replace(
+        "x[d] =", "for (int e = 0; e < 2; ++e) x[d + e] ="
+    )
+    assert "meet" in refused(rowed(kernel(text)))[0]
+
+
+@pytest.mark.parametrize(
+    ("half", "at"),
+    [
+        ("dim - dim / 2", "d + half"),  # of a row of 9 that is 10
+        ("dim / 2", "d + 2 * half"),  # the next row begins there
+        ("dim / 2", "d + 1"),
+        ("rest", "d + half"),
+        ("dim / 2", "d + half - 1"),
+    ],
+)
+def test_parts_of_items_that_may_be_in_one_place(half: str, at: str) -> None:
+    assert "meet" in refused(rowed(kernel(HALVES % (half, at))))[0]
 
 
 def test_launch_bounds() -> None:

@@ -208,3 +208,33 @@ def test_a_number_of_items_is_one_of_whole_rows_where_it_may_be_asked(
     arrays = {"a": Array("f4", ("n", "c", "h", "w")), "out": Array("f4", ("total",), "zeros")}
     small = {"n": 1, "c": 1, "h": 1, "w": 1, "total": 1}
     assert end_of(TOTAL, written(made), arrays, sizes, small) == "same"
+
+
+BITS = """\
+#pragma optiml launch k grid(cdiv(t * h * 16, 64)) block(64)
+__global__ void k(const float* a, float* out, int t, int h) {
+    %s i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= t * h * 16) return;
+    int d = %s, head = (i >> 4) %% h, token = (i >> 4) / h;
+    out[(head * t + token << 4) + d] = a[i];
+}
+"""
+
+
+@pytest.mark.parametrize("kind", ["int", "unsigned", "long long"])
+@pytest.mark.parametrize(
+    "low", ["i & 15", "15u & i", "i % 16", "(int)(i & 0xf)", "(i + 1) & 15", "(i & 15) ^ 5"]
+)
+def test_digits_may_be_bits(kind: str, low: str) -> None:
+    text = BITS % (kind, low)
+    arrays = {"a": Array("f4", ("t", "h", "16")), "out": Array("f4", ("h", "t", "16"), "zeros")}
+    after = written(unravelled(kernel_of(text)))
+    assert "grid(cdiv(16, 32), cdiv(h, 2), t)" in after
+    if low == "i & 15":
+        assert "d = column, head = line, token = rest" in after
+    assert end_of(text, after, arrays, {"t": 5, "h": 15}, {"t": 2, "h": 1}) == "same"
+
+
+@pytest.mark.parametrize("low", ["i & 31", "i & 7"])
+def test_bits_that_are_no_digits(low: str) -> None:
+    assert "in one way" in refused(unravelled(kernel_of(BITS % ("int", low))))

@@ -39,6 +39,40 @@ def test_rows_and_columns_are_axes_and_planes_blocks(text: str) -> None:
     assert end_of(text, after, ARRAYS, *SIZES) == "same"
 
 
+IMAGES = """\
+#pragma optiml launch shift grid(cdiv(c * h * w, 64), %s) block(64)
+__global__ void shift(const float* x, float* y, int n, int c, int h, int w) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= c * h * w) return;
+    int image = %s, row = i / w %% h, col = i %% w, channel = i / (w * h);
+    float v = x[image * c * h * w + i] + channel;
+    if (row > 0 && col + 1 < w) v += 2.0f * x[((image * c + channel) * h + row - 1) * w + col + 1];
+    y[image * c * h * w + i] = v;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("blocks", "image"),
+    [
+        ("n", "blockIdx.y"),
+        ("2, n / 2", "blockIdx.z * 2 + blockIdx.y"),
+        ("size(x) / (c * h * w)", "blockIdx.y"),
+    ],
+)
+@pytest.mark.parametrize("guard", [False, True])
+def test_what_is_left_above_rows_and_columns_is_counted_with_the_planes(
+    blocks: str, image: str, guard: bool
+) -> None:
+    text = IMAGES % (blocks, image)
+    if guard:
+        text = text.replace("(i >= c * h * w) return;", "(i < c * h * w) {")
+        text = text.replace("] = v;\n}", "] = v;\n}\n}")
+    after = written(unravelled_planes(kernel_of(text)))
+    assert "grid(cdiv(w, 32), cdiv(h, 2), " in after
+    assert end_of(text, after, ARRAYS, *({**s, "n": 2} for s in SIZES)) == "same"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [

@@ -42,6 +42,7 @@ def test_a_thread_an_item(body: str) -> None:
     program = applied(made).program
     assert "grid(cdiv(m * n, 32)) block(32)" in program.text
     assert "gridDim" not in program.text
+    assert "require" not in program.text
     same(text, made, SHAPES, {"n": 9, "m": 37})
 
 
@@ -160,6 +161,35 @@ def test_digits_in_another_order_number_the_elements(place: str) -> None:
 )
 def test_elements_that_two_items_may_share_are_refused(place: str) -> None:
     text = DIGITS.replace("PLACE", place)
+    assert "meet in memory" in refused(unstrided(kernel(text)))[0]
+
+
+PAIRS = """\
+#pragma optiml launch k grid(3) block(32)
+__global__ void k(const float* a, float* out, int b, int c, int d) {
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < b * c * (d / 2); i += blockDim.x * gridDim.x) {
+        int x = i % (d / 2), head = i / (d / 2) % c, row = i / (d / 2 * c);
+        float* at = out + (row * c + head) * d + x;
+        float one = at[0], other = at[PLACE];
+        at[0] = one * a[x] - other;
+        at[PLACE] = other * a[x] + one;
+    }
+}
+"""
+
+
+def test_an_item_has_an_element_of_each_half_of_a_row() -> None:
+    text = PAIRS.replace("PLACE", "d / 2")
+    made = unstrided(kernel(text))
+    assert "require d / 2 * b * c >= 1" in applied(made).program.text
+    for d in (12, 9):
+        same(text, made, {"a": ("d",), "out": ("b", "c", "d")}, {"b": 4, "c": 9, "d": d})
+    assert "meet" in refused(unstrided(kernel(PAIRS.replace("PLACE", "d"))))[0]
+
+
+def test_rounds_of_an_item_may_reach_what_another_has() -> None:
+    store = "for (int e = 0; e < 2; ++e) out[(r * c + q) * b + p + e] = a[i];"
+    text = DIGITS.replace("out[PLACE] = a[i];", store)
     assert "meet in memory" in refused(unstrided(kernel(text)))[0]
 
 

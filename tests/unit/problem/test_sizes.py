@@ -168,6 +168,9 @@ def test_near_the_given_sizes_one_or_all_give_way() -> None:
         ({"n": 4096, "dim": 64}, {"n": 77, "dim": 3}, {"n": 77, "dim": 3}),
         ({"a": 32, "b": 32, "c": 32}, {"a": 8, "b": 16, "c": 8}, {"a": 32, "b": 32, "c": 8}),
         ({"n": 9}, {"n": 9}, {"n": 9}),
+        ({"q": 32, "kv": 8}, {"q": 4, "kv": 2}, {"q": 32, "kv": 2}),  # heads in whole groups
+        ({"all": 4096, "best": 8}, {"all": 5, "best": 2}, {"all": 5, "best": 2}),
+        ({"all": 4096, "best": 8}, {"all": 9, "best": 2}, {"all": 9, "best": 8}),
     ],
 )
 def test_small_sizes_are_verified_as_they_are_measured(
@@ -197,24 +200,24 @@ def test_a_program_for_one_small_size_is_verified_at_it() -> None:
 GROUPS = HEAD + (
     "__global__ void k(const float* x, float* out, int n, int g) {\n"
     "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
-    "    if (i < n) out[i] = x[i / (n / g) * (n / g)];\n}\n"
+    "    if (i < n) out[i] = x[i / (n / (g + 1)) * (n / (g + 1))];\n}\n"
 )
 
 
 def grouped(text: str, *, whole: bool = True) -> Task:
-    """Groups of equal length, which the reference or the inputs may be unable to make."""
+    """Groups of equal length and one more, which reference or inputs may be unable to make."""
 
     def inputs(rng: np.random.Generator, n: int, g: int) -> dict[str, object]:
         if not whole:
-            rng.random(n).reshape(g, -1)
+            rng.random(n).reshape(g + 1, -1)
         return {"x": rng.random(n, np.float32), "n": n, "g": g}
 
     def reference(x: np.ndarray, n: int, g: int) -> np.ndarray:
-        parts = x.reshape(g, -1) if whole else x.reshape(-1, n // g)
-        return np.repeat(parts[:, 0], n // g)
+        parts = x.reshape(g + 1, -1) if whole else x.reshape(-1, n // (g + 1))
+        return np.repeat(parts[:, 0], n // (g + 1))
 
-    return Task(text, reference, inputs, sizes={"n": 4096, "g": 32},
-                verify_sizes={"n": 12, "g": 4}, outputs={"out": "f4[n]"})  # fmt: skip
+    return Task(text, reference, inputs, sizes={"n": 4125, "g": 32},
+                verify_sizes={"n": 45, "g": 4}, outputs={"out": "f4[n]"})  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -222,24 +225,27 @@ def grouped(text: str, *, whole: bool = True) -> Task:
     [
         (grouped(GROUPS), "the reference raised ValueError"),
         (grouped(GROUPS, whole=False), "inputs(rng, n, g) raised ValueError"),
-        (grouped("#pragma optiml require n % g == 0\n" + GROUPS), "`require n % g == 0`"),
+        (
+            grouped("#pragma optiml require n % (g + 1) == 0\n" + GROUPS),
+            "`require n % (g + 1) == 0`",
+        ),
     ],
 )
 def test_sizes_that_the_task_does_not_know_are_verified_as_given(task: Task, reason: str) -> None:
     found = prepare(task, seeds=2)
-    assert found.verified == {"n": 12, "g": 4}
+    assert found.verified == {"n": 45, "g": 4}
     assert [i.values["g"] for i in found.instances] == [32, 4, 4]
-    (note,) = (note for note in found.notes if note.startswith("not verified at n = 12, g = 32"))
+    (note,) = (note for note in found.notes if note.startswith("not verified at n = 45, g = 32"))
     assert reason in note
     assert any(
-        note.startswith("programs are verified at n = 12, g = 4 and below") for note in found.notes
+        note.startswith("programs are verified at n = 45, g = 4 and below") for note in found.notes
     )
 
 
 def test_given_sizes_that_fail_are_told() -> None:
     task = grouped(GROUPS)
-    with pytest.raises(OracleError, match=r"into shape \(5,newaxis\)"):
-        prepare(replace(task, verify_sizes={"n": 12, "g": 5}), seeds=1)
+    with pytest.raises(OracleError, match=r"into shape \(6,newaxis\)"):
+        prepare(replace(task, verify_sizes={"n": 45, "g": 5}), seeds=1)
 
 
 def test_sizes_that_are_exponents_are_verified_as_asked() -> None:
