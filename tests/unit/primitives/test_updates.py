@@ -151,6 +151,22 @@ def test_threads_that_go_on_with_no_other_element(text: str, reason: str) -> Non
     assert reason in refused(persistent(kernel_of(text), FEW))
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int k = 0; k < 9; ++k) if (out[2] > k) break; atomicAdd(out, 1);",
+        "int k = 0; while (k < 5 && c[i] > k) ++k; atomicAdd(out, k);",
+        "int k = 0; do { if (c[i] == k) break; atomicAdd(&out[1], k); } while (++k < 4);",
+    ],
+)
+def test_a_loop_that_counts_to_its_end_waits_for_nobody(body: str) -> None:
+    before = text_of(body)
+    after = in_turn(kernel_of(before), (partial(persistent, stride=FEW), gathered))
+    if "out[2]" in body:
+        after = persistent(kernel_of(before), FEW)
+    same(before, after, "i4")
+
+
 def known(body: str, kind: str = "int") -> list[tuple[str, int, bool] | str]:
     return [
         c.reason if isinstance(c, Refused) else (c.whole.array, c.count, c.all)
