@@ -195,6 +195,16 @@ class _Vectorising:
         """Whether vectors begin with the first round."""
         return self._start.value is not None and self._start.value % self.width == 0
 
+    @property
+    def _is_even(self) -> bool:
+        """Whether all rounds, of a known number, are in whole strips, or none is.
+
+        Their loop is written out then, so that a compiler knows the place of each in an array.
+        """
+        trips, alone = self.axis.trips, self.whole is None and self.leader is None
+        even = self.strips and trips and not any(trips % n for n in self.strips)
+        return bool(even) and alone and self.whole_start and not hints_of(self.old, self.loop)
+
     def kernel(self) -> Kernel:
         old, loop, name = self.old, self.loop, self.variable.name
         speller = speller_before(old, self.effects, loop)
@@ -211,8 +221,10 @@ class _Vectorising:
         const = "" if "const" in self.words else "const "
         width, many = self.width, self.many
         made = []
-        begin = "0"
-        if self.whole_start and self.leader is None:
+        begin, end = "0", whole
+        if self._is_even:
+            begin, end = start, stop
+        elif self.whole_start and self.leader is None:
             begin = start
             length = f"({stop})" if " " in stop else stop
             length = length if start == "0" else f"({stop} - {start})"
@@ -239,10 +251,12 @@ class _Vectorising:
         body, told = self._body(items, first, k, speller), hints_of(old, loop)
         hint = "".join(f"{old.show(one).strip()}\n" for one in told)
         made.append(
-            f"{hint}for ({self.words}{first} = {begin}; {first} < {whole}; {first} += {many}) "
+            f"{hint}for ({self.words}{first} = {begin}; {first} < {end}; {first} += {many}) "
             f"{{\n{body}\n}}"
         )
-        made.append(self._again(whole, stop))
+        if self._is_even:
+            made = [f"if ({' && '.join(own)}) {{", "#pragma unroll", *made, "} else"]
+        made.append(self._again(end if end == whole else start, stop))
         whole_text = lines("\n".join(made))
         hints: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(told)
         body_now = edited(old.function.body, {**hints, loop: (whole_text,)})

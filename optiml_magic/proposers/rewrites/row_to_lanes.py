@@ -51,6 +51,7 @@ from optiml_magic.proposers.rewrites.outer_rounds import outer_rounds
 from optiml_magic.proposers.rewrites.rounds_of_lanes import (
     LONG,
     cut_evenly,
+    evenly,
     handed_exactly,
     in_batches,
     meet,
@@ -279,16 +280,19 @@ def _by_itself(
     at, prior = long or at, prior if long else min(prior, _ONE_STRIP)
     if all(count is not None and count < min(_STRIPS) for count in rounds.values()):
         return
-    if isinstance(_in_strips(kernel, at, _STRIPS), Refused):
+    name, own = kernel.fresh("STRIP"), [axes[loops_in(kernel.function.body)[n]] for n in at]
+    strips = evenly([axis.trips for axis in own], _STRIPS)
+    made = _in_strips(kernel, at, strips)
+    if isinstance(made, Kernel) and name not in made.program.values:  # no vectors of theirs
+        strips = _STRIPS
+    if isinstance(made, Refused):
         return
-    counters = ", ".join(dict.fromkeys(
-        v.name for n in at if (v := axes[loops_in(kernel.function.body)[n]].variable) is not None
-    ))  # fmt: skip
+    counters = ", ".join(dict.fromkeys(v.name for a in own if (v := a.variable) is not None))
     yield Site(
         f"strips {at}", f"each thread takes several vectors of its row at once over {counters}",
-        partial(_in_strips, kernel, at, _STRIPS), prior,
+        partial(_in_strips, kernel, at, strips), prior,
         Hypothesis(_SECTORS, "lower", "a thread asks once for all of a sector", (1.5, 8.0)),
-        tuple({kernel.fresh("STRIP"): n} for n in _STRIPS),
+        tuple({name: n} for n in strips),
     )  # fmt: skip
 
 
