@@ -251,14 +251,19 @@ def _alone(
     made = _in_strips(kernel, at, strips)
     if isinstance(made, Refused):
         return None
-    name = kernel.fresh("STRIP")
-    values = next(tune.values for tune in made.program.tunes if tune.name == name)
     return kept, Site(
         f"strips {at}", f"each thread takes several vectors of its row at once over {counters}",
         partial(_in_strips, kernel, at, strips), 0.8,
         Hypothesis(_SECTORS, "lower", "a thread asks once for all of a sector", (1.5, 8.0)),
-        tuple({name: n} for n in strips if n in values),
+        _strip_points(kernel, made, strips),
     )  # fmt: skip
+
+
+def _strip_points(kernel: Kernel, made: Kernel, strips: Sequence[int]) -> tuple[Point, ...]:
+    """The numbers of elements that a strip may have; a single one has no name."""
+    name = kernel.fresh("STRIP")
+    values = next((tune.values for tune in made.program.tunes if tune.name == name), ())
+    return tuple({name: n} for n in strips if n in values) or ({},)
 
 
 def _by_itself(
@@ -280,11 +285,9 @@ def _by_itself(
     at, prior = long or at, prior if long else min(prior, _ONE_STRIP)
     if all(count is not None and count < min(_STRIPS) for count in rounds.values()):
         return
-    name, own = kernel.fresh("STRIP"), [axes[loops_in(kernel.function.body)[n]] for n in at]
+    own = [axes[loops_in(kernel.function.body)[n]] for n in at]
     strips = evenly([axis.trips for axis in own], _STRIPS)
     made = _in_strips(kernel, at, strips)
-    if isinstance(made, Kernel) and name not in made.program.values:  # no vectors of theirs
-        strips = _STRIPS
     if isinstance(made, Refused):
         return
     counters = ", ".join(dict.fromkeys(v.name for a in own if (v := a.variable) is not None))
@@ -292,7 +295,7 @@ def _by_itself(
         f"strips {at}", f"each thread takes several vectors of its row at once over {counters}",
         partial(_in_strips, kernel, at, strips), prior,
         Hypothesis(_SECTORS, "lower", "a thread asks once for all of a sector", (1.5, 8.0)),
-        tuple({name: n} for n in strips),
+        _strip_points(kernel, made, strips),
     )  # fmt: skip
 
 
@@ -310,14 +313,15 @@ def _in_strips(kernel: Kernel, at: tuple[int, ...], strips: tuple[int, ...]) -> 
     made = all_counted(kernel, at)
     if isinstance(made, Refused):
         return made
-    strip, reason = "", Refused("no loop walks along a row")
+    found, name, reason = made, kernel.fresh("STRIP"), Refused("no loop walks along a row")
     for number in reversed(at):  # so that those to come keep their numbers
-        one = vectorise(upward(made, number), number, strips=strips, strip=strip)
+        strip = name if name in found.program.values else ""
+        one = vectorise(upward(found, number), number, strips=strips, strip=strip)
         if isinstance(one, Refused):
             reason = one
         else:
-            made, strip = one, strip or kernel.fresh("STRIP")
-    return made if strip else reason
+            found = one
+    return found if found is not made else reason
 
 
 def _abreast(kernel: Kernel, at: tuple[int, ...]) -> bool:
