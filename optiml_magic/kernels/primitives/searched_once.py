@@ -79,6 +79,8 @@ class _Searching:
         self.state = [v for v in self.effects.changed(loop) if v in self.items]
         self.names = {v: kernel.fresh(f"{v.name}_all") for v in self.state}
         self.asked = 0
+        self.unsigned = False
+        self.ordered: dict[str, None] = {}  # what says that numbers do not wrap around
         self._check()
 
     def _check(self) -> None:
@@ -135,7 +137,8 @@ class _Searching:
         once = self._once(body_of(self.loop.body), {*names([self.loop.test])})
         if not self.asked:
             raise NotLegal("no round of the search compares the item's number", self.loop.line)
-        made.append(f"while ({self._spelled(self.loop.test, {})}) {{\n{once}\n}}")
+        test = " && ".join((self._spelled(self.loop.test, {}), *self.ordered))
+        made.append(f"while ({test}) {{\n{once}\n}}")
         first, inner = lines("\n".join(made)), edited(self.outer, changes)
         swaps: dict[Node, Node | tuple[Statement, ...] | None] = {self.outer: (first, inner)}
         for block in walk(self.old.function.body):
@@ -228,18 +231,22 @@ class _Searching:
             raise NotLegal("both sides of a comparison depend on the item", self.loop.line)
         (key,) = sides
         other = test.right if key is test.left else test.left
-        types = self.old.reading.types
-        kinds = types.get(key), types.get(other)
-        if any(kind is None or not _ordered(kind) for kind in kinds) or not self._grows(key):
+        kinds = [self.old.reading.types.get(side) for side in (key, other)]
+        self.unsigned = False
+        if not _ordered(*kinds) or not self._grows(key):
             raise NotLegal("the numbers of items are not known to go up", self.loop.line)
+        if self.unsigned:  # one between the first and the last may begin at 0 again
+            ends = (f"({self.old.spelled(self._at(key, at))})" for at in (0, 1))
+            self.ordered[" <= ".join(ends)] = None
         self.asked += 1
         return {key: self._at(key, last)}
 
     def _grows(self, expr: Expr) -> bool:
-        """Whether an expression is no less for the next item."""
+        """Whether an expression is no less for the next item, where it does not wrap around."""
         kind = self.old.reading.types.get(expr)
-        if kind is None or not kind.integral or not kind.signed or (kind.size or 0) < _INT:
+        if kind is None or not kind.integral or (kind.size or 0) < _INT:
             return False
+        self.unsigned |= not kind.signed
         match expr:
             case Name(variable=Variable() as own) if own is self.axis.variable:
                 return True
@@ -251,7 +258,7 @@ class _Searching:
             case Binary(op="-", left=left, right=right):
                 return self._adds(left, right)
             case Binary(op="*" | "/", left=left, right=Literal(value=int() as by)) if by > 0:
-                return self._grows(left)
+                return self._grows(left) and not self.unsigned
             case Cast(operand=operand):
                 return self._holds(kind, operand) and self._grows(operand)
         return False
@@ -280,7 +287,9 @@ class _Searching:
         return swaps[expr] if expr in swaps else edited(expr, swaps)  # type: ignore[return-value]
 
 
-def _ordered(kind: CType) -> bool:
-    """Whether a type compares as numbers do: whole ones with a sign, smaller ones, or floats."""
-    whole = kind.integral and (kind.signed or (kind.size or _INT) < _INT)
-    return not kind.depth and (whole or kind.floating)
+def _ordered(key: CType | None, other: CType | None) -> bool:
+    """Whether a greater number compares as one, whatever both are made for that."""
+    if key is None or other is None or key.depth or other.depth or not key.integral:
+        return False
+    signed = other.signed or (other.size or _INT) < _INT or not key.signed
+    return other.floating or (other.integral and signed)

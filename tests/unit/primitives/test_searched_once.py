@@ -26,6 +26,7 @@ __global__ void k(const {0}* a, int* out, int* more, int n, int m, int off) {{
 """
 HALVES = "int lo = 0, hi = m; while (lo < hi) { int mid = (lo + hi) / 2; %s }"
 BELOW = "if (a[mid] <= %s) lo = mid + 1; else hi = mid;"
+KINDS = {"int": "i4", "unsigned": "u4", "float": "f4", "unsigned char": "u1", "long long": "i8"}
 SIZES = {"n": 1000, "m": 700, "off": 5}, {"n": 4, "m": 1, "off": 0}
 
 
@@ -42,6 +43,10 @@ def arrays(kind: str, fill: str = "positive") -> dict[str, Array]:
         ("int", HALVES % BELOW % "i"),
         ("int", HALVES % BELOW % "i * 3 - off"),
         ("float", HALVES % BELOW % "i / 2"),
+        ("int", HALVES % BELOW % "(unsigned)i"),
+        ("unsigned", HALVES % BELOW % "(i - 6u)"),
+        ("unsigned", HALVES % BELOW % "(i - (size_t)off)"),
+        ("int", "unsigned u = i - 6; " + HALVES % BELOW % "(int)u"),
         ("unsigned char", HALVES % BELOW % "(long)i"),
         ("long long", HALVES % "if (i >= a[mid]) { lo = mid + 1; } else { hi = mid; }"),
         (
@@ -74,7 +79,7 @@ def test_rounds_that_all_items_make_are_made_once(kind: str, body: str) -> None:
     after = written(search_once(kernel_of(text)))
     assert "lo_all" in after
     assert after.count("!= (") == body.count("if (")
-    short = {"int": "i4", "float": "f4", "unsigned char": "u1", "long long": "i8"}[kind]
+    short = KINDS[kind]
     for fill in ("positive", "bits"):
         assert end_of(text, after, arrays(short, fill), *SIZES) == "same"
 
@@ -87,7 +92,8 @@ def test_rounds_that_all_items_make_are_made_once(kind: str, body: str) -> None:
         ("unsigned", HALVES % BELOW % "i", "not known to go up"),
         ("int", HALVES % BELOW % "off - i", "not known to go up"),
         ("int", HALVES % BELOW % "i % 3", "not known to go up"),
-        ("int", HALVES % BELOW % "(unsigned)i", "not known to go up"),
+        ("int", HALVES % BELOW % "((unsigned)i * 2)", "not known to go up"),
+        ("int", HALVES % BELOW % "((unsigned)i - 3) / 2", "not known to go up"),
         ("int", HALVES % BELOW % "(short)i", "not known to go up"),
         ("int", HALVES % BELOW % "(i * off)", "not known to go up"),
         ("int", HALVES % ("lo += 0; " + BELOW % "i"), "compares after a change"),
