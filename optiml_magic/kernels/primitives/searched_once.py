@@ -103,6 +103,9 @@ class _Searching:
                 raise NotLegal("a search does more than to compare elements", loop.line)
             if isinstance(part, Name) and part.variable and part.variable.type.volatile:
                 raise NotLegal(f"`{part.name}` is volatile", loop.line)
+        whole = {s.expression for s in walk(loop) if isinstance(s, Evaluate)}
+        if any(isinstance(e, Assign | Step) and e not in whole for e in inside):
+            raise NotLegal("a search changes something on the way", loop.line)
         if any(self.effects.same(a.array, array) for a in accesses for array in written):
             raise NotLegal("what is searched may change", loop.line)
         if self._depends(loop.test):

@@ -104,6 +104,10 @@ def test_rounds_that_all_items_make_are_made_once(kind: str, body: str) -> None:
         ("int", "int lo = 0, hi = m; lo = 1; while (lo < hi) { if (a[lo] > i) hi = lo; lo += 1; }",
          "where it is declared"),
         ("int", (HALVES % BELOW % "i").replace("a[mid]", "more[mid]") + " more[i] = lo;", "may change"),
+        ("int", (HALVES % BELOW % "i").replace("lo < hi", "lo < hi--"), "on the way"),
+        ("int", HALVES % "if (a[lo++] > i) hi = mid;", "on the way"),
+        ("int", HALVES % "int at = lo++; if (a[at] > i) hi = mid;", "on the way"),
+        ("int", HALVES % "mid = lo++; if (a[mid] > i) hi = mid;", "on the way"),
         ("int", HALVES % "lo = mid + 1; hi -= 1;", "compares the item's number"),
     ],
 )  # fmt: skip
