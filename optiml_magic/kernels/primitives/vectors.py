@@ -191,7 +191,7 @@ class _Vectorising:
         """
         trips, alone = self.axis.trips, self.whole is None and self.leader is None
         even = self.strips and trips and not any(trips % n for n in self.strips)
-        return bool(even) and alone and self.whole_start and not hints_of(self.old, self.loop)
+        return bool(even) and alone and self.whole_start
 
     @property
     def _is_whole(self) -> bool:
@@ -244,14 +244,16 @@ class _Vectorising:
             ]
         body, told = self._body(items, first, k, speller), hints_of(old, loop)
         hint = "".join(f"{old.show(one).strip()}\n" for one in told)
-        made.append(
-            f"{hint}for ({self.words}{first} = {begin}; {first} < {end}; {first} += {many}) "
+        strips = (
+            f"for ({self.words}{first} = {begin}; {first} < {end}; {first} += {many}) "
             f"{{\n{body}\n}}"
         )
         if self._is_even:
-            strips = [body] if self._is_whole else ["#pragma unroll", *made]
-            made = [f"if ({' && '.join(own)}) {{", *strips, "} else"]
-        made.append(self._again(end if end == whole else start, stop))
+            strips = body if self._is_whole else f"#pragma unroll\n{strips}"
+            rest = f"{{\n{hint}{self._again(start, stop)}\n}}"
+            made = [f"if ({' && '.join(own)}) {{\n{strips}\n}} else {rest}"]
+        else:
+            made += [f"{hint}{strips}", self._again(whole, stop)]
         whole_text = lines("\n".join(made))
         hints: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(told)
         body_now = edited(old.function.body, {**hints, loop: (whole_text,)})

@@ -282,8 +282,9 @@ def _by_itself(
     )  # fmt: skip
     rounds = {n: usual_rounds(kernel, axes[loops_in(kernel.function.body)[n]]) for n in at}
     long = tuple(n for n, count in rounds.items() if count is None or count >= 2 * min(_STRIPS))
-    at, prior = long or at, prior if long else min(prior, _ONE_STRIP)
-    if all(count is not None and count < min(_STRIPS) for count in rounds.values()):
+    fitting = tuple(n for n, count in rounds.items() if count is None or count >= min(_STRIPS))
+    at, prior = long or fitting, prior if long else min(prior, _ONE_STRIP)
+    if not at:
         return
     own = [axes[loops_in(kernel.function.body)[n]] for n in at]
     strips = evenly([axis.trips for axis in own], _STRIPS)

@@ -106,6 +106,22 @@ def test_an_element_beside_is_in_the_vector_mostly(head: str, step: str, w: int)
     assert end_of(text, found, arrays, sizes, OTHERS) == "same"
 
 
+def test_a_hint_of_a_loop_that_is_one_strip_stays_with_its_rest() -> None:
+    loop = "for (int j = 0; j < w; ++j) {\n#pragma unroll\nfor (int e = 0; e < 12; ++e) t += a[j * 12 + e]; }"
+    text = WALK % loop
+    found = written(vectorise(kernel_of(text), 1, strips=(12,)))
+    assert "first" not in found
+    assert (
+        "} else {\n            #pragma unroll\n            for (int e = 0; e < 12; ++e) t +="
+        in found
+    )
+    arrays = {
+        "a": Array("f4", ("w", "12")), "path": Array("f4", ("1",), "zeros"),
+        "b": Array("u1", ("1",), "zeros"), "out": Array("f4", ("h",), "zeros"),
+    }  # fmt: skip
+    assert end_of(text, found, arrays, {"h": 33, "w": 7}, {"h": 5, "w": 3}) == "same"
+
+
 @pytest.mark.parametrize("off", [0, 1])
 @pytest.mark.parametrize("count", [12, 24, 16])
 def test_strips_of_a_known_number_of_rounds_say_where_each_is(count: int, off: int) -> None:
