@@ -339,7 +339,12 @@ def _target(expr: Expr) -> Variable | None:
     return target.variable if isinstance(target, Name) else None
 
 
-_MADE = frozenset({"float", "double", "int", "unsigned int", "long", "unsigned long", "bool"})
+_MADE = frozenset(
+    {
+        "float", "double", "int", "unsigned int", "long", "unsigned long", "bool",
+        "short", "unsigned short", "signed char", "unsigned char",
+    }
+)  # fmt: skip
 
 
 def _reached(kernel: Kernel, exprs: Sequence[Expr]) -> set[Variable | None]:

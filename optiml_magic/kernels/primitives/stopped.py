@@ -17,7 +17,7 @@ from optiml_magic.kernels.tree import Blank, Block, Leave, Loop, Statement, walk
 def stopped(kernel: Kernel) -> Kernel:
     """The kernel with no way out of it within a loop."""
     body = kernel.function.body
-    left = kernel.fresh("left")
+    flags = list[str]()
     hints = {
         behind: hint
         for block in walk(body)
@@ -28,6 +28,8 @@ def stopped(kernel: Kernel) -> Kernel:
     swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
     for loop in outermost(body):
         if _returns(loop):
+            left = kernel.fresh("left", *flags)
+            flags.append(left)
             declared, hint = lines(f"bool {left} = false;"), hints.get(loop)
             first = (declared,) if hint is None else (declared, hint)
             if hint is not None:
@@ -35,8 +37,6 @@ def stopped(kernel: Kernel) -> Kernel:
             swaps[loop] = (*first, _ending(loop, left), lines(f"if ({left}) return;"))
     if not swaps:
         raise NotLegal("no loop leaves the kernel")
-    if len([s for s in swaps.values() if s is not None]) > 1:
-        raise NotLegal("several loops leave the kernel")
     return kernel.rewritten(edited(body, swaps))
 
 

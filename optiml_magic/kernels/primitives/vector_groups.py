@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from optiml_magic.kernels.expressions import Assign, Binary, Literal, Name
 from optiml_magic.kernels.polynomial import Polynomial
@@ -19,6 +20,19 @@ from optiml_magic.kernels.tree import Block, Evaluate, Leave, Loop, Variable, Ve
 _ONE = Polynomial.constant(1)
 _PARTS = (2, 3, 4)  # elements of an array that a round may take side by side: ours
 _NEIGHBOURS = (FIRST, {**FIRST, "threadIdx.x": 1})
+
+
+@dataclass(frozen=True)
+class Whole:
+    """The end of the vectors of loops that make the same rounds, from a multiple of ``width``.
+
+    The first of the loops declares it, with the ``tests`` of all of them.
+    """
+
+    name: str
+    width: int
+    tests: tuple[str, ...]
+    declared: bool = False
 
 
 class Groups:

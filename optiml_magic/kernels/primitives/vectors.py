@@ -9,7 +9,7 @@ addresses that are multiples of it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Expr, Name
@@ -21,25 +21,12 @@ from optiml_magic.kernels.primitives.items import WIDEST, Items, element, vector
 from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before
 from optiml_magic.kernels.primitives.own_words import own_words
 from optiml_magic.kernels.primitives.staged import hints_of
-from optiml_magic.kernels.primitives.vector_groups import Groups, check_head, quotients
+from optiml_magic.kernels.primitives.vector_groups import Groups, Whole, check_head, quotients
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.tree import Block, Declare, Loop, Statement, Variable, walk
 from optiml_magic.source.directives import RequireDirective, TuneDirective
 from optiml_magic.source.expressions import parse_expression
-
-
-@dataclass(frozen=True)
-class Whole:
-    """The end of the vectors of loops that make the same rounds, from a multiple of ``width``.
-
-    The first of the loops declares it, with the ``tests`` of all of them.
-    """
-
-    name: str
-    width: int
-    tests: tuple[str, ...]
-    declared: bool = False
 
 
 @primitive
@@ -173,14 +160,15 @@ class _Vectorising:
         self.many = str(self.width)
         if self.strips:
             self.width = longest
-            self.many = strip or kernel.fresh("STRIP")
+            several = len(self.strips) > 1
+            self.many = strip or kernel.fresh("STRIP") if several else str(self.strips[0])
         if whole is None:
             self.leader, self.groups = self.found.together(self._wide)
         most, begins = max((self.width, *self.strips)), self._start.value == 0
         alike = quotients(kernel, loop, self.variable, most) if begins and not self.leader else {}
         self.alike: dict[Binary, str] = alike
         tunes = {tune.name: tune.values for tune in kernel.program.tunes}
-        if strip and tunes[strip] != tuple(sorted(self.strips)):
+        if strip and tunes[strip] != tuple(sorted(self.strips)) and len(self.strips) != 1:
             raise NotLegal("another loop takes other numbers of elements at once", loop.line)
 
     def _wide(self, group: Items) -> int:
@@ -195,6 +183,21 @@ class _Vectorising:
         """Whether vectors begin with the first round."""
         return self._start.value is not None and self._start.value % self.width == 0
 
+    @property
+    def _is_even(self) -> bool:
+        """Whether all rounds, of a known number, are in whole strips, or none is.
+
+        Their loop is written out then, so that a compiler knows the place of each in an array.
+        """
+        trips, alone = self.axis.trips, self.whole is None and self.leader is None
+        even = self.strips and trips and not any(trips % n for n in self.strips)
+        return bool(even) and alone and self.whole_start
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether all rounds from 0 on are one strip, which then has the counter for its items."""
+        return self._is_even and self.many == str(self.axis.trips) and not self._start.terms
+
     def kernel(self) -> Kernel:
         old, loop, name = self.old, self.loop, self.variable.name
         speller = speller_before(old, self.effects, loop)
@@ -202,6 +205,7 @@ class _Vectorising:
         stop = self._end() or speller.form(speller.local(self._stop))
         whole = old.fresh(f"whole_{name}", *self.taken) if self.whole is None else self.whole.name
         first, k = (old.fresh(n) for n in (f"{name}_first", f"{name}_item"))
+        first, k = ("0", name) if self._is_whole else (first, k)
         items: dict[Items, str] = {}
         for group in self.groups:
             named = f"{group.array.replace('.', '_')}_items"
@@ -211,8 +215,10 @@ class _Vectorising:
         const = "" if "const" in self.words else "const "
         width, many = self.width, self.many
         made = []
-        begin = "0"
-        if self.whole_start and self.leader is None:
+        begin, end = "0", whole
+        if self._is_even:
+            begin, end = start, stop
+        elif self.whole_start and self.leader is None:
             begin = start
             length = f"({stop})" if " " in stop else stop
             length = length if start == "0" else f"({stop} - {start})"
@@ -238,17 +244,22 @@ class _Vectorising:
             ]
         body, told = self._body(items, first, k, speller), hints_of(old, loop)
         hint = "".join(f"{old.show(one).strip()}\n" for one in told)
-        made.append(
-            f"{hint}for ({self.words}{first} = {begin}; {first} < {whole}; {first} += {many}) "
+        strips = (
+            f"for ({self.words}{first} = {begin}; {first} < {end}; {first} += {many}) "
             f"{{\n{body}\n}}"
         )
-        made.append(self._again(whole, stop))
+        if self._is_even:
+            strips = body if self._is_whole else f"#pragma unroll\n{strips}"
+            rest = f"{{\n{hint}{self._again(start, stop)}\n}}"
+            made = [f"if ({' && '.join(own)}) {{\n{strips}\n}} else {rest}"]
+        else:
+            made += [f"{hint}{strips}", self._again(whole, stop)]
         whole_text = lines("\n".join(made))
         hints: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(told)
         body_now = edited(old.function.body, {**hints, loop: (whole_text,)})
         tunes = (
             [TuneDirective(many, tuple(sorted(self.strips)), self.strips[0])]
-            if self.strips and many not in old.program.values else []
+            if len(self.strips) > 1 and many not in old.program.values else []
         )  # fmt: skip
         needed = dict.fromkeys(c for g, c in self.found.asked.items() if g in self.groups)
         requires = [RequireDirective(parse_expression(one)) for one in needed]
@@ -300,7 +311,7 @@ class _Vectorising:
             within = f" + {k}" if expr.op == "%" else ""
             swaps[expr] = text(f"({first} {expr.op} {by}{within})")
         inner = self.old.show_inside(self.loop.body, swaps)
-        used = self._used(swaps)
+        used = not self._is_whole and self._used(swaps)
         const = "" if "const" in self.words else "const "
         count = [f"{const}{self.words}{self.variable.name} = {first} + {k};"] if used else []
         return "\n".join(
@@ -380,5 +391,6 @@ class _Vectorising:
     def _lowest(self, group: Items, first: str, speller: LocalSpeller) -> Polynomial:
         """Where the vectors of rounds from the counter's value ``first`` on begin in memory."""
         at = speller.local(self.found.base(group))
-        at += Polynomial.constant(self.found.way(group)) * Polynomial.symbol(f"@{first}")
+        if not self._is_whole:
+            at += Polynomial.constant(self.found.way(group)) * Polynomial.symbol(f"@{first}")
         return at if self.found.way(group) > 0 else at - Polynomial.symbol(f"@{self.many}")

@@ -91,6 +91,18 @@ def cut_evenly(kernel: Kernel, site: Site, lanes: Lanes) -> Site | Refused:
     return replace(site, points=points, prior=prior)
 
 
+def evenly(trips: Sequence[int | None], strips: Sequence[int]) -> tuple[int, ...]:
+    """Those of the strips that take all rounds of loops where these are numbers; all if none does.
+
+    A short loop is one strip.
+    """
+    if None in trips:
+        return tuple(strips)
+    known = [count for count in trips if count]
+    whole = [n for n in (*strips, *known) if n <= max(strips) and not any(t % n for t in known)]
+    return tuple(dict.fromkeys(whole)) or tuple(strips)
+
+
 def in_batches(
     step: Callable[_P, Kernel | Refused], *args: _P.args, **kwargs: _P.kwargs
 ) -> Kernel | Refused:

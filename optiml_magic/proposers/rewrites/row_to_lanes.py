@@ -51,6 +51,7 @@ from optiml_magic.proposers.rewrites.outer_rounds import outer_rounds
 from optiml_magic.proposers.rewrites.rounds_of_lanes import (
     LONG,
     cut_evenly,
+    evenly,
     handed_exactly,
     in_batches,
     meet,
@@ -250,14 +251,19 @@ def _alone(
     made = _in_strips(kernel, at, strips)
     if isinstance(made, Refused):
         return None
-    name = kernel.fresh("STRIP")
-    values = next(tune.values for tune in made.program.tunes if tune.name == name)
     return kept, Site(
         f"strips {at}", f"each thread takes several vectors of its row at once over {counters}",
         partial(_in_strips, kernel, at, strips), 0.8,
         Hypothesis(_SECTORS, "lower", "a thread asks once for all of a sector", (1.5, 8.0)),
-        tuple({name: n} for n in strips if n in values),
+        _strip_points(kernel, made, strips),
     )  # fmt: skip
+
+
+def _strip_points(kernel: Kernel, made: Kernel, strips: Sequence[int]) -> tuple[Point, ...]:
+    """The numbers of elements that a strip may have; a single one has no name."""
+    name = kernel.fresh("STRIP")
+    values = next((tune.values for tune in made.program.tunes if tune.name == name), ())
+    return tuple({name: n} for n in strips if n in values) or ({},)
 
 
 def _by_itself(
@@ -276,19 +282,21 @@ def _by_itself(
     )  # fmt: skip
     rounds = {n: usual_rounds(kernel, axes[loops_in(kernel.function.body)[n]]) for n in at}
     long = tuple(n for n, count in rounds.items() if count is None or count >= 2 * min(_STRIPS))
-    at, prior = long or at, prior if long else min(prior, _ONE_STRIP)
-    if all(count is not None and count < min(_STRIPS) for count in rounds.values()):
+    fitting = tuple(n for n, count in rounds.items() if count is None or count >= min(_STRIPS))
+    at, prior = long or fitting, prior if long else min(prior, _ONE_STRIP)
+    if not at:
         return
-    if isinstance(_in_strips(kernel, at, _STRIPS), Refused):
+    own = [axes[loops_in(kernel.function.body)[n]] for n in at]
+    strips = evenly([axis.trips for axis in own], _STRIPS)
+    made = _in_strips(kernel, at, strips)
+    if isinstance(made, Refused):
         return
-    counters = ", ".join(dict.fromkeys(
-        v.name for n in at if (v := axes[loops_in(kernel.function.body)[n]].variable) is not None
-    ))  # fmt: skip
+    counters = ", ".join(dict.fromkeys(v.name for a in own if (v := a.variable) is not None))
     yield Site(
         f"strips {at}", f"each thread takes several vectors of its row at once over {counters}",
-        partial(_in_strips, kernel, at, _STRIPS), prior,
+        partial(_in_strips, kernel, at, strips), prior,
         Hypothesis(_SECTORS, "lower", "a thread asks once for all of a sector", (1.5, 8.0)),
-        tuple({kernel.fresh("STRIP"): n} for n in _STRIPS),
+        _strip_points(kernel, made, strips),
     )  # fmt: skip
 
 
@@ -306,14 +314,15 @@ def _in_strips(kernel: Kernel, at: tuple[int, ...], strips: tuple[int, ...]) -> 
     made = all_counted(kernel, at)
     if isinstance(made, Refused):
         return made
-    strip, reason = "", Refused("no loop walks along a row")
+    found, name, reason = made, kernel.fresh("STRIP"), Refused("no loop walks along a row")
     for number in reversed(at):  # so that those to come keep their numbers
-        one = vectorise(upward(made, number), number, strips=strips, strip=strip)
+        strip = name if name in found.program.values else ""
+        one = vectorise(upward(found, number), number, strips=strips, strip=strip)
         if isinstance(one, Refused):
             reason = one
         else:
-            made, strip = one, strip or kernel.fresh("STRIP")
-    return made if strip else reason
+            found = one
+    return found if found is not made else reason
 
 
 def _abreast(kernel: Kernel, at: tuple[int, ...]) -> bool:

@@ -34,6 +34,7 @@ from optiml_magic.kernels.primitives.jammed import (
     jam_in_pairs,
     shared,
 )
+from optiml_magic.kernels.primitives.known_offsets import known_offsets
 from optiml_magic.kernels.primitives.pairs import may_be_integers
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.row_sums import row_sums
@@ -54,8 +55,7 @@ from optiml_magic.proposers.rewrites.long_windows import ENOUGH, ITEMS, in_strip
 from optiml_magic.proposers.rewrites.multiplying import with_multipliers
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
-_WORD, _ITEMS = 4, (4, 8, 16)
-_SEVERAL = (4, 8, 2)  # where there are items along another axis as well
+_WORD, _ITEMS, _SEVERAL = 4, (4, 8, 16), (4, 8, 2)  # the last along each of two axes
 _SAVED = 0.05  # of a thread's loads, below which no items are worth their registers: ours
 _UNROLLED = 256  # rounds of one item that are worth a number in the text: ours
 _VECTORS = 2  # what items along x come in, fewer accesses than elements at least: ours
@@ -78,8 +78,9 @@ class ShareLoads(KernelRule):
 
     name = "share_loads"
     before = (
-        fields_in_turn, in_ints, *PLAIN, ended, in_full, begun_aligned, by_numbers, unravelled,
-        unravelled_planes, whole_rests, floored, unclamped, in_register, enclosed_by_memory,
+        known_offsets, fields_in_turn, in_ints, *PLAIN, ended, in_full, begun_aligned, by_numbers,
+        unravelled, unravelled_planes, whole_rests, floored, unclamped, in_register,
+        enclosed_by_memory,
     )  # fmt: skip
     teaches = (
         "Neighbouring threads loaded mostly the same elements, each for one output, and each asked "

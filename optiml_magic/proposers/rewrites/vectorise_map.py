@@ -14,13 +14,14 @@ from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.coalescing import side_by_side
 from optiml_magic.kernels.primitives.coarsened import Coarse, coarsen, names
 from optiml_magic.kernels.primitives.direct import in_full
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.fields_in_turn import fields_in_turn
 from optiml_magic.kernels.primitives.flat import flat
 from optiml_magic.kernels.primitives.floored import floored
 from optiml_magic.kernels.primitives.items import WIDEST
 from optiml_magic.kernels.primitives.mapped import mapped
 from optiml_magic.kernels.primitives.neighbours import Neighbours
+from optiml_magic.kernels.primitives.searched_once import search_once
 from optiml_magic.kernels.primitives.shaped import linear
 from optiml_magic.kernels.primitives.sized import multipliers, sized
 from optiml_magic.kernels.primitives.sizes import threads, usual_rounds
@@ -86,14 +87,20 @@ class VectoriseMap(KernelRule):
             )
             title += "".join(f", where {name} is {size}" for name, size in given.items())
             yield Site(
-                f"map {width}", title, partial(coarsen, kernel, Coarse(width)),
-                round(_chance(kernel, width) * _brought(kernel, groups, width), 2),
+                f"map {width}", title, partial(_coarsened, kernel, width),
+                round(_chance(kernel, width) * _share(kernel, groups, width), 2),
                 Hypothesis(
                     _REQUESTS.format("ld" if loads else "st"), "lower",
                     "one request brings several elements of a thread", (2.0, 16.0),
                 ),
                 _points(kernel, groups.loaded() * width),
             )  # fmt: skip
+
+
+def _coarsened(kernel: Kernel, width: int) -> Kernel | Refused:
+    """Several items a thread, which search once for what they look for side by side."""
+    made = coarsen(kernel, Coarse(width))
+    return made if isinstance(made, Refused) else where_legal(search_once, made)
 
 
 def _of_fields(kernel: Kernel) -> tuple[Kernel, dict[str, int]]:
@@ -131,6 +138,16 @@ def _chance(kernel: Kernel, width: int) -> float:
     count, chip = threads(kernel), CHIPS.get(kernel.chip)
     enough = count is None or chip is None or count // width >= 2 * _BLOCK * chip.sms
     return 0.7 if enough else 0.2
+
+
+def _share(kernel: Kernel, groups: Neighbours, width: int) -> float:
+    """What is left of the chance: all of it where neighbours search for their places at once."""
+    plain = (s for s in loops_in(kernel.function.body) if not s.before and not s.update)
+    if width > 1 and any(plain):
+        made = coarsen(kernel, Coarse(width))
+        if isinstance(made, Kernel) and isinstance(search_once(made), Kernel):
+            return 1.0
+    return _brought(kernel, groups, width)
 
 
 def _brought(kernel: Kernel, groups: Neighbours, width: int) -> float:

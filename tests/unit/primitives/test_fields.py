@@ -45,6 +45,14 @@ ROUNDS = "for (int j = 0; j < n; j++)"
             "a.z += length2(a); } o[i] = a;"
         ),
         f"float2 s = {{0, 1}}; {ROUNDS} s = make_float2(s.x + p[j].x, s.y + p[j].y); c[i] = s;",
+        (
+            f"short2 s = make_short2(0, 70000); {ROUNDS} {{ s.x += j; s.y = s.x * 30000; }} "
+            "c[i] = make_float2(s.x, s.y);"
+        ),
+        (
+            f"uchar4 m = make_uchar4(1, 2, 3, i); {ROUNDS} {{ m.x -= 5; if (m.w < j) m.w = 2 * j; }} "
+            "uchar4 t = m; c[i] = make_float2(t.x, t.w - t.z);"
+        ),
         f"float2 s = {{}}; {ROUNDS} {{ s.x += p[j].x; s.y -= s.x; }} c[i] = s;",
         f"float4 s{{1, p[i].y}}; {ROUNDS} {{ s.x += p[j].x; s.w -= s.x; }} c[i] = make_float2(s.y, s.w);",
         f"Hit h{{}}; {ROUNDS} {{ h.t -= p[j].x; h.id += j; }} c[i] = make_float2(h.t, h.id);",

@@ -99,3 +99,41 @@ def test_four_rounds_of_bytes_are_one_instruction(
     for program in programs:
         found = end_of(text, program, arrays(one, other), *({**s, **numbers} for s in SIZES))
         assert found == "same"
+
+
+X, Y = "x[i * d + k]", "y[k * m + j]"
+
+
+@pytest.mark.parametrize("kind", ["i1", "u1"])
+@pytest.mark.parametrize(
+    ("round_", "now"),
+    [
+        (f"int t = (int){X} - (int){Y}; sum += t * t;", "__vabsdiff"),
+        (f"short t = {X} - {Y}; sum += (int)t * (int)t;", "__vabsdiff"),
+        (f"sum += ({X} - {Y}) * ({X} - {Y});", "__vabsdiff"),
+        (f"sum += ({X} - {Y}) * ({Y} - {X});", ""),
+        (f"sum += abs({X} - {Y});", "__vsad"),
+        (f"int a = {X}, b = {Y}; sum += a > b ? a - b : b - a;", "__vsad"),
+        (f"int a = {X}; short b = {Y}; sum += b >= a ? b - a : a - b;", "__vsad"),
+        (f"unsigned a = {X}, b = {Y}; sum += a > b ? a - b : b - a;", "__vsadu"),
+        (f"int a = {X}, b = {Y}; sum += a < b ? a - b : b - a;", ""),
+        (f"int a = {X}, b = {Y}; sum += a > b ? a - b : a;", ""),
+        (f"signed char t = {X} - {Y}; sum += t * t;", ""),
+        (f"int t = {X} - {Y}; sum += t * {X};", ""),
+        (f"int t = {X} - {Y}; sum += t * t - 1;", ""),
+        (f"sum += abs({X} - p);", ""),
+    ],
+)  # fmt: skip
+def test_four_distances_of_bytes_are_one_instruction_or_two(
+    kind: str, round_: str, now: str
+) -> None:
+    text = TEXT.format(NAMES[kind], NAMES[kind], "j", round_)
+    ideas, _ = asked(BlockedProduct(), text)
+    programs = [p.text for p in made(ideas) if "tiles in shared memory" in p.title]
+    wanted = bool(now) and (kind == "u1" or now != "__vsadu")
+    assert any("__vabsdiff" in p or "__vsad" in p for p in programs) == wanted
+    assert not wanted or any(now in p for p in programs)
+    for program in programs:
+        numbers = {"p": 3, "q": -5}
+        found = end_of(text, program, arrays(kind, kind), *({**s, **numbers} for s in SIZES))
+        assert found == "same"

@@ -137,6 +137,14 @@ def test_sums_that_stay(body: str, reason: str) -> None:
             text_of("while (out[i] == 0) out[i + 1] = 1;"),
             "a loop may wait for what another thread does, line 6",
         ),
+        (
+            text_of("for (int k = 0; k < 99 && out[3] == 0; ++k) ; atomicAdd(out, 1);"),
+            "a loop may wait for what another thread does, line 6",
+        ),
+        (
+            text_of("for (int k = 0; k < 99; ++k) if (atomicAdd(out, 1) > 3) break;"),
+            "a loop may wait for what another thread does, line 6",
+        ),
         (text_of('printf("%d", i);'), "`printf` tells how many threads there are"),
         (text_of("out[i] = gridDim.x;"), "it counts the blocks of its grid"),
         (text_of("out[i] = 1;").replace("block(64)", "block(64, 2)"), "is not certain"),
@@ -149,6 +157,20 @@ def test_sums_that_stay(body: str, reason: str) -> None:
 )
 def test_threads_that_go_on_with_no_other_element(text: str, reason: str) -> None:
     assert reason in refused(persistent(kernel_of(text), FEW))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "for (int k = 0; k < 9; ++k) { if (c[i] == k) break; atomicAdd(&out[2], k); }",
+        "int k = 0; while (k < 5 && c[i] > k) ++k; atomicAdd(out, k);",
+        "int k = 0; do { if (c[i] == k) break; atomicAdd(&out[1], k); } while (++k < 4);",
+    ],
+)
+def test_a_loop_that_counts_to_its_end_waits_for_nobody(body: str) -> None:
+    before = text_of(body)
+    after = in_turn(kernel_of(before), (partial(persistent, stride=FEW), gathered))
+    same(before, after, "i4")
 
 
 def known(body: str, kind: str = "int") -> list[tuple[str, int, bool] | str]:

@@ -104,3 +104,48 @@ def test_an_element_beside_is_in_the_vector_mostly(head: str, step: str, w: int)
     text, found, arrays, sizes = made(head % step, w)
     assert "? a_items[" in found
     assert end_of(text, found, arrays, sizes, OTHERS) == "same"
+
+
+def test_a_hint_of_a_loop_that_is_one_strip_stays_with_its_rest() -> None:
+    loop = "for (int j = 0; j < w; ++j) {\n#pragma unroll\nfor (int e = 0; e < 12; ++e) t += a[j * 12 + e]; }"
+    text = WALK % loop
+    found = written(vectorise(kernel_of(text), 1, strips=(12,)))
+    assert "first" not in found
+    assert (
+        "} else {\n            #pragma unroll\n            for (int e = 0; e < 12; ++e) t +="
+        in found
+    )
+    arrays = {
+        "a": Array("f4", ("w", "12")), "path": Array("f4", ("1",), "zeros"),
+        "b": Array("u1", ("1",), "zeros"), "out": Array("f4", ("h",), "zeros"),
+    }  # fmt: skip
+    assert end_of(text, found, arrays, {"h": 33, "w": 7}, {"h": 5, "w": 3}) == "same"
+
+
+@pytest.mark.parametrize("off", [0, 1])
+@pytest.mark.parametrize("count", [12, 24, 16])
+def test_strips_of_a_known_number_of_rounds_say_where_each_is(count: int, off: int) -> None:
+    body = f"""\
+    float m[{count}] = {{0}};
+    for (int j = 0; j < w; ++j) {{
+        const float* p = a + (r + j) % h * {count} + {off};
+        if (j % 3 != 1)
+            for (int e = 0; e < {count}; ++e) m[e] += (j + 1) * p[e];
+        else s += p[0];
+    }}
+    for (int e = 0; e < {count}; ++e) t = 0.5f * t + m[e];"""
+    text = WALK % body
+    strips = tuple(n for n in (16, 8, 12) if count % n == 0)
+    found = written(vectorise(kernel_of(text), 1, strips=strips))
+    several = len(strips) > 1
+    assert (f"e_first < {count}; e_first += STRIP" in found) == several
+    assert (f"for (int e = 0; e < {count}; ++e) {{" in found) == (not several)
+    assert f"for (int e = 0; e < {count}; ++e) m[e] +=" in found
+    assert "whole_e" not in found
+    arrays = {
+        "a": Array("f4", ("h", f"{count + 1}")), "path": Array("f4", ("1",), "zeros"),
+        "b": Array("u1", ("1",), "zeros"), "out": Array("f4", ("h",), "zeros"),
+    }  # fmt: skip
+    assert end_of(text, found, arrays, {"h": 33, "w": 7}, {"h": 5, "w": 3}) == "same"
+    uneven = next(n for n in (16, 12) if count % n)
+    assert "whole_e" in written(vectorise(kernel_of(text), 1, strips=(uneven,)))
