@@ -233,11 +233,9 @@ class Printer:
                     before, function = (before, called) if function else (f"({called})", "")
                 return f"{before}{function}{given}({self._listed(arguments)})", _POSTFIX
             case Assign(op=op, target=target, value=value):
-                level = _LEVELS["="]
-                return (
-                    f"{self.expression(target, level + 1)} {op} {self.expression(value, level)}",
-                    level,
-                )
+                level, choice = _LEVELS["="], _LEVELS["?"]  # (c ? x : y) = z is not c ? x : y = z
+                place = self.expression(target, choice + 1)
+                return f"{place} {op} {self.expression(value, level)}", level
             case Step(op=op, target=target, prefix=prefix):
                 if prefix:
                     return f"{op}{self.expression(target, _UNARY)}", _UNARY

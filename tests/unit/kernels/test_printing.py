@@ -150,6 +150,11 @@ def test_operators_keep_their_places_when_spelled_anew():
     assert "a - (b - 1) * - -a / (a << (b & 3))" in respelled(text)
 
 
+def test_a_place_that_is_chosen_keeps_its_parentheses():
+    text = "__global__ void k(int* o, int a, int b) { (a ? o[0] : o[1]) += a, (a, b) = 3; }"
+    assert "(a ? o[0] : o[1]) += a, (a, b) = 3" in respelled(text)
+
+
 @pytest.mark.parametrize(
     "head", ["typedef float real;", "using real = float;", "__device__ float real(float x);"]
 )
