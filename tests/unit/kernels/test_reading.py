@@ -207,6 +207,24 @@ def test_a_byte_that_no_test_holds_back_is_not_followed(loop, place):
     assert (index(reading(body), "a") == place) == (place is not None)
 
 
+@pytest.mark.parametrize(
+    ("before", "function", "op"),
+    [
+        ("", "max", "max"),
+        ("", "std::max", "max"),
+        ("struct Ops { static __device__ float max(float, float); };", "Ops::max", None),
+        ("template <class T> struct Ops { static __device__ T max(T, T); };", "Ops<float>::max", None),
+        ("struct P { static __device__ float max(float, float); }; using Ops = P;", "Ops::max", None),
+        ("", "[](float x, float y) { return x; }", None),
+    ],
+)  # fmt: skip
+def test_a_function_of_a_type_is_none_of_cuda(before, function, op):
+    named = f"auto max = {function}; " if function.startswith("[") else ""
+    loop = "for (int k = 0; k < n; ++k) s = {}(s, a[k]);".format("max" if named else function)
+    found = reading(f"{named}float s = 0; {loop} out[0] = s;", before=before)
+    assert [r.op for r in found.reductions] == ([op] if op else [])
+
+
 def test_whole_numbers_of_the_round_are_added_up_and_not_stepped_by():
     found = reading("int s = 0; for (int k = 0; k < n; ++k) { int x = k * k; s += x; } out[m] = s;")
     assert [(r.place, r.op) for r in found.reductions] == [("s", "+")]
