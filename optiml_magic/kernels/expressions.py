@@ -124,7 +124,7 @@ class Call(Expr):
     """A call of a function by name, with explicit template arguments where it has them.
 
     ``values`` are those that are values, None for a type. ``callee`` is what is called instead: a
-    local, or a lambda on the spot.
+    local, a lambda on the spot, or a function of a type. ``arrow`` leads to the receiver.
     """
 
     function: str
@@ -133,6 +133,7 @@ class Call(Expr):
     values: tuple[Expr | None, ...] = ()
     receiver: Expr | None = None
     callee: Expr | None = None
+    arrow: bool = False
 
     @property
     def parts(self) -> tuple[Expr, ...]:

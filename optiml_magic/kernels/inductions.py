@@ -38,6 +38,7 @@ from optiml_magic.kernels.tree import (
     expressions,
     walk,
 )
+from optiml_magic.kernels.types import INT, CType
 from optiml_magic.kernels.values import Alias, Local, Pointer, Value
 
 _ONE = Polynomial.constant(1)
@@ -96,8 +97,10 @@ class InductionReader(CallEvaluator):
         return tuple(found.values())
 
     def _inductions(
-        self, statement: Loop, changed: dict[Variable, list[Change]], entry: State
-    ) -> dict[Variable, Induction]:
+        self, statement: Loop, changed: dict[Variable, list[Change]], entry: State,
+        tested: AbstractSet[Variable],
+    ) -> dict[Variable, Induction]:  # fmt: skip
+        """Those of a loop; one that its test asks for ends it, so that it keeps its type."""
         found: dict[Variable, Induction] = {}
         skipping = skips(statement.body)
         own = {v for s in walk(statement) if isinstance(s, Declare) for v in s.variables}
@@ -105,6 +108,8 @@ class InductionReader(CallEvaluator):
         for variable, its_changes in changed.items():
             start = entry.env.get(variable)
             if not isinstance(start, Value) or not (start.type.integral or start.type.depth):
+                continue
+            if variable not in tested and _comes_round(start.type):
                 continue
             regular = all(c.always and not (skipping and c.early) for c in its_changes)
             if not regular or any(not self._steady(c.value, moving) for c in its_changes):
@@ -258,6 +263,11 @@ class InductionReader(CallEvaluator):
         if induction.start.pointer is not None:
             return induction.start.pointer.offset
         return induction.start.form
+
+
+def _comes_round(kind: CType) -> bool:
+    """Whether a number of this type may have begun anew after a few hundred rounds."""
+    return kind.integral and (kind.size or 0) < (INT.size or 0)
 
 
 def _stepped(update: Expr | None, counter: Variable) -> int:

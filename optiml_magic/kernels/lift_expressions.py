@@ -34,6 +34,11 @@ _TYPE_NODES = frozenset({"primitive_type", "sized_type_specifier"})
 _VALUES = frozenset(
     {"lambda_expression", "subscript_expression", "parenthesized_expression", "call_expression"}
 )
+_MADE = {
+    "struct_specifier": "name", "class_specifier": "name", "union_specifier": "name",
+    "alias_declaration": "name", "type_definition": "declarator",
+    "type_parameter_declaration": "name", "optional_type_parameter_declaration": "name",
+}  # fmt: skip
 _DEEPEST = 150
 
 
@@ -176,7 +181,8 @@ class ExpressionLifter:
             base = function.child_by_field_name("argument")
             name = self.text(function.child_by_field_name("field"))
             receiver = self.expression(base) if base is not None else None
-            return Call(span_of(node), name, arguments, (), (), receiver)
+            arrow = any(child.type == "->" for child in function.children)
+            return Call(span_of(node), name, arguments, (), (), receiver, arrow=arrow)
         template: tuple[str, ...] = ()
         values: tuple[Expr | None, ...] = ()
         inner = function
@@ -201,12 +207,35 @@ class ExpressionLifter:
             return Call(span_of(node), "", arguments, callee=self.expression(function))
         if inner.type not in ("identifier", "type_identifier"):
             return Unread(span_of(node), self.text(node), self.mentions(node))
-        scope = blanks(self.text(function)).partition("<")[0].rpartition("::")[0]
-        callee = None
+        spelled = blanks(self.text(function))
+        scope = spelled.partition("<")[0].rpartition("::")[0]
         if not scope and (variable := self.resolve(name)) is not None:
             callee = Name(span_of(inner), name, variable)
+            return Call(span_of(node), "", arguments, template, values, None, callee)
+        if self._is_member(function):
+            callee = Name(span_of(function), spelled, None)
+            return Call(span_of(node), "", arguments, callee=callee)
         full = f"{scope}::{name}" if scope else name
-        return Call(span_of(node), full, arguments, template, values, None, callee)
+        return Call(span_of(node), full, arguments, template, values)
+
+    def _is_member(self, function: Node) -> bool:
+        """Whether a type has a function, ``Ops<float>::max``, which is none of CUDA's."""
+        part: Node | None = function
+        while part is not None and part.type == "qualified_identifier":
+            scope = part.child_by_field_name("scope")
+            if scope is not None and (
+                scope.type == "template_type" or self.text(scope) in self._types
+            ):
+                return True
+            part = part.child_by_field_name("name")
+        return False
+
+    @cached_property
+    def _types(self) -> frozenset[str]:
+        """The names that the text gives to types, those of templates among them."""
+        made = [n for n in walk(self.syntax.root) if n.type in _MADE]
+        names = [n.child_by_field_name(_MADE[n.type]) or n.named_children[-1] for n in made]
+        return frozenset(self.text(name) for name in names if name.type == "type_identifier")
 
     def _parenthesized_type(self, node: Node) -> str:
         """The name in ``(real)(a - b)``, which the grammar takes for a call of what it is."""

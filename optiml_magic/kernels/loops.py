@@ -72,7 +72,9 @@ class LoopReader(InductionReader):
         self.recorder.axes.append(_UNREAD)
         rounds = self.operations.symbols.of(Symbol(counter, "counter", frozenset({counter}), low=0))
         changed = self._changed(statement)
-        inductions = self._inductions(statement, changed, entry)
+        asked = parts_of(written) if written is not None else ()
+        tested = {e.variable for e in asked if isinstance(e, Name) and e.variable is not None}
+        inductions = self._inductions(statement, changed, entry, tested)
         self.recorder.stepping |= {(counter, variable) for variable in inductions}
         self.state = self._round(entry, changed, inductions, rounds)
         outer = self.recorder.loops

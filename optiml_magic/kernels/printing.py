@@ -226,18 +226,25 @@ class Printer:
                 return f"{spelled}<{spelling}>({self.expression(operand, _LEVELS['='])})", _POSTFIX
             case Call(function=function, arguments=arguments, template=template):
                 given = f"<{', '.join(template)}>" if template else ""
-                receiver = expression.receiver
-                before = f"{self.expression(receiver, _POSTFIX)}." if receiver is not None else ""
+                if function == "sizeof" and template:
+                    return f"sizeof({template[0]})", _POSTFIX
+                receiver, before = expression.receiver, ""
+                if receiver is not None:
+                    to = "->" if expression.arrow else "."
+                    before = f"{self.expression(receiver, _POSTFIX)}{to}"
                 if expression.callee is not None:
-                    called = self.expression(expression.callee)  # by another name, as it may be
-                    before, function = (before, called) if function else (f"({called})", "")
+                    called = self.expression(expression.callee)
+                    match expression.callee:
+                        case Name(variable=variable, name=name):
+                            named = variable is not None or "::" in name
+                        case _:
+                            named = False
+                    before, function = "", called if named else f"({called})"
                 return f"{before}{function}{given}({self._listed(arguments)})", _POSTFIX
             case Assign(op=op, target=target, value=value):
-                level = _LEVELS["="]
-                return (
-                    f"{self.expression(target, level + 1)} {op} {self.expression(value, level)}",
-                    level,
-                )
+                level, choice = _LEVELS["="], _LEVELS["?"]  # (c ? x : y) = z is not c ? x : y = z
+                place = self.expression(target, choice + 1)
+                return f"{place} {op} {self.expression(value, level)}", level
             case Step(op=op, target=target, prefix=prefix):
                 if prefix:
                     return f"{op}{self.expression(target, _UNARY)}", _UNARY

@@ -16,6 +16,7 @@ _Taken = tuple[Polynomial, frozenset[str], bool]  # a fact, what it takes away, 
 _DEEPEST = 4
 _MOST_FACTS = 40
 _MOST_STEPS = 200
+_MANY = 100  # symbols, beyond which to compare them takes longer than to prove anew
 _SHIFTS = 31
 _FAR = 2**30  # a bound beyond says nothing of a kernel's sizes
 _ONE = Polynomial.constant(1)
@@ -69,7 +70,9 @@ class Ranges:
         asked = (*self.facts, form), self._sizes
         known = self._symbols.proved.get(asked)
         if known is None:
-            known = self._symbols.proved[asked] = _certain(*asked, self._symbols.under(asked[0]))
+            under = self._symbols.under(asked[0], _MANY)
+            known = self.certain(form) if under is None else _certain(*asked, under)
+            self._symbols.proved[asked] = known
         return known
 
     def certain(self, form: Polynomial) -> bool:

@@ -220,15 +220,25 @@ class Symbols:
             name = todo.pop()
             if name not in found:
                 found.add(name)
-                symbol = self.table[name]
-                todo += [inner for argument in symbol.arguments for inner in argument.symbols]
-                todo += _named_in(symbol.condition) if symbol.condition is not None else []
+                todo += self._parts(self.table[name])
         return frozenset(found)
 
-    def under(self, forms: Iterable[Polynomial]) -> frozenset[Symbol]:
-        """The symbols of forms, and all that these consist of."""
-        names = frozenset[str]().union(*(self.inside(form) for form in forms))
-        return frozenset(self.table[name] for name in names)
+    def under(self, forms: Iterable[Polynomial], most: int) -> frozenset[Symbol] | None:
+        """The symbols of forms, and all that these consist of; None of more than so many."""
+        found = dict[str, Symbol]()
+        todo = [name for form in forms for name in form.symbols]
+        while todo and len(found) <= most:
+            name = todo.pop()
+            if name not in found:
+                found[name] = self.table[name]
+                todo += self._parts(found[name])
+        return frozenset(found.values()) if len(found) <= most else None
+
+    @staticmethod
+    def _parts(symbol: Symbol) -> list[str]:
+        """The names that a symbol is made of."""
+        asked = _named_in(symbol.condition) if symbol.condition is not None else []
+        return [name for argument in symbol.arguments for name in argument.symbols] + asked
 
     def made_of(self, form: Polynomial) -> frozenset[str]:
         """The names that a form comes down to, what its operations consist of in their place."""

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from tests.present import examples, sampled
 
 from .drawing import FORMS, made, programs, spelled
+from .dresses import DRESSES, dressed
 from .families import FAMILIES
 from .offers import Offer
-from .trying import Stand, Trial, tried
+from .trying import IllMadeError, Stand, Trial, tried
 from .worst import TRAPS, WORST
 from .writing import Array, Made
 
@@ -39,6 +40,51 @@ def sound(trial: Trial) -> None:
 @given(programs(), st.randoms(use_true_random=False))
 def test_what_the_rules_make_of_a_random_kernel_is_right(one: Made, rng: Random) -> None:
     sound(tried(one, rng, each=1))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(4 * 3600)
+def test_what_the_rules_make_of_a_kernel_in_odd_dresses_is_right() -> None:
+    ran = 0
+    for seed in range(300):
+        rng = Random(seed)
+        one = dressed(rng, made(rng))
+        try:
+            sound(tried(one, rng, each=1))
+            ran += 1
+        except IllMadeError:
+            pass  # two dresses that do not go together
+    assert ran > 250
+
+
+DRESSED = """\
+#pragma optiml launch k grid(cdiv(n, 32)) block(32)
+__global__ void k(const float* a, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float s = 0.0f, t = 1.0f;
+    int far = i * 4;
+    for (int k = 0; k < 5; k++) {
+        s += a[i] * k;
+        t = fmaxf(t, s);
+        if (s > 2.0f) { s -= 1.0f; } else { t -= 1.0f; }
+        if (t > 3.0f) t = 0.0f;
+    }
+    out[i] = s + t * (far % 7);
+}
+"""
+
+
+@pytest.mark.parametrize("dress", DRESSES, ids=lambda dress: dress.__name__)
+def test_a_kernel_in_a_dress_does_the_same(dress) -> None:
+    arrays = {"a": Array("f4", ("n",)), "out": Array("f4", ("n",), "zeros")}
+    plain = Made("dressed", DRESSED, arrays, {"n": 65}, {"n": 3})
+    for seed in range(examples(2, 40)):
+        text = dress(Random(seed), plain.text)
+        assert text is not None
+        assert text != plain.text
+        end = Stand(plain).applied(Offer("dressed", "", text), plain.text)
+        assert end.sound, f"{end.detail}\n{text}"
 
 
 @pytest.mark.parametrize("one", sampled(WORST, 3), ids=lambda one: one.family)

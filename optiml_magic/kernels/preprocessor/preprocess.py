@@ -28,7 +28,7 @@ _SIGN = re.compile(
 _BEFORE = 40  # characters that tell whether a number ends there
 _NOT_NEWLINE = re.compile(r"[^\r\n]")
 _CONDITIONAL = frozenset({"if", "ifdef", "ifndef", "undef"})
-_LEAST_WORK = 10_000  # tokens that the uses of a short text may expand to in all
+_LEAST_WORK = 40_000  # tokens that the uses of a short text may expand to in all
 
 
 @dataclass(frozen=True)

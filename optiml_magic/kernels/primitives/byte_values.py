@@ -56,6 +56,7 @@ _SIZES = (4, 8)
 _PLACES = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 _WORDS = 48  # letters of a title: ours
 _OWN_TYPES = re.compile(r"\b(?:typedef|using)\b")
+_MOST = 1000  # parts of an expression: ours
 _FIRST = 64  # elements of a table that are asked for by numbers: ours
 
 
@@ -92,6 +93,7 @@ class Finder:
         self.kernel, self.types = kernel, kernel.reading.types
         self.effects = Effects(kernel)
         self._quiet = dict[Function, bool]()
+        self._sizes = dict[Expr, int]()
         body = kernel.function.body
         given = Counter(v.name for v in (*declared_in(body), *kernel.function.parameters))
         self._hidden = {name for name, count in given.items() if count > 1}
@@ -131,11 +133,8 @@ class Finder:
         asked = {leaf.variable for leaf in outside if isinstance(leaf, Name)}
         given = tuple(p for p in self.kernel.function.parameters if p in asked)
         sizes = dict[str, int]()
-        for leaf in outside:
-            table = self._table(leaf)
-            if table is not None:
-                name, place = table
-                sizes[name] = max(sizes.get(name, 0), VALUES if place is None else place + 1)
+        for name, place in filter(None, map(self._table, outside)):
+            sizes[name] = max(sizes.get(name, 0), VALUES if place is None else place + 1)
         return Lookup(
             tuple(e for e, _ in pairs), tuple(s for _, s in pairs), kind, byte.signed, given, words,
             is_long(self.kernel, expr) or self._divides(expr), sizes,
@@ -148,9 +147,7 @@ class Finder:
         value = self._value(expr)
         if value is not None and isinstance(expr, Name) and expr.variable is not None:
             return Cast(None, self.types[expr].name, self._whole(value, source))
-        swaps: dict[Node, Node] = {}
-        for part in expr.parts:
-            swaps[part] = self._whole(part, source)
+        swaps: dict[Node, Node] = {part: self._whole(part, source) for part in expr.parts}
         return edited(expr, {old: new for old, new in swaps.items() if old is not new})
 
     def _outside(self, expr: Expr, source: Expr) -> Iterator[Expr]:
@@ -251,12 +248,22 @@ class Finder:
         plain = kind is not None and kind.kind in ("int", "float") and not kind.depth
         if kind is None or not plain or kind.lanes != 1 or kind.size not in _SIZES:
             return None
-        found = [] if self._types else [*self._leaves(expr)]
-        sources = [leaf for leaf in found if isinstance(leaf, Expr)]
-        if len(sources) != len(found) or not sources:
+        if self._types or self._size(expr) > _MOST:
             return None
-        one = all(same(sources[0], other) for other in sources[1:])
-        return sources[0] if one and self._is_certain(expr, sources[0]) else None
+        source: Expr | None = None
+        for leaf in self._leaves(expr):
+            if leaf is None or not same(source or leaf, leaf):
+                return None
+            source = leaf
+        return source if source is not None and self._is_certain(expr, source) else None
+
+    def _size(self, expr: Expr) -> int:
+        """How many parts an expression has, those of what its locals stand for among them."""
+        if expr not in self._sizes:
+            value = self._value(expr)
+            parts = expr.parts if value is None else (value,)
+            self._sizes[expr] = 1 + sum(map(self._size, parts))
+        return self._sizes[expr]
 
     def _is_certain(self, expr: Expr, source: Expr) -> bool:
         """Whether a byte is loaded whatever else an expression finds."""

@@ -170,6 +170,8 @@ class Exchanges(Lockstep):
             raise NotLegal("what its threads combine are not parts of one reduction")
         self.combines = True
         self.reordered |= source.kind.floating and op in ("+", "*")
+        if source.each is not None and source.kind.floating and not function:
+            self.compared |= op in ("min", "max")
         return combined(pair[0], pair[1], op, self.mask)
 
     def _call(self, call: Call) -> Value:

@@ -90,6 +90,7 @@ class Lockstep(SharedPlaces):
         self.combines = False  # whether threads combined anything, or one of them walks for all
         self.equals = False  # whether another of equal extremes may be kept
         self.reordered = False  # whether floats are added up in another order
+        self.compared = False  # whether floats that may be NaN are compared for an extreme
         _, given = split_name(kernel.launch.kernel or "")
         self.constants: dict[str, int] = dict(constants(kernel.unit.syntax))
         self.types = dict(kernel.unit.aliases)

@@ -55,6 +55,7 @@ _WIDTH = 256
 _MOST_FOUND = 64
 _EQUALS = "which of several equal extremes is kept"
 _ORDER = "the order of additions"
+_NUMBERS = "what an extreme is where an element is NaN"
 #: What became of kernels, since every rule asks anew at each node of a search.
 _FOUND: dict[tuple[str, ...], Kernel | Refused] = {}
 
@@ -237,7 +238,8 @@ def _followed(
             raise NotLegal("its threads combine nothing")
         if not raising.stores:
             raise NotLegal("its blocks store nothing that is followed")
-        return body, [*([_EQUALS] * raising.equals), *([_ORDER] * raising.reordered)]
+        told = {_EQUALS: raising.equals, _ORDER: raising.reordered, _NUMBERS: raising.compared}
+        return body, [change for change, made in told.items() if made]
 
 
 def _tidy(kernel: Kernel, body: Block) -> Block:

@@ -263,6 +263,14 @@ def test_nothing_takes_long(text):
     check(text, result)
 
 
+def test_rounds_that_macros_write_out_are_all_there():
+    rotated = "#define R(x, n) (((x) >> (n)) | ((x) << (32 - (n))))\n"
+    mixed = "#define M(x) (R(x, 2) ^ R(x, 13) ^ R(x, 22))\n"
+    round_ = "#define ROUND(a, b, i) { unsigned t = b + M(a) + M(b) + M(a ^ b) + w[i]; a += t; b = t; }\n"
+    made = expanded(rotated + mixed + round_ + "ROUND(a, b, 1)\n" * 64)
+    assert made.count("a += t") == 64 + made.count("#define ROUND")
+
+
 def test_a_text_without_macros_is_returned_as_it_is():
     for text in ("", "int a;\n", "#include <x>\n#pragma once\n", "#define N 1\nM\n", "é\ud800"):
         result = preprocess(text)

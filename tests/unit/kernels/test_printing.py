@@ -150,6 +150,24 @@ def test_operators_keep_their_places_when_spelled_anew():
     assert "a - (b - 1) * - -a / (a << (b & 3))" in respelled(text)
 
 
+def test_a_place_that_is_chosen_keeps_its_parentheses():
+    text = "__global__ void k(int* o, int a, int b) { (a ? o[0] : o[1]) += a, (a, b) = 3; }"
+    assert "(a ? o[0] : o[1]) += a, (a, b) = 3" in respelled(text)
+
+
+def test_what_leads_to_an_object_keeps_its_arrow():
+    body = "o[0] = s->f(o[1]) + s[0].f(o[2]) + (*s).n->f(1.0f) + sizeof(float) * sizeof(S);"
+    text = f"struct S {{ float f(float); S* n; }};\n__global__ void k(S* s, float* o) {{ {body} }}"
+    assert body in respelled(text)
+
+
+@pytest.mark.parametrize("function", ["Ops<3>::max", "std::max", "Of::Ops::least<2>", "max"])
+def test_a_function_keeps_its_scope(function):
+    head = "struct Of { struct Ops {}; };\ntemplate <int N> struct Ops {};\n"
+    text = f"{head}__global__ void k(int* o, int a) {{ o[0] = {function}(a, 2) + (int)(a); }}"
+    assert f"{function}(a, 2)" in respelled(text)
+
+
 @pytest.mark.parametrize(
     "head", ["typedef float real;", "using real = float;", "__device__ float real(float x);"]
 )

@@ -45,3 +45,17 @@ def test_a_quotient_ends_where_the_number_does() -> None:
     assert _said("/", 16, 0, 95, -1, 5)
     assert not _said("/", 16, -40, -1, -1, -1)  # rounds towards 0
     assert _said("/", 16, 0, 95, 1, 0)
+
+
+def test_what_many_symbols_are_made_of_is_known_as_that_of_few() -> None:
+    symbols = Symbols()
+    operations, size = Operations(symbols), symbols.of(Symbol("n", "scalar", frozenset({"n"})))
+    found = symbols.of(Symbol("x", "unknown", frozenset()))
+    for at in range(300):
+        found = operations.operation("^", (found, size + Polynomial.constant(at)))
+    least = operations.operation("min", (found + size, found + Polynomial.constant(3)))
+    for low, known in ((found, True), (found + size, False)):
+        given = [Compare(">=", form, frozenset()) for form in (low, size)]
+        assert Ranges(given, symbols).nonnegative(least) == known
+    assert symbols.under([found], 50) is None
+    assert len(symbols.under([found], 500) or ()) == 302

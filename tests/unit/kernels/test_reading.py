@@ -194,6 +194,37 @@ def test_a_quotient_above_the_number_of_a_round_is_of_what_is_not_negative():
     assert index(found, "a") == "/(blockDim.x*blockIdx.x*n + n*threadIdx.x, 2) + k0"
 
 
+@pytest.mark.parametrize(
+    ("loop", "place"),
+    [
+        ("for (int k = 0; k < n; ++k, c += 3)", None),  # 256 is 0 again
+        ("for (; c < n; ++c)", "k0"),
+        ("for (;; ++c) { if (c >= n) break;", "k0"),
+    ],
+)
+def test_a_byte_that_no_test_holds_back_is_not_followed(loop, place):
+    body = f"unsigned char c = 0; float s = 0; {loop} s += a[c]; {'}' * loop.count('{')}"
+    assert (index(reading(body), "a") == place) == (place is not None)
+
+
+@pytest.mark.parametrize(
+    ("before", "function", "op"),
+    [
+        ("", "max", "max"),
+        ("", "std::max", "max"),
+        ("struct Ops { static __device__ float max(float, float); };", "Ops::max", None),
+        ("template <class T> struct Ops { static __device__ T max(T, T); };", "Ops<float>::max", None),
+        ("struct P { static __device__ float max(float, float); }; using Ops = P;", "Ops::max", None),
+        ("", "[](float x, float y) { return x; }", None),
+    ],
+)  # fmt: skip
+def test_a_function_of_a_type_is_none_of_cuda(before, function, op):
+    named = f"auto max = {function}; " if function.startswith("[") else ""
+    loop = "for (int k = 0; k < n; ++k) s = {}(s, a[k]);".format("max" if named else function)
+    found = reading(f"{named}float s = 0; {loop} out[0] = s;", before=before)
+    assert [r.op for r in found.reductions] == ([op] if op else [])
+
+
 def test_whole_numbers_of_the_round_are_added_up_and_not_stepped_by():
     found = reading("int s = 0; for (int k = 0; k < n; ++k) { int x = k * k; s += x; } out[m] = s;")
     assert [(r.place, r.op) for r in found.reductions] == [("s", "+")]

@@ -61,6 +61,22 @@ def test_others_stay(does: str) -> None:
     assert not lookups(kernel_of(text_of(does)))
 
 
+@pytest.mark.parametrize("steps", [6, 60])
+def test_what_locals_stand_for_is_not_written_out_without_end(steps: int) -> None:
+    """Each asks for the one before it three times."""
+    chain = "".join(
+        f"    float v{at + 1} = v{at} > 0.{at}f ? v{at} / 2.0f : powf(v{at}, 2.2f);\n"
+        for at in range(steps)
+    )
+    text = text_of(f"v{steps}").replace(
+        "    out[", f"    float v0 = z[i].x / 255.0f;\n{chain}    out["
+    )
+    text = text.replace(", p)", ")", 1).replace(", float p", "")
+    made = written(looked_up(kernel_of(text)))
+    assert "threadIdx.x] =" in made
+    assert end_of(text, made, ARRAYS, {"n": 300}, {"n": 5}, rounds=True) == "same"
+
+
 @pytest.mark.parametrize(
     "own",
     [

@@ -233,6 +233,24 @@ def test_it_says_where_floats_are_added_up_in_another_order(
     assert found.arithmetic == said
 
 
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ("part[t] = fmaxf(part[t], part[t + d])", ()),
+        ("part[t] = part[t] > part[t + d] ? part[t] : part[t + d]",
+         ("what an extreme is where an element is NaN",)),
+    ],
+)  # fmt: skip
+def test_it_says_where_elements_are_compared_in_another_order(
+    step: str, said: tuple[str, ...]
+) -> None:
+    tree = f"for (int d = 32; d > 0; d >>= 1) {{ if (t < d) {step}; __syncthreads(); }}"
+    element = "part[t] = t < w ? a[row * w + t] : -INFINITY;\n    __syncthreads();\n"
+    found = raised(kernel_of(f"{HEAD}    {element}    {tree}\n{END}"))
+    assert isinstance(found, Kernel), found
+    assert found.arithmetic == said
+
+
 def _refusal(text: str, old: str, new: str) -> str:
     assert old in text
     return refused(raised(kernel_of(text.replace(old, new))))
