@@ -1,0 +1,399 @@
+"""Expressions of a block's threads, side by side: whole numbers, and pointers into its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Braces,
+    Call,
+    Cast,
+    Choice,
+    Expr,
+    Index,
+    Literal,
+    Member,
+    Name,
+    Step,
+    Unary,
+    builtin,
+    every,
+)
+from optiml_magic.kernels.literals import number
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.effects import names
+from optiml_magic.kernels.primitives.lane_values import (
+    Flags,
+    Whole,
+    combined,
+    compared,
+    constant,
+    converted,
+    extreme,
+    merged,
+)
+from optiml_magic.kernels.primitives.touched import Touched
+from optiml_magic.kernels.tree import TypeName, Variable
+from optiml_magic.kernels.types import BOOL, INT, UINT, CType, named, promoted
+
+_MOST = 120_000  # expressions that are followed: ours
+_COMPARED = frozenset({"<", "<=", ">", ">=", "==", "!="})
+_EXTREMES = frozenset({"min", "max", "umin", "umax", "std::min", "std::max"})
+
+
+@dataclass(frozen=True, eq=False)
+class Leads:
+    """A pointer into an array of the launch; None where it leads to memory of the block's own."""
+
+    array: str | None
+    at: Whole | None = None
+
+
+Value = Whole | Leads | None
+OWN = Leads(None)
+
+
+class LaneExpressions:
+    """What expressions are worth for the threads that ``may`` come there, and do to arrays."""
+
+    def __init__(self, kernel: Kernel, grid: Sequence[int | None]) -> None:
+        extents = [n or 1 for n in kernel.block]
+        self.unit, self.grid, self.line = kernel.unit, grid, kernel.function.line
+        self.lanes = extents[0] * extents[1] * extents[2]
+        self.steps, self.often = 0, 1
+        #: Where a pointer that is made of the name of an array leads, of one place for all threads.
+        self.leads: dict[Expr | Variable, tuple[str | None, int] | None] = {}
+        self.changed: set[Variable] = set()
+        self.reach = [0, 0, 0]  # by how much a block's place is multiplied at most
+        self.types: dict[Expr, CType] = {}
+        self.touched: dict[str, Touched] = {}
+        self.env: dict[Variable, Value] = {}
+        self.lent: set[Variable] = set()
+        self.own = {*kernel.function.parameters}
+        self.may = self.must = self.flags(True)
+        rank = np.arange(self.lanes)
+        self.builtins: dict[str, Whole | None] = {"warpSize": self.number(32, INT)}
+        for at, (axis, size) in enumerate(zip("xyz", extents, strict=True)):
+            blocks, zero = grid[at], self.number(0, UINT)
+            one = int(blocks != 1)
+            by = (one * (at == 0), one * (at == 1), one * (at == 2))
+            self.builtins |= {
+                f"threadIdx.{axis}": replace(zero, at=(rank % size).astype(np.int64)),
+                f"blockDim.{axis}": self.number(size, UINT),
+                f"blockIdx.{axis}": replace(zero, by=by),
+            }
+            if blocks is not None:
+                self.builtins[f"gridDim.{axis}"] = self.number(blocks, UINT)
+            rank = rank // size
+
+    def flags(self, value: bool) -> Flags:
+        return np.full(self.lanes, value, np.bool_)
+
+    def number(self, value: int, kind: CType) -> Whole:
+        return constant(kind, value, self.lanes)
+
+    def truth(self, expr: Expr) -> Whole | None:
+        """A test, whose answers are 0 and 1."""
+        return self.asked(self.value(expr))
+
+    def asked(self, found: Value) -> Whole | None:
+        if not isinstance(found, Whole):
+            return None
+        return compared("!=", found, self.number(0, found.kind), self.grid)
+
+    def ways(self, test: Whole | None) -> list[tuple[Flags, Flags]]:
+        """The threads that may and must go on where a test is true, and where it is not."""
+        known = test.known if test is not None else self.flags(False)
+        true = known & (test.at != 0) if test is not None else known
+        false = known & ~true
+        return [(self.may & ~false, self.must & true), (self.may & ~true, self.must & false)]
+
+    def value(self, expr: Expr) -> Value:
+        """What an expression is worth; what it does is done."""
+        self.steps += 1
+        if self.steps > _MOST:
+            raise NotLegal("a block makes too many rounds to be followed", self.line)
+        found = self._value(expr)
+        if isinstance(found, Whole):
+            self.types[expr] = found.kind
+            self.reach = [max(a, abs(b)) for a, b in zip(self.reach, found.by, strict=True)]
+        return found
+
+    def _value(self, expr: Expr) -> Value:
+        match expr:
+            case Literal(text=text):
+                return self._literal(text)
+            case Name(variable=None, name=name):
+                return self.builtins.get(name, OWN)
+            case Name(variable=Variable() as variable):
+                return self._named(variable)
+            case Member() if builtin(expr):
+                return self.builtins.get(builtin(expr))
+            case Index() | Member() | Unary(op="*"):
+                return self.loaded(expr)
+            case Unary():
+                return self._unary(expr)
+            case Binary():
+                return self._binary(expr)
+            case Choice():
+                return self._choice(expr)
+            case Cast():
+                return self._cast(expr)
+            case Assign(target=target, op=op, value=given):
+                found = self.value(given)
+                if op != "=":
+                    found = self._arithmetic(op[:-1], self.value(target), found)
+                return self.assigned(target, found)
+            case Step(target=target, op=op, prefix=prefix):
+                old = self.value(target)
+                new = self.assigned(target, self._arithmetic(op[0], old, self.number(1, INT)))
+                return new if prefix else old
+            case Call():
+                return self.called(expr)
+            case Braces(members=members):
+                for member in members:
+                    self._kept(self.value(member))
+                return None
+        raise NotLegal("an expression is not followed", self.line)
+
+    def called(self, expr: Call) -> Value:
+        raise NotImplementedError
+
+    def _literal(self, text: str) -> Value:
+        if text in ("true", "false"):
+            return self.number(text == "true", BOOL)
+        read = number(text)
+        if read is None or not isinstance(read[0], int):
+            return None
+        return self.number(read[0], named(read[1], {}))
+
+    def _named(self, variable: Variable) -> Value:
+        if variable in self.lent:
+            return None
+        found = self.env.get(variable)
+        if variable in self.own and isinstance(found, Leads) and found.array is not None:
+            self.touched[found.array].form(found.at, self.may, self.line)
+        return found
+
+    def _unary(self, expr: Unary) -> Value:
+        if expr.op == "&":
+            return self._address(expr.operand)
+        found = self.value(expr.operand)
+        if expr.op == "!":
+            test = self.asked(found)
+            return replace(test, at=1 - test.at) if test is not None else None
+        if not isinstance(found, Whole):
+            return None
+        if expr.op == "-":
+            return combined("-", self.number(0, promoted(found.kind)), found)
+        if expr.op == "~":
+            return combined("-", self.number(-1, promoted(found.kind)), found)
+        return found if expr.op == "+" else None
+
+    def _address(self, place: Expr) -> Value:
+        match place:
+            case Name(variable=Variable() as variable):
+                if isinstance(self.env.get(variable), Leads) and self.env[variable] is not OWN:
+                    raise NotLegal(f"the address of `{variable.name}` is taken", self.line)
+                self.lent.add(variable)
+                return OWN
+            case Index() | Unary(op="*"):
+                return self.place(place)
+            case Member():
+                found = self.place(place)
+                if found.array is not None:
+                    raise NotLegal("the address of a member is taken", self.line)
+                return OWN
+        self.lent |= names([place])
+        self.value(place)
+        return OWN
+
+    def place(self, expr: Expr) -> Leads:
+        """Where an expression in memory lies; a local structure is the block's own."""
+        match expr:
+            case Index(base=Name(variable=Variable() as variable), index=index):
+                own = variable in self.own and variable not in self.lent
+                base = self.env.get(variable) if own else self.value(expr.base)
+                return self._moved(base, self.value(index))
+            case Index(base=base, index=index):
+                return self._moved(self.value(base), self.value(index))
+            case Unary(op="*", operand=operand):
+                return self._moved(self.value(operand), self.number(0, INT))
+            case Member(base=base, arrow=True):
+                return self._moved(self.value(base), self.number(0, INT))
+            case Member(base=Name()):
+                return OWN
+            case Member(base=Index() | Member() | Unary(op="*") as base):
+                return self.place(base)
+            case Member(base=base):
+                self.value(base)
+                return OWN
+        raise NotLegal("a place is not followed", self.line)
+
+    def _moved(self, base: Value, by: Value, op: str = "+") -> Leads:
+        if not isinstance(base, Leads):
+            raise NotLegal("where a pointer leads is not followed", self.line)
+        if base.array is None:
+            return OWN
+        apart = combined(op, base.at, by) if base.at and isinstance(by, Whole) else None
+        return Leads(base.array, apart)
+
+    def ask(self, found: Leads, *, load: bool, store: bool, certain: bool = True) -> None:
+        if found.array is not None:
+            must = self.must if certain else self.flags(False)
+            known = self.touched[found.array]
+            lanes = (self.may, must)
+            known.ask(found.at, lanes, self.line, load=load, store=store, often=self.often)
+
+    def loaded(self, expr: Expr) -> Value:
+        found = self.place(expr)
+        self.ask(found, load=True, store=False)
+        return OWN if found is OWN and isinstance(expr, Index) else None
+
+    def stored(self, expr: Expr) -> None:
+        """A store to a place in memory; to a part of an element alone it is not certain."""
+        found = self.place(expr)
+        part = isinstance(expr, Member)
+        self.ask(found, load=part, store=True, certain=not part)
+
+    def lend(self, expr: Expr) -> None:
+        """A place to which something else leads from now on."""
+        match expr:
+            case Name(variable=Variable() as variable):
+                self.lent.add(variable)
+            case Index() | Member() | Unary(op="*"):
+                self.ask(self.place(expr), load=True, store=True, certain=False)
+            case _:
+                self.lent |= names([expr])
+                self.value(expr)
+
+    def assigned(self, target: Expr, found: Value) -> Value:
+        match target:
+            case Name(variable=Variable() as variable):
+                if variable in self.own and isinstance(self.env.get(variable), Leads):
+                    raise NotLegal(f"the parameter `{variable.name}` changes", self.line)
+                if variable in self.lent:
+                    self._kept(found)
+                    return None
+                new = self.held(found, variable)
+                self.changed.add(variable)
+                self.env[variable] = self._merged(new, self.env.get(variable))
+                return new
+        self._kept(found)
+        if not isinstance(target, Name):
+            self.stored(target)
+        return None
+
+    def _kept(self, found: Value) -> None:
+        """A value that is kept where it is not followed."""
+        if isinstance(found, Leads) and found.array is not None:
+            raise NotLegal("a pointer is kept where it is not followed", self.line)
+
+    def held(self, found: Value, variable: Variable) -> Value:
+        """A value as a local of this type holds it."""
+        return found if variable.type.base == "auto" else self.typed(found, variable.type)
+
+    def typed(self, found: Value, kind: TypeName) -> Value:
+        own = named(kind.base, self.unit.aliases)
+        if isinstance(found, Whole):
+            return None if kind.depth else converted(found, own)
+        return found if kind.depth else None
+
+    def _merged(self, new: Value, old: Value) -> Value:
+        if self.must.all():
+            return new
+        if isinstance(new, Leads) or isinstance(old, Leads):
+            alike = isinstance(new, Leads) and isinstance(old, Leads) and new.array == old.array
+            if not alike or not isinstance(new, Leads) or not isinstance(old, Leads):
+                return None
+            return Leads(new.array, merged(new.at, old.at, self.may, self.must))
+        return merged(new, old, self.may, self.must)
+
+    def _cast(self, expr: Cast) -> Value:
+        found, kind = self.value(expr.operand), named(expr.type, self.unit.aliases)
+        if isinstance(found, Leads) and found.array is not None:
+            raise NotLegal("a pointer is cast", self.line)
+        if isinstance(found, Whole) and not kind.depth:
+            return converted(found, kind)
+        return OWN if found is OWN else None
+
+    def _choice(self, expr: Choice) -> Value:
+        test, before = self.truth(expr.test), (self.may, self.must)
+        found = list[Value]()
+        ways = self.ways(test)
+        for side, way in zip((expr.then, expr.other), ways, strict=True):
+            self.may, self.must = way
+            found.append(self.value(side) if way[0].any() else None)
+        chosen = found[1]
+        if ways[0][0].any():
+            self.may, self.must = ways[0][0], ways[0][0] & ~ways[1][0]
+            chosen = self._merged(found[0], found[1]) if ways[1][0].any() else found[0]
+        self.may, self.must = before
+        return chosen
+
+    def _binary(self, expr: Binary) -> Value:
+        if expr.op == ",":
+            self.value(expr.left)
+            return self.value(expr.right)
+        if expr.op in ("&&", "||"):
+            return self._either(expr)
+        left, right = expr.left, expr.right
+        for base, by in ((left, right), (right, left)):
+            if isinstance(base, Name) and base.variable in self.own and expr.op in "+-":
+                found = self.env.get(base.variable) if base.variable is not None else None
+                if isinstance(found, Leads) and base.variable not in self.lent:
+                    made = self._moved(found, self.value(by), expr.op)
+                    if made.array is not None:
+                        self.touched[made.array].form(made.at, self.may, self.line)
+                    self.led(expr, made)
+                    return made
+        return self._arithmetic(expr.op, self.value(left), self.value(right))
+
+    def led(self, where: Expr | Variable, found: Value) -> None:
+        """Note where a pointer leads, None where threads differ or it changes."""
+        at = found.at if isinstance(found, Leads) else None
+        same = at is not None and bool(at.known.all()) and bool((at.at == at.at[0]).all())
+        now = (found.array, int(at.at[0])) if isinstance(found, Leads) and at and same else None
+        self.leads[where] = now if self.leads.get(where, now) == now else None
+
+    def _arithmetic(self, op: str, left: Value, right: Value) -> Value:
+        if op in ("+", "-") and isinstance(left, Leads) != isinstance(right, Leads):
+            base, by = (left, right) if isinstance(left, Leads) else (right, left)
+            if base is OWN:
+                return OWN
+            return self._moved(base, by, op)
+        if not isinstance(left, Whole) or not isinstance(right, Whole):
+            return None
+        if op in _COMPARED:
+            return compared(op, left, right, self.grid)
+        return combined(op, left, right)
+
+    def _either(self, expr: Binary) -> Value:
+        """The right side is asked for by those whom the left one has not told."""
+        left, before = self.truth(expr.left), (self.may, self.must)
+        self.may, self.must = self.ways(left)[expr.op == "||"]
+        right = self.truth(expr.right) if self.may.any() else None
+        self.may, self.must = before
+        unknown = replace(self.number(0, BOOL), known=self.flags(False))
+        sides = [s if s is not None else unknown for s in (left, right)]
+        ends = 0 if expr.op == "&&" else 1  # what a side alone decides
+        decided = [s.known & (s.at == ends) for s in sides]
+        known = decided[0] | decided[1] | (sides[0].known & sides[1].known)
+        at = np.where(decided[0] | decided[1], ends, 1 - ends)
+        return Whole(BOOL, at, known)
+
+    def extreme(self, name: str, sides: Sequence[Value]) -> Value:
+        if len(sides) == 2 and name in _EXTREMES:
+            one, other = sides
+            if isinstance(one, Whole) and isinstance(other, Whole):
+                return extreme(name, one, other)
+        return None
+
+
+def mentioned(expr: Expr | None) -> list[Expr]:
+    return [*every(expr)] if expr is not None else []

@@ -1,0 +1,191 @@
+"""Whole numbers that the threads of a block have side by side, beside multiples of its place.
+
+A number is ``at`` for each thread, and ``by`` times the place of the block along each axis. Where
+it is not ``known`` it may be any. Arithmetic is that of C++: what a signed type does not hold, and
+what may wrap around for some block, is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from optiml_magic.kernels.types import BOOL, CType, arithmetic, promoted
+
+Lanes = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+By = tuple[int, int, int]
+NOWHERE: By = (0, 0, 0)
+_MOST = 2**31 - 1  # of a factor of a block's place
+_LARGE = 2**62
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Whole:
+    kind: CType
+    at: Lanes
+    known: Flags
+    by: By = NOWHERE
+
+    @property
+    def number(self) -> int | None:
+        """What all threads of all blocks have, where that is one number."""
+        if any(self.by) or not self.known.all() or (self.at != self.at[0]).any():
+            return None
+        return int(self.at[0])
+
+
+def constant(kind: CType, value: int, lanes: int) -> Whole:
+    return _settled(kind, np.full(lanes, value, np.int64), np.ones(lanes, np.bool_), NOWHERE)
+
+
+def converted(one: Whole, kind: CType) -> Whole | None:
+    """A number in another type of whole numbers."""
+    if not kind.integral or kind.lanes != 1:
+        return None
+    if kind.kind == "bool":
+        told = one.known if not any(one.by) else np.zeros_like(one.known)
+        return Whole(BOOL, (one.at != 0).astype(np.int64), told)
+    return one if kind == one.kind else _settled(kind, one.at, one.known, one.by)
+
+
+def _settled(kind: CType, at: Lanes, known: Flags, by: By) -> Whole:
+    bits = 8 * (kind.size or 4)
+    if any(abs(factor) > _MOST or (factor < 0 and not kind.signed) for factor in by):
+        return Whole(kind, at, np.zeros_like(known))
+    if kind.signed or any(by) or bits == 64:
+        least = -(2 ** (bits - 1)) if kind.signed else 0
+        most = 2 ** (bits - 1) - 1 if kind.signed or bits == 64 else 2**bits - 1
+        return Whole(kind, at, known & (at >= least) & (at <= most), by)
+    return Whole(kind, at & (2**bits - 1), known, by)
+
+
+def combined(op: str, left: Whole, right: Whole) -> Whole | None:
+    """``left op right``, of arithmetic, bits and shifts."""
+    shift = op in ("<<", ">>")
+    kind = promoted(left.kind) if shift else arithmetic(left.kind, right.kind)
+    one, other = converted(left, kind), right if shift else converted(right, kind)
+    if one is None or other is None:
+        return None
+    known = one.known & other.known
+    if op in ("+", "-"):
+        sign = 1 if op == "+" else -1
+        by = _added(one.by, other.by, sign)
+        return _settled(kind, one.at + sign * other.at, known, by)
+    if op == "*":
+        return _product(kind, one, other, known)
+    if op in ("/", "%", "<<", ">>"):
+        if any(other.by):
+            return None
+        return _divided(op, kind, one, other, known)
+    return _bits(op, kind, one, other, known) if op in ("&", "|", "^") else None
+
+
+def _added(one: By, other: By, sign: int) -> By:
+    return one[0] + sign * other[0], one[1] + sign * other[1], one[2] + sign * other[2]
+
+
+def _times(by: By, factor: int) -> By:
+    return by[0] * factor, by[1] * factor, by[2] * factor
+
+
+def _product(kind: CType, one: Whole, other: Whole, known: Flags) -> Whole | None:
+    if any(one.by):
+        one, other = other, one
+    if int(np.abs(one.at).max()) * int(np.abs(other.at).max()) > _LARGE:
+        return None
+    by = NOWHERE
+    if any(other.by):
+        factor = one.number
+        if factor is None:
+            return None
+        by = _times(other.by, factor)
+    return _settled(kind, one.at * other.at, known, by)
+
+
+def _divided(op: str, kind: CType, one: Whole, other: Whole, known: Flags) -> Whole | None:
+    """Quotients, rests and shifts; by one number where the place of the block has a part in it."""
+    moving, by = any(one.by), NOWHERE
+    divisor, small = other.at, (other.at >= 0) & (other.at < 8 * (kind.size or 4) - 1)
+    if op in ("<<", ">>"):
+        known = known & small
+        divisor = np.where(small, np.int64(1) << np.where(small, divisor, 0), 1)
+    if op == "<<":
+        return _product(kind, one, replace(other, at=divisor, known=known), known)
+    known = known & (divisor != 0)
+    divisor = np.where(divisor == 0, 1, divisor)
+    if moving:
+        number = replace(other, at=divisor, known=known).number
+        if number is None or number < 1 or any(f % number or f < 0 for f in one.by):
+            return None
+        known = known & (one.at >= 0)
+        if op != "%":
+            by = (one.by[0] // number, one.by[1] // number, one.by[2] // number)
+    if op == ">>":
+        return _settled(kind, one.at // divisor, known, by)
+    signs: Lanes = np.sign(one.at) * np.sign(divisor)
+    quotient: Lanes = np.abs(one.at) // np.abs(divisor) * signs
+    at = quotient if op == "/" else one.at - quotient * divisor
+    return _settled(kind, at, known, by)
+
+
+def _bits(op: str, kind: CType, one: Whole, other: Whole, known: Flags) -> Whole | None:
+    if any(other.by):
+        one, other = other, one
+    by = one.by
+    if any(other.by) or min(by) < 0:
+        return None
+    if any(by):  # bits below all of those that the place of the block may set
+        low = min(factor & -factor for factor in by if factor)
+        known = known & (one.at >= 0) & (one.at < low) & (other.at >= 0) & (other.at < low)
+    if op == "&":
+        return _settled(kind, one.at & other.at, known, NOWHERE)
+    at = one.at | other.at if op == "|" else one.at ^ other.at
+    return _settled(kind, at, known, by)
+
+
+def compared(op: str, left: Whole, right: Whole, grid: Sequence[int | None]) -> Whole | None:
+    """A comparison; with a part of the place of the block where all blocks have one answer."""
+    kind = arithmetic(left.kind, right.kind)
+    one, other = converted(left, kind), converted(right, kind)
+    if one is None or other is None:
+        return None
+    known, apart = one.known & other.known, one.at - other.at
+    least, most = apart.copy(), apart.copy()
+    for factor, blocks in zip(_added(one.by, other.by, -1), grid, strict=True):
+        if factor and blocks is None:
+            return None
+        reach = factor * ((blocks or 1) - 1)
+        least, most = least + min(reach, 0), most + max(reach, 0)
+    always, never = {
+        "<": (most < 0, least >= 0),
+        "<=": (most <= 0, least > 0),
+        ">": (least > 0, most <= 0),
+        ">=": (least >= 0, most < 0),
+        "==": ((least == 0) & (most == 0), (least > 0) | (most < 0)),
+        "!=": ((least > 0) | (most < 0), (least == 0) & (most == 0)),
+    }[op]
+    return Whole(BOOL, always.astype(np.int64), known & (always | never))
+
+
+def extreme(name: str, one: Whole, other: Whole) -> Whole | None:
+    kind = arithmetic(one.kind, other.kind)
+    left, right = converted(one, kind), converted(other, kind)
+    if left is None or right is None or left.by != right.by:
+        return None
+    pick = np.minimum if "min" in name else np.maximum
+    return Whole(kind, pick(left.at, right.at), left.known & right.known, left.by)
+
+
+def merged(new: Whole | None, old: Whole | None, may: Flags, must: Flags) -> Whole | None:
+    """``new`` for the threads that must take it, what is known of both for those that may."""
+    if new is None:
+        return old if old is None else replace(old, known=old.known & ~may)
+    if old is None or old.by != new.by or old.kind != new.kind:
+        return replace(new, known=new.known & must)
+    both = new.known & old.known & (new.at == old.at)
+    known = np.where(must, new.known, np.where(may, both, old.known))
+    return replace(new, at=np.where(may, new.at, old.at), known=known)
