@@ -16,6 +16,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, once
 from optiml_magic.kernels.primitives.block_walk import BlockWalk
 from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.lane_values import By
+from optiml_magic.kernels.primitives.launch_blocks import LaunchBlocks
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.sized import sized
 from optiml_magic.kernels.primitives.sizes import whole_number
@@ -24,10 +25,8 @@ from optiml_magic.kernels.primitives.touched import WARP, Touched
 from optiml_magic.kernels.tree import Block, Declare, Variable, expressions, walk
 from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import RequireDirective
-from optiml_magic.source.expressions import parse_expression
 
 _WORTH = 2  # times that an element is asked for, for each time it is brought or taken back: ours
-_MOST = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Slice:
     bytes: int
     brought: bool
     back: bool
-    certain: bool
+    certain: bool = field(compare=False)
     times: int = field(compare=False)
     passes: tuple[int, int] = field(compare=False)
 
@@ -95,8 +94,7 @@ def _sizes(kernel: Kernel) -> dict[str, int]:
 
 
 def _of(kernel: Kernel, sizes: Mapping[str, int]) -> Slices:
-    grid = _grid(kernel, sizes)
-    walk_ = BlockWalk(kernel, sizes, grid)
+    walk_ = BlockWalk(kernel, sizes)
     if walk_.returned.any():
         raise NotLegal("threads leave before others have done", kernel.function.line)
     found, refused, left = list[Slice](), list[Refused](), SHARED - _taken(kernel)
@@ -105,7 +103,7 @@ def _of(kernel: Kernel, sizes: Mapping[str, int]) -> Slices:
         if touched is None or not touched.stores:
             continue
         try:
-            one = _slice(kernel, variable, touched, grid)
+            one = _slice(kernel, variable, touched, walk_.blocks)
         except NotLegal as reason:
             refused.append(Refused(reason.reason, reason.line))
             continue
@@ -115,15 +113,6 @@ def _of(kernel: Kernel, sizes: Mapping[str, int]) -> Slices:
             found.append(one)
             left -= one.bytes
     return Slices(tuple(found), tuple(refused), sizes)
-
-
-def _grid(kernel: Kernel, sizes: Mapping[str, int]) -> tuple[int | None, ...]:
-    values = {**kernel.program.values, **sizes}
-    known = [
-        size.evaluate(values) if size.names <= values.keys() and not size.arrays else None
-        for size in kernel.launch.grid
-    ]
-    return tuple([*known, 1, 1][:3])
 
 
 def _taken(kernel: Kernel) -> int:
@@ -145,9 +134,7 @@ def _taken(kernel: Kernel) -> int:
     return total
 
 
-def _slice(
-    kernel: Kernel, variable: Variable, touched: Touched, grid: Sequence[int | None]
-) -> Slice:
+def _slice(kernel: Kernel, variable: Variable, touched: Touched, blocks: LaunchBlocks) -> Slice:
     name, facts = variable.name, kernel.facts
     kind = named(variable.type.base, kernel.unit.aliases)
     if touched.refused is not None:
@@ -161,7 +148,7 @@ def _slice(
         raise NotLegal(f"`{name}` is volatile", variable.line)
     if not touched.at_ends() and touched.least < 0:
         raise NotLegal(f"not all blocks are certain to ask for all of `{name}`", variable.line)
-    if not _apart(touched, grid):
+    if not blocks.apart(touched.place, touched.count):
         raise NotLegal(f"blocks share parts of `{name}`", variable.line)
     for by, least, most in touched.formed:
         if by != touched.by or least < touched.least or most > touched.most + 1:
@@ -172,19 +159,6 @@ def _slice(
         not touched.whole(), not alone, touched.at_ends(),
         touched.loads + touched.stores, touched.passes,
     )  # fmt: skip
-
-
-def _apart(touched: Touched, grid: Sequence[int | None]) -> bool:
-    """Whether the slices of two blocks have no element in common."""
-    free = touched.count
-    axes = sorted(zip(touched.place, grid, strict=True), key=lambda axis: axis[0])
-    for at, (factor, blocks) in enumerate(axes):
-        if blocks == 1:
-            continue
-        if factor < free or (blocks is None and any(g != 1 for _, g in axes[at + 1 :])):
-            return False
-        free = factor * (blocks or 1)
-    return True
 
 
 @primitive
@@ -201,8 +175,7 @@ class _Holding:
 
     def __init__(self, kernel: Kernel, found: Sequence[Slice], *, spread: bool) -> None:
         self.old, self.found = kernel, found
-        self.grid = _grid(kernel, {})
-        self.way = BlockWalk(kernel, {}, self.grid)
+        self.way = BlockWalk(kernel, {})
         self.names = dict[str, str]()
         for one in found:
             self.names[one.array] = kernel.fresh(f"{one.array}_own", *self.names.values())
@@ -236,16 +209,11 @@ class _Holding:
 
     def _asked(self) -> Iterator[RequireDirective]:
         """That no place of a block is beyond 31 bits, and that slices are there."""
-        extents = [*map(str, self.old.launch.grid), "1", "1"][:3]
-        for extent, factor in zip(extents, self.way.reach, strict=True):
-            if factor and not (extent.isdigit() and int(extent) * factor <= _MOST):
-                yield RequireDirective(parse_expression(f"({extent}) * {factor} <= {_MOST}"))
+        yield from self.way.blocks.asked()
         for one in self.found:
             if not one.certain:
-                last = [f"(({e}) - 1) * {by}" for e, by in zip(extents, one.by, strict=True) if by]
-                end = " + ".join([*last, str(one.least + one.count)])
                 size = f"size({passed(self.old, one.array)})"
-                yield RequireDirective(parse_expression(f"{size} >= {end}"))
+                yield self.way.blocks.there(one.by, one.least + one.count - 1, size)
 
     def _swap(self, body: Block) -> None:
         """What is asked of the arrays, asked of the slices; inner parts come first."""
@@ -343,8 +311,5 @@ class _Holding:
 
 def _begin(one: Slice, suffix: str) -> str:
     """Where the slice of a block begins."""
-    parts = [
-        f"blockIdx.{axis}" + (f" * {by}{suffix}" if by != 1 else "")
-        for axis, by in zip("xyz", one.by, strict=True) if by
-    ]  # fmt: skip
+    parts = [name + (f" * {factor}{suffix}" if factor != 1 else "") for name, factor in one.by]
     return " + ".join([*parts, *([f"{one.least}"] if one.least else [])])

@@ -6,19 +6,30 @@ there, and a loop that it ends is gone through once, with whatever its rounds ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from optiml_magic.kernels.expressions import Assign, Binary, Call, Cast, Expr, Literal, Name, Step
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Expr,
+    Literal,
+    Name,
+    Step,
+    every,
+)
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.lane_expressions import (
     OWN,
     LaneExpressions,
     Leads,
     Value,
-    mentioned,
 )
-from optiml_magic.kernels.primitives.lane_values import Flags, Whole
+from optiml_magic.kernels.primitives.lane_values import Flags, Whole, extreme
+from optiml_magic.kernels.primitives.launch_blocks import LaunchBlocks
 from optiml_magic.kernels.primitives.touched import Touched
 from optiml_magic.kernels.tree import (
     Blank,
@@ -33,8 +44,9 @@ from optiml_magic.kernels.tree import (
     Variable,
     expressions,
 )
-from optiml_magic.kernels.types import BOOL, LONG, named
+from optiml_magic.kernels.types import BOOL, INT, LONG, CType, named
 
+_EXTREMES = frozenset({"min", "max", "umin", "umax", "std::min", "std::max"})
 _ROUNDS = 8  # of a loop of which nothing is known: ours
 
 
@@ -49,13 +61,12 @@ class _Rounds:
 class BlockWalk(LaneExpressions):
     """What is asked of the arrays of a launch stands in ``touched`` behind it.
 
-    ``given`` are the sizes that are known; ``grid`` its blocks along each axis where they are.
+    ``given`` are the sizes that are known; others are followed in sums alone.
     """
 
-    def __init__(
-        self, kernel: Kernel, given: Mapping[str, int], grid: Sequence[int | None]
-    ) -> None:
-        super().__init__(kernel, grid)
+    def __init__(self, kernel: Kernel, given: Mapping[str, int]) -> None:
+        self.kernel = kernel
+        super().__init__(kernel, LaunchBlocks(kernel, given))
         self.loops: list[_Rounds] = []
         self.calls: list[str] = []
         self.returned, self.gone = self.flags(False), self.flags(False)
@@ -64,12 +75,19 @@ class BlockWalk(LaneExpressions):
             if variable.type.depth == 1 and not variable.type.reference:
                 self.touched[variable.name] = Touched()
                 self.env[variable] = Leads(variable.name, self.number(0, LONG))
-            elif variable.name in given and kind.integral and not variable.type.depth:
-                self.env[variable] = self.number(given[variable.name], kind)
+            elif kind.integral and not variable.type.depth:
+                self.env[variable] = self._size(variable.name, kind, given)
         for name, expr in self._constants():
             found = self.value(expr)
             self.builtins[name] = found if isinstance(found, Whole) else None
         self._run(kernel.function.body)
+
+    def _size(self, name: str, kind: CType, given: Mapping[str, int]) -> Whole:
+        if name in given:
+            return self.number(given[name], kind)
+        if kind == INT and said_alike(self.kernel, [name]):
+            return replace(self.number(0, kind), by=((name, 1),))
+        return replace(self.number(0, kind), known=self.flags(False))
 
     def _constants(self) -> Iterator[tuple[str, Expr]]:
         """Whole numbers of the text that have a name."""
@@ -186,8 +204,9 @@ class BlockWalk(LaneExpressions):
         self.may = may
 
     def _forget(self, statement: Loop) -> None:
-        parts = [*expressions(statement.body), *mentioned(statement.test)]
-        for part in (*parts, *mentioned(statement.update)):
+        heads = [head for head in (statement.test, statement.update) if head is not None]
+        parts = [*expressions(statement.body), *(part for head in heads for part in every(head))]
+        for part in parts:
             target = part.target if isinstance(part, Assign | Step) else None
             if isinstance(target, Name) and target.variable is not None:
                 self.env.pop(target.variable, None)
@@ -220,7 +239,10 @@ class BlockWalk(LaneExpressions):
                     known.refuse(f"`{expr.function}` is given a part of it", self.line)
                     continue
                 self.ask(found, load=True, store=True)
-        return self.extreme(expr.function, given)
+        one, other = given if len(given) == 2 else (None, None)
+        if isinstance(one, Whole) and isinstance(other, Whole) and expr.function in _EXTREMES:
+            return extreme(expr.function, one, other)
+        return None
 
     def _within(self, function: Function, expr: Call) -> Value:
         """A function of the text, as its call does it; of what it returns nothing is known."""

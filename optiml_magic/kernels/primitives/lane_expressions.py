@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,28 +21,28 @@ from optiml_magic.kernels.expressions import (
     Step,
     Unary,
     builtin,
-    every,
 )
 from optiml_magic.kernels.literals import number
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import names
 from optiml_magic.kernels.primitives.lane_values import (
+    By,
     Flags,
+    Lanes,
     Whole,
     combined,
     compared,
     constant,
     converted,
-    extreme,
     merged,
 )
+from optiml_magic.kernels.primitives.launch_blocks import LaunchBlocks
 from optiml_magic.kernels.primitives.touched import Touched
 from optiml_magic.kernels.tree import TypeName, Variable
 from optiml_magic.kernels.types import BOOL, INT, UINT, CType, named, promoted
 
 _MOST = 120_000  # expressions that are followed: ours
 _COMPARED = frozenset({"<", "<=", ">", ">=", "==", "!="})
-_EXTREMES = frozenset({"min", "max", "umin", "umax", "std::min", "std::max"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +60,14 @@ OWN = Leads(None)
 class LaneExpressions:
     """What expressions are worth for the threads that ``may`` come there, and do to arrays."""
 
-    def __init__(self, kernel: Kernel, grid: Sequence[int | None]) -> None:
+    def __init__(self, kernel: Kernel, blocks: LaunchBlocks) -> None:
         extents = [n or 1 for n in kernel.block]
-        self.unit, self.grid, self.line = kernel.unit, grid, kernel.function.line
+        self.unit, self.blocks, self.line = kernel.unit, blocks, kernel.function.line
         self.lanes = extents[0] * extents[1] * extents[2]
         self.steps, self.often = 0, 1
         #: Where a pointer that is made of the name of an array leads, of one place for all threads.
         self.leads: dict[Expr | Variable, tuple[str | None, int] | None] = {}
         self.changed: set[Variable] = set()
-        self.reach = [0, 0, 0]  # by how much a block's place is multiplied at most
         self.types: dict[Expr, CType] = {}
         self.touched: dict[str, Touched] = {}
         self.env: dict[Variable, Value] = {}
@@ -78,17 +76,16 @@ class LaneExpressions:
         self.may = self.must = self.flags(True)
         rank = np.arange(self.lanes)
         self.builtins: dict[str, Whole | None] = {"warpSize": self.number(32, INT)}
-        for at, (axis, size) in enumerate(zip("xyz", extents, strict=True)):
-            blocks, zero = grid[at], self.number(0, UINT)
-            one = int(blocks != 1)
-            by = (one * (at == 0), one * (at == 1), one * (at == 2))
+        for axis, size in zip("xyz", extents, strict=True):
+            where, zero = f"blockIdx.{axis}", self.number(0, UINT)
+            count = blocks.numbers[where]
             self.builtins |= {
                 f"threadIdx.{axis}": replace(zero, at=(rank % size).astype(np.int64)),
                 f"blockDim.{axis}": self.number(size, UINT),
-                f"blockIdx.{axis}": replace(zero, by=by),
+                where: zero if count == 1 else replace(zero, by=((where, 1),)),
             }
-            if blocks is not None:
-                self.builtins[f"gridDim.{axis}"] = self.number(blocks, UINT)
+            if count is not None:
+                self.builtins[f"gridDim.{axis}"] = self.number(count, UINT)
             rank = rank // size
 
     def flags(self, value: bool) -> Flags:
@@ -104,7 +101,13 @@ class LaneExpressions:
     def asked(self, found: Value) -> Whole | None:
         if not isinstance(found, Whole):
             return None
-        return compared("!=", found, self.number(0, found.kind), self.grid)
+        return compared("!=", found, self.number(0, found.kind), self._decided)
+
+    def _decided(self, op: str, by: By, apart: Lanes, known: Flags) -> bool | None:
+        lanes = apart[known & self.may]
+        if not len(lanes):
+            return None
+        return self.blocks.decided(op, by, int(lanes.min()), int(lanes.max()))
 
     def ways(self, test: Whole | None) -> list[tuple[Flags, Flags]]:
         """The threads that may and must go on where a test is true, and where it is not."""
@@ -121,7 +124,7 @@ class LaneExpressions:
         found = self._value(expr)
         if isinstance(found, Whole):
             self.types[expr] = found.kind
-            self.reach = [max(a, abs(b)) for a, b in zip(self.reach, found.by, strict=True)]
+            self.blocks.multiplied(found.by)
         return found
 
     def _value(self, expr: Expr) -> Value:
@@ -370,7 +373,7 @@ class LaneExpressions:
         if not isinstance(left, Whole) or not isinstance(right, Whole):
             return None
         if op in _COMPARED:
-            return compared(op, left, right, self.grid)
+            return compared(op, left, right, self._decided)
         return combined(op, left, right)
 
     def _either(self, expr: Binary) -> Value:
@@ -386,14 +389,3 @@ class LaneExpressions:
         known = decided[0] | decided[1] | (sides[0].known & sides[1].known)
         at = np.where(decided[0] | decided[1], ends, 1 - ends)
         return Whole(BOOL, at, known)
-
-    def extreme(self, name: str, sides: Sequence[Value]) -> Value:
-        if len(sides) == 2 and name in _EXTREMES:
-            one, other = sides
-            if isinstance(one, Whole) and isinstance(other, Whole):
-                return extreme(name, one, other)
-        return None
-
-
-def mentioned(expr: Expr | None) -> list[Expr]:
-    return [*every(expr)] if expr is not None else []

@@ -1,13 +1,13 @@
 """Whole numbers that the threads of a block have side by side, beside multiples of its place.
 
-A number is ``at`` for each thread, and ``by`` times the place of the block along each axis. Where
-it is not ``known`` it may be any. Arithmetic is that of C++: what a signed type does not hold, and
-what may wrap around for some block, is not known.
+A number is ``at`` for each thread, and the factors of ``by`` times the place of the block along
+each axis, or sizes. Where it is not ``known`` it may be any. Arithmetic is that of C++: what a
+signed type does not hold, and what may wrap around for some block, is not known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,10 +17,17 @@ from optiml_magic.kernels.types import BOOL, CType, arithmetic, promoted
 
 Lanes = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-By = tuple[int, int, int]
-NOWHERE: By = (0, 0, 0)
+By = tuple[tuple[str, int], ...]
+NOWHERE: By = ()
+PLACES = frozenset({"blockIdx.x", "blockIdx.y", "blockIdx.z"})  # which are never negative
 _MOST = 2**31 - 1  # of a factor of a block's place
 _LARGE = 2**62
+_COMPARED = {
+    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
+    "==": np.equal, "!=": np.not_equal,
+}  # fmt: skip
+#: Whether a comparison of a sum with 0 is true for all threads of all blocks, or false for them.
+Decided = Callable[[str, By, Lanes, Flags], bool | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +40,7 @@ class Whole:
     @property
     def number(self) -> int | None:
         """What all threads of all blocks have, where that is one number."""
-        if any(self.by) or not self.known.all() or (self.at != self.at[0]).any():
+        if self.by or not self.known.all() or (self.at != self.at[0]).any():
             return None
         return int(self.at[0])
 
@@ -47,16 +54,16 @@ def converted(one: Whole, kind: CType) -> Whole | None:
     if not kind.integral or kind.lanes != 1:
         return None
     if kind.kind == "bool":
-        told = one.known if not any(one.by) else np.zeros_like(one.known)
+        told = one.known if not one.by else np.zeros_like(one.known)
         return Whole(BOOL, (one.at != 0).astype(np.int64), told)
     return one if kind == one.kind else _settled(kind, one.at, one.known, one.by)
 
 
 def _settled(kind: CType, at: Lanes, known: Flags, by: By) -> Whole:
     bits = 8 * (kind.size or 4)
-    if any(abs(factor) > _MOST or (factor < 0 and not kind.signed) for factor in by):
+    if any(abs(f) > _MOST or (not kind.signed and (f < 0 or n not in PLACES)) for n, f in by):
         return Whole(kind, at, np.zeros_like(known))
-    if kind.signed or any(by) or bits == 64:
+    if kind.signed or by or bits == 64:
         least = -(2 ** (bits - 1)) if kind.signed else 0
         most = 2 ** (bits - 1) - 1 if kind.signed or bits == 64 else 2**bits - 1
         return Whole(kind, at, known & (at >= least) & (at <= most), by)
@@ -73,42 +80,42 @@ def combined(op: str, left: Whole, right: Whole) -> Whole | None:
     known = one.known & other.known
     if op in ("+", "-"):
         sign = 1 if op == "+" else -1
-        by = _added(one.by, other.by, sign)
+        by = added(one.by, other.by, sign)
         return _settled(kind, one.at + sign * other.at, known, by)
     if op == "*":
         return _product(kind, one, other, known)
     if op in ("/", "%", "<<", ">>"):
-        if any(other.by):
+        if other.by:
             return None
         return _divided(op, kind, one, other, known)
     return _bits(op, kind, one, other, known) if op in ("&", "|", "^") else None
 
 
-def _added(one: By, other: By, sign: int) -> By:
-    return one[0] + sign * other[0], one[1] + sign * other[1], one[2] + sign * other[2]
-
-
-def _times(by: By, factor: int) -> By:
-    return by[0] * factor, by[1] * factor, by[2] * factor
+def added(one: By, other: By, sign: int) -> By:
+    """The factors of a sum or, by a sign of -1, of a difference."""
+    found = dict(one)
+    for name, factor in other:
+        found[name] = found.get(name, 0) + sign * factor
+    return tuple(sorted((name, factor) for name, factor in found.items() if factor))
 
 
 def _product(kind: CType, one: Whole, other: Whole, known: Flags) -> Whole | None:
-    if any(one.by):
+    if one.by:
         one, other = other, one
     if int(np.abs(one.at).max()) * int(np.abs(other.at).max()) > _LARGE:
         return None
     by = NOWHERE
-    if any(other.by):
+    if other.by:
         factor = one.number
         if factor is None:
             return None
-        by = _times(other.by, factor)
+        by = tuple((name, own * factor) for name, own in other.by if factor)
     return _settled(kind, one.at * other.at, known, by)
 
 
 def _divided(op: str, kind: CType, one: Whole, other: Whole, known: Flags) -> Whole | None:
     """Quotients, rests and shifts; by one number where the place of the block has a part in it."""
-    moving, by = any(one.by), NOWHERE
+    by = NOWHERE
     divisor, small = other.at, (other.at >= 0) & (other.at < 8 * (kind.size or 4) - 1)
     if op in ("<<", ">>"):
         known = known & small
@@ -117,13 +124,13 @@ def _divided(op: str, kind: CType, one: Whole, other: Whole, known: Flags) -> Wh
         return _product(kind, one, replace(other, at=divisor, known=known), known)
     known = known & (divisor != 0)
     divisor = np.where(divisor == 0, 1, divisor)
-    if moving:
+    if one.by:
         number = replace(other, at=divisor, known=known).number
-        if number is None or number < 1 or any(f % number or f < 0 for f in one.by):
+        if number is None or number < 1 or not _plain(one.by, number):
             return None
         known = known & (one.at >= 0)
         if op != "%":
-            by = (one.by[0] // number, one.by[1] // number, one.by[2] // number)
+            by = tuple((name, factor // number) for name, factor in one.by)
     if op == ">>":
         return _settled(kind, one.at // divisor, known, by)
     signs: Lanes = np.sign(one.at) * np.sign(divisor)
@@ -132,14 +139,19 @@ def _divided(op: str, kind: CType, one: Whole, other: Whole, known: Flags) -> Wh
     return _settled(kind, at, known, by)
 
 
+def _plain(by: By, number: int = 1) -> bool:
+    """Whether all of it are places of the block, by multiples of a number above zero."""
+    return all(name in PLACES and factor > 0 and factor % number == 0 for name, factor in by)
+
+
 def _bits(op: str, kind: CType, one: Whole, other: Whole, known: Flags) -> Whole | None:
-    if any(other.by):
+    if other.by:
         one, other = other, one
     by = one.by
-    if any(other.by) or min(by) < 0:
+    if other.by or not _plain(by):
         return None
-    if any(by):  # bits below all of those that the place of the block may set
-        low = min(factor & -factor for factor in by if factor)
+    if by:  # bits below all of those that the place of the block may set
+        low = min(factor & -factor for _, factor in by)
         known = known & (one.at >= 0) & (one.at < low) & (other.at >= 0) & (other.at < low)
     if op == "&":
         return _settled(kind, one.at & other.at, known, NOWHERE)
@@ -147,28 +159,18 @@ def _bits(op: str, kind: CType, one: Whole, other: Whole, known: Flags) -> Whole
     return _settled(kind, at, known, by)
 
 
-def compared(op: str, left: Whole, right: Whole, grid: Sequence[int | None]) -> Whole | None:
-    """A comparison; with a part of the place of the block where all blocks have one answer."""
+def compared(op: str, left: Whole, right: Whole, decided: Decided) -> Whole | None:
+    """A comparison; of what all blocks have in common, ``decided`` says how many it is apart."""
     kind = arithmetic(left.kind, right.kind)
     one, other = converted(left, kind), converted(right, kind)
     if one is None or other is None:
         return None
     known, apart = one.known & other.known, one.at - other.at
-    least, most = apart.copy(), apart.copy()
-    for factor, blocks in zip(_added(one.by, other.by, -1), grid, strict=True):
-        if factor and blocks is None:
-            return None
-        reach = factor * ((blocks or 1) - 1)
-        least, most = least + min(reach, 0), most + max(reach, 0)
-    always, never = {
-        "<": (most < 0, least >= 0),
-        "<=": (most <= 0, least > 0),
-        ">": (least > 0, most <= 0),
-        ">=": (least >= 0, most < 0),
-        "==": ((least == 0) & (most == 0), (least > 0) | (most < 0)),
-        "!=": ((least > 0) | (most < 0), (least == 0) & (most == 0)),
-    }[op]
-    return Whole(BOOL, always.astype(np.int64), known & (always | never))
+    by = added(one.by, other.by, -1)
+    if by:
+        answer = decided(op, by, apart, known)
+        return Whole(BOOL, np.full_like(apart, answer or 0), known & (answer is not None))
+    return Whole(BOOL, _COMPARED[op](apart, 0).astype(np.int64), known)
 
 
 def extreme(name: str, one: Whole, other: Whole) -> Whole | None:

@@ -125,6 +125,12 @@ def reasons(asked: Kernel) -> str:
     [
         (SORT, "", ""),
         (SORT, "own[i] > own[i + 1]", "*(own + i) > own[i + 1]"),
+        (SORT, "float* own", "if ((int)blockIdx.x >= rows) return; float* own"),
+        (
+            SORT,
+            "float* own",
+            "int row = blockIdx.x; if (row < 0 || row >= rows) return; float* own",
+        ),
         (SORT, "own[i + 1] = kept;", "int j = i; own[++j] = kept;"),
         (BITS, "", ""),
         (BITS, "a[i / 32 * 32]", "(&a[i])[threadIdx.x % 2 ? -1 : 1]"),
@@ -152,6 +158,13 @@ def test_sizes_that_say_nothing_of_a_slice_stay_open() -> None:
     assert "require n == 64" in after
     assert "rows ==" not in after
     assert "float* own = a_own;" in after.replace("float*own", "float* own")
+
+
+def test_what_holds_of_all_blocks_is_asked_of_the_launch() -> None:
+    guard = "int row = blockIdx.x; if (row * 2 + 2 > rows + n) return; float* own"
+    made = held(kernel(text := SORT.replace("float* own", guard)))
+    assert "require (rows - 1) * 2 <= rows + 62" in written(made)
+    assert end(text, made) == "narrowed"
 
 
 def test_what_is_stored_first_is_not_brought() -> None:
