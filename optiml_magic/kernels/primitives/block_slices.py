@@ -27,6 +27,8 @@ from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import RequireDirective
 
 _WORTH = 2  # times that an element is asked for, for each time it is brought or taken back: ours
+_LOADED = 8  # the same where it is loaded alone, by lanes whose elements lie apart: ours
+_APART = 8  # sectors of a request, from which they do: ours
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,10 @@ class Slice:
     certain: bool = field(compare=False)
     times: int = field(compare=False)
     passes: tuple[int, int] = field(compare=False)
+
+    @property
+    def copies(self) -> int:
+        return self.brought + self.back
 
 
 @dataclass(frozen=True)
@@ -100,7 +106,8 @@ def _of(kernel: Kernel, sizes: Mapping[str, int]) -> Slices:
     found, refused, left = list[Slice](), list[Refused](), SHARED - _taken(kernel)
     for variable in kernel.function.parameters:
         touched = walk_.touched.get(variable.name)
-        if touched is None or not touched.stores:
+        apart = touched is not None and touched.sectors >= _APART * touched.requests
+        if touched is None or not (touched.stores or (touched.by and apart)):
             continue
         try:
             one = _slice(kernel, variable, touched, walk_.blocks)
@@ -109,7 +116,7 @@ def _of(kernel: Kernel, sizes: Mapping[str, int]) -> Slices:
             continue
         if one.bytes > left:
             refused.append(Refused(f"`{one.array}` does not fit shared memory", variable.line))
-        elif touched.loads + touched.stores >= _WORTH * one.count * (one.brought + one.back):
+        elif one.times >= (_WORTH if touched.stores else _LOADED) * one.count * one.copies:
             found.append(one)
             left -= one.bytes
     return Slices(tuple(found), tuple(refused), sizes)
@@ -148,7 +155,7 @@ def _slice(kernel: Kernel, variable: Variable, touched: Touched, blocks: LaunchB
         raise NotLegal(f"`{name}` is volatile", variable.line)
     if not touched.at_ends() and touched.least < 0:
         raise NotLegal(f"not all blocks are certain to ask for all of `{name}`", variable.line)
-    if not blocks.apart(touched.place, touched.count):
+    if touched.stores and not blocks.apart(touched.place, touched.count):
         raise NotLegal(f"blocks share parts of `{name}`", variable.line)
     for by, least, most in touched.formed:
         if by != touched.by or least < touched.least or most > touched.most + 1:
@@ -156,7 +163,7 @@ def _slice(kernel: Kernel, variable: Variable, touched: Touched, blocks: LaunchB
     alone = facts.arrays[name].role == "scratch" and len(kernel.program.launches) == 1
     return Slice(
         name, touched.place, touched.least, touched.count, touched.count * kind.size,
-        not touched.whole(), not alone, touched.at_ends(),
+        not touched.whole(), bool(touched.stores) and not alone, touched.at_ends(),
         touched.loads + touched.stores, touched.passes,
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives.lane_values import NOWHERE, By, Flags, Lane
 
 REACH = 48 * 1024  # elements to either side of the first that is asked for: a block's bytes
 WARP = 32  # threads, and banks
+SECTOR = 8  # elements of 4 bytes
 
 
 @dataclass
@@ -24,6 +25,8 @@ class Touched:
     stores: int = 0
     refused: tuple[str, int] | None = None
     passes: tuple[int, int] = (0, 0)  # of banks, as its elements lie, and with one left out of 33
+    requests: int = 0
+    sectors: int = 0
     begins: bool = False  # whether what was there before may be asked for
     certain: Flags = field(default_factory=lambda: np.zeros(2 * REACH, np.bool_))
     filled: Flags = field(default_factory=lambda: np.zeros(2 * REACH, np.bool_))
@@ -74,11 +77,13 @@ class Touched:
         self.certain[sure] = True
 
     def _pass(self, at: Lanes, may: Flags, often: int) -> None:
-        """How often the banks are asked by the first warp that asks, for all of them."""
+        """How often banks and sectors are asked by the first warp that asks, for all of them."""
         asking = np.flatnonzero(may)
         warp = asking[asking // WARP == asking[0] // WARP]
         words = np.unique(at[warp]) - self.origin
         many = often * -(-len(asking) // WARP)
+        self.requests += many
+        self.sectors += many * len(np.unique(words // SECTOR))
         each = (int(np.bincount(b % WARP).max()) for b in (words, words + words // WARP))
         plain, spread = (many * n for n in each)
         self.passes = self.passes[0] + plain, self.passes[1] + spread

@@ -167,6 +167,33 @@ def test_what_holds_of_all_blocks_is_asked_of_the_launch() -> None:
     assert end(text, made) == "narrowed"
 
 
+ROWS = """\
+#pragma optiml launch k grid(rows) block(32)
+__global__ void k(const float* a, const int* at, float* out, int rows, int n) {
+    const float* row = a + blockIdx.x * 64 + threadIdx.x;
+    float s = 0.0f;
+    for (int j = 0; j < n; ++j) {
+        s = s * 0.5f + row[j & 1];
+        __syncthreads();
+    }
+    out[blockIdx.x * 32 + threadIdx.x] = s;
+}
+"""
+
+
+def test_what_is_loaded_again_by_lanes_that_lie_apart_is_brought_once() -> None:
+    wide = (
+        ROWS.replace("* 64 +", "* 128 +")
+        .replace("threadIdx.x;", "threadIdx.x * 4;")
+        .replace("j & 1", "j & 3")
+    )
+    made = held(kernel(wide))
+    assert "a_own[element] = a[" in written(made)
+    assert "] = a_own[element]" not in written(made)
+    assert end(wide, made) in ("same", "narrowed")
+    assert "no block has a part" in refused(held(kernel(ROWS)))
+
+
 def test_what_is_stored_first_is_not_brought() -> None:
     after = written(held(kernel(FOUND)))
     assert "out_own[element] = " not in after
