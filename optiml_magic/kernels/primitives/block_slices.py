@@ -6,9 +6,11 @@ from barrier to barrier. It brings that part once, works on it in shared memory,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
+from typing import Protocol
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Expr, Index, Name, every
@@ -57,11 +59,11 @@ class Slice:
 
 @dataclass(frozen=True)
 class Slices:
-    """What is held of a kernel, where these of its sizes are numbers, and why others are not."""
+    """What is held of a kernel, which was followed this way, and why other arrays are not."""
 
     found: tuple[Slice, ...]
     refused: tuple[Refused, ...]
-    sizes: Mapping[str, int]
+    way: BlockWalk
 
 
 @once
@@ -69,29 +71,37 @@ def slices(kernel: Kernel) -> Slices:
     """The slices of a kernel's blocks, with all of its sizes as numbers."""
     if None in kernel.block or kernel.facts is None:
         raise NotLegal("the extents of its blocks are not known", kernel.function.line)
-    return _of(kernel, _sizes(kernel))
+    return slices_at(kernel, numbers(kernel))
 
 
 def held(kernel: Kernel, *, spread: bool = False) -> Kernel | Refused:
     """The kernel that holds them, where no more of its sizes are numbers than has to be."""
-    kernel = kernel.settled()
     try:
-        known = slices(kernel)
-        for name in known.sizes:
-            less = {n: v for n, v in known.sizes.items() if n != name}
-            try:
-                without = _of(kernel, less)
-            except NotLegal:
-                continue
-            if without.found == known.found:
-                known = without
+        return _held(told(kernel.settled(), slices_at), spread=spread)
     except NotLegal as reason:
         return Refused(reason.reason, reason.line)
-    told = sized(kernel, known.sizes) if known.sizes else kernel
-    return told if isinstance(told, Refused) else _held(told, spread=spread)
 
 
-def _sizes(kernel: Kernel) -> dict[str, int]:
+class Found(Protocol):
+    @property
+    def found(self) -> tuple[object, ...]: ...
+
+
+@once
+def told(kernel: Kernel, find: Callable[[Kernel, Mapping[str, int]], Found]) -> Kernel:
+    """The kernel with those sizes as numbers that what is found of it is found by."""
+    known, sizes = find(kernel, whole := numbers(kernel)), whole
+    for name in whole:
+        less = {n: v for n, v in sizes.items() if n != name}
+        with suppress(NotLegal):
+            sizes = less if find(kernel, less).found == known.found else sizes
+    made = sized(kernel, sizes) if sizes else kernel
+    if isinstance(made, Refused):
+        raise NotLegal(made.reason, made.line)
+    return made
+
+
+def numbers(kernel: Kernel) -> dict[str, int]:
     """The whole numbers that the kernel is given, as its launch names them."""
     given = kernel.facts.scalars if kernel.facts is not None else {}
     names = [p.name for p in kernel.function.parameters if isinstance(given.get(p.name), int)]
@@ -99,7 +109,7 @@ def _sizes(kernel: Kernel) -> dict[str, int]:
     return {name: int(given[name]) for name in own}
 
 
-def _of(kernel: Kernel, sizes: Mapping[str, int]) -> Slices:
+def slices_at(kernel: Kernel, sizes: Mapping[str, int]) -> Slices:
     walk_ = BlockWalk(kernel, sizes)
     if walk_.returned.any():
         raise NotLegal("threads leave before others have done", kernel.function.line)
@@ -119,7 +129,7 @@ def _of(kernel: Kernel, sizes: Mapping[str, int]) -> Slices:
         elif one.times >= (_WORTH if touched.stores else _LOADED) * one.count * one.copies:
             found.append(one)
             left -= one.bytes
-    return Slices(tuple(found), tuple(refused), sizes)
+    return Slices(tuple(found), tuple(refused), walk_)
 
 
 def _taken(kernel: Kernel) -> int:
@@ -171,23 +181,29 @@ def _slice(kernel: Kernel, variable: Variable, touched: Touched, blocks: LaunchB
 @primitive
 def _held(kernel: Kernel, *, spread: bool) -> Kernel:
     """The kernel with the slices that it has as it stands."""
-    found = _of(kernel, {}).found
-    if not found:
+    known = _as_it_stands(kernel)
+    if not known.found:
         raise NotLegal("no block has a part of an array by itself", kernel.function.line)
-    return _Holding(kernel, found, spread=spread).kernel()
+    return _Holding(kernel, known, spread=spread).kernel()
+
+
+@once
+def _as_it_stands(kernel: Kernel) -> Slices:
+    return slices_at(kernel, {})
 
 
 class _Holding:
     """``spread`` leaves out one word of 33, so that lanes a row apart have other banks."""
 
-    def __init__(self, kernel: Kernel, found: Sequence[Slice], *, spread: bool) -> None:
-        self.old, self.found = kernel, found
-        self.way = BlockWalk(kernel, {})
+    def __init__(self, kernel: Kernel, known: Slices, *, spread: bool) -> None:
+        self.old, self.found, self.way = kernel, known.found, known.way
         self.names = dict[str, str]()
-        for one in found:
+        for one in known.found:
             self.names[one.array] = kernel.fresh(f"{one.array}_own", *self.names.values())
         self.spread = kernel.fresh("spread") if spread else ""
-        self.own = {p: o for p in kernel.function.parameters for o in found if o.array == p.name}
+        self.own = {
+            p: o for p in kernel.function.parameters for o in known.found if o.array == p.name
+        }
         self.swaps: dict[Node, Node | None] = {}
 
     def kernel(self) -> Kernel:
@@ -252,17 +268,22 @@ class _Holding:
         return f"{spelled if simple else f'({spelled})'} - ({begin})"
 
     def _pointer(self, variable: Variable, expr: Expr, by: Expr) -> str:
-        led, name = self.way.leads.get(expr), self._name(variable)
-        if led is None:
+        at, name = self._led(expr, variable), self._name(variable)
+        if at is None:
             return f"({name} + ({self._at(variable, by)}))"
-        at = led[1] - self.own[variable].least
         return f"({name} + {at})" if at else name
+
+    def _led(self, where: Expr | Variable, array: Variable) -> int | None:
+        """The one place of the slice where a pointer leads, for all threads."""
+        led = self.way.leads.get(where)
+        if led is None or led[0] != array.name or (led[1] != led[1][0]).any():
+            return None
+        return int(led[1][0]) - self.own[array].least
 
     def _spread(self, body: Block) -> None:
         """The same where each element has its place; pointers that lead to one place are gone."""
         pointers = {
-            variable: (self.own[root], at - self.own[root].least)
-            for variable, (root, at) in self._pointers(body).items()
+            variable: (self.own[root], at) for variable, (root, at) in self._pointers(body).items()
         }
         for statement in walk(body):
             if isinstance(statement, Declare) and any(v in pointers for v in statement.variables):
@@ -290,8 +311,10 @@ class _Holding:
         for variable in (v for s in inner if isinstance(s, Declare) for v in s.variables):
             led = self.way.leads.get(variable)
             free = variable not in self.way.changed | self.way.lent and not variable.type.volatile
-            if led is not None and led[0] in own and free and variable.value is not None:
-                found[variable] = own[led[0]], led[1]
+            root = own.get(led[0]) if led is not None else None
+            at = self._led(variable, root) if root is not None else None
+            if root is not None and at is not None and free and variable.value is not None:
+                found[variable] = root, at
                 inits |= {*every(variable.value)}
         for expr in expressions(body):
             if isinstance(expr, Index):

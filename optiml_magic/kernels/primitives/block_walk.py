@@ -61,12 +61,13 @@ class _Rounds:
 class BlockWalk(LaneExpressions):
     """What is asked of the arrays of a launch stands in ``touched`` behind it.
 
-    ``given`` are the sizes that are known; others are followed in sums alone.
+    ``given`` are the sizes that are known; others are followed in sums alone. Of threads that each
+    go ``alone`` it is what those do that a guard lets through, and nothing is asked of the launch.
     """
 
-    def __init__(self, kernel: Kernel, given: Mapping[str, int]) -> None:
-        self.kernel = kernel
-        super().__init__(kernel, LaunchBlocks(kernel, given))
+    def __init__(self, kernel: Kernel, given: Mapping[str, int], *, alone: bool = False) -> None:
+        self.kernel, self.alone = kernel, alone
+        super().__init__(kernel, LaunchBlocks(kernel, given, asking=not alone))
         self.loops: list[_Rounds] = []
         self.calls: list[str] = []
         self.returned, self.gone = self.flags(False), self.flags(False)
@@ -108,8 +109,9 @@ class BlockWalk(LaneExpressions):
         self.line = statement.line or self.line
         match statement:
             case Block(body=body):
+                own = self.alone and statement is self.kernel.function.body
                 for inner in body:
-                    self._run(inner)
+                    self._run(self._guarded(inner) if own and inner is body[-1] else inner)
             case Declare(variables=variables):
                 for variable in variables:
                     self._declare(variable)
@@ -145,22 +147,37 @@ class BlockWalk(LaneExpressions):
         self.env[variable] = self.held(found[0], variable) if len(found) == 1 else None
         self.led(variable, self.env[variable])
 
+    def _guarded(self, statement: Statement) -> Statement:
+        """What threads do that pass a guard behind which nothing stands."""
+        if isinstance(statement, If) and statement.other is None and statement.before is None:
+            self.value(statement.test)
+            return statement.then
+        return statement
+
     def _branch(self, statement: If) -> None:
         ways, before = self.ways(self.truth(statement.test)), self.must
         gone, self.gone = self.gone, self.flags(False)
-        ends = self.flags(False)
+        ends, env, found = self.flags(False), self.env, list[dict[Variable, Value]]()
         for side, way in zip((statement.then, statement.other), ways, strict=True):
-            self.may, self.must = way
+            (self.may, self.must), self.env = way, {**env}
             if side is not None:
                 self._run(side)
             ends = ends | self.may
+            found.append(self.env)
+        (then, _), (other, _) = ways
+        self.env = found[1]
+        for variable, new in found[0].items():
+            old = found[1].get(variable)
+            self.env[variable] = self.joined(new, old, then, then & ~other)
+        for variable in found[1].keys() - found[0].keys():
+            self.env[variable] = None
         self.may, self.must = ends, before & ends & ~self.gone
         self.gone = self.gone | gone
 
     def _loop(self, statement: Loop) -> None:
         if statement.before is not None:
             self._run(statement.before)
-        entered, ends, gone = self.must, self.flags(False), self.gone
+        entered, ends, gone, unsure = self.must, self.flags(False), self.gone, self.unsure
         asks = statement.kind != "do"
         while self.may.any():
             test = self.number(1, BOOL)
@@ -177,7 +194,7 @@ class BlockWalk(LaneExpressions):
             if self.may.any():
                 ends = ends | self._round(statement)
         self.may, self.must = ends, entered & ends & ~self.returned
-        self.gone = gone | self.returned
+        self.gone, self.unsure = gone | self.returned, unsure | self.returned
 
     def _round(self, statement: Loop) -> Flags:
         """One round and the step to the next; the threads that may have left the loop."""
@@ -212,13 +229,18 @@ class BlockWalk(LaneExpressions):
                 self.env.pop(target.variable, None)
 
     def _leave(self, kind: str) -> None:
+        if kind == "return" and self.alone and not self.calls:
+            self.may = self.must = self.flags(False)
+            return
         if kind == "return":
             self.returned = self.returned | self.may
+        elif not self.loops:
+            raise NotLegal("a way out of a `switch` is not followed", self.line)
         elif kind == "break":
             self.loops[-1].out |= self.may
         else:
             self.loops[-1].onward |= self.may
-        self.gone = self.gone | self.may
+        self.gone, self.unsure = self.gone | self.may, self.unsure | self.may
         self.may = self.must = self.flags(False)
 
     def called(self, expr: Call) -> Value:
@@ -253,7 +275,7 @@ class BlockWalk(LaneExpressions):
             else:
                 self.lent.discard(parameter)
                 self.env[parameter] = self.held(self.value(argument), parameter)
-        kept = self.may, self.must, self.gone, self.returned, self.loops
+        kept = self.may, self.must, self.gone, self.returned, self.loops, self.unsure
         self.gone = self.returned = self.flags(False)
         self.loops = []
         self.calls.append(function.name)
@@ -264,7 +286,7 @@ class BlockWalk(LaneExpressions):
             self._run(function.body)
             found = None
         self.calls.pop()
-        self.may, self.must, self.gone, self.returned, self.loops = kept
+        self.may, self.must, self.gone, self.returned, self.loops, self.unsure = kept
         if function.result.depth or function.result.reference:
             raise NotLegal(f"`{function.name}` returns a pointer", self.line)
         return self.typed(found, function.result)

@@ -65,8 +65,8 @@ class LaneExpressions:
         self.unit, self.blocks, self.line = kernel.unit, blocks, kernel.function.line
         self.lanes = extents[0] * extents[1] * extents[2]
         self.steps, self.often = 0, 1
-        #: Where a pointer that is made of the name of an array leads, of one place for all threads.
-        self.leads: dict[Expr | Variable, tuple[str | None, int] | None] = {}
+        #: Where pointers into an array lead for each thread, None where that changes.
+        self.leads: dict[Expr | Variable, tuple[str, Lanes] | None] = {}
         self.changed: set[Variable] = set()
         self.types: dict[Expr, CType] = {}
         self.touched: dict[str, Touched] = {}
@@ -74,6 +74,7 @@ class LaneExpressions:
         self.lent: set[Variable] = set()
         self.own = {*kernel.function.parameters}
         self.may = self.must = self.flags(True)
+        self.unsure = self.flags(False)  # threads that may have left a loop or a function
         rank = np.arange(self.lanes)
         self.builtins: dict[str, Whole | None] = {"warpSize": self.number(32, INT)}
         for axis, size in zip("xyz", extents, strict=True):
@@ -285,7 +286,8 @@ class LaneExpressions:
                     return None
                 new = self.held(found, variable)
                 self.changed.add(variable)
-                self.env[variable] = self._merged(new, self.env.get(variable))
+                sure = self.may & ~self.unsure
+                self.env[variable] = self.joined(new, self.env.get(variable), self.may, sure)
                 return new
         self._kept(found)
         if not isinstance(target, Name):
@@ -307,15 +309,16 @@ class LaneExpressions:
             return None if kind.depth else converted(found, own)
         return found if kind.depth else None
 
-    def _merged(self, new: Value, old: Value) -> Value:
-        if self.must.all():
+    def joined(self, new: Value, old: Value, may: Flags, must: Flags) -> Value:
+        """What a local holds where threads that ``may`` have the new value, or ``must``."""
+        if new is old or must.all():
             return new
         if isinstance(new, Leads) or isinstance(old, Leads):
             alike = isinstance(new, Leads) and isinstance(old, Leads) and new.array == old.array
             if not alike or not isinstance(new, Leads) or not isinstance(old, Leads):
                 return None
-            return Leads(new.array, merged(new.at, old.at, self.may, self.must))
-        return merged(new, old, self.may, self.must)
+            return Leads(new.array, merged(new.at, old.at, may, must))
+        return merged(new, old, may, must)
 
     def _cast(self, expr: Cast) -> Value:
         found, kind = self.value(expr.operand), named(expr.type, self.unit.aliases)
@@ -334,8 +337,8 @@ class LaneExpressions:
             found.append(self.value(side) if way[0].any() else None)
         chosen = found[1]
         if ways[0][0].any():
-            self.may, self.must = ways[0][0], ways[0][0] & ~ways[1][0]
-            chosen = self._merged(found[0], found[1]) if ways[1][0].any() else found[0]
+            may, other = ways[0][0], ways[1][0]
+            chosen = self.joined(found[0], found[1], may, may & ~other) if other.any() else found[0]
         self.may, self.must = before
         return chosen
 
@@ -347,7 +350,7 @@ class LaneExpressions:
             return self._either(expr)
         left, right = expr.left, expr.right
         for base, by in ((left, right), (right, left)):
-            if isinstance(base, Name) and base.variable in self.own and expr.op in "+-":
+            if isinstance(base, Name) and base.variable in self.own and expr.op == "+":
                 found = self.env.get(base.variable) if base.variable is not None else None
                 if isinstance(found, Leads) and base.variable not in self.lent:
                     made = self._moved(found, self.value(by), expr.op)
@@ -358,11 +361,15 @@ class LaneExpressions:
         return self._arithmetic(expr.op, self.value(left), self.value(right))
 
     def led(self, where: Expr | Variable, found: Value) -> None:
-        """Note where a pointer leads, None where threads differ or it changes."""
-        at = found.at if isinstance(found, Leads) else None
-        same = at is not None and bool(at.known.all()) and bool((at.at == at.at[0]).all())
-        now = (found.array, int(at.at[0])) if isinstance(found, Leads) and at and same else None
-        self.leads[where] = now if self.leads.get(where, now) == now else None
+        """Note where a pointer leads, None where that changes."""
+        at, now = found.at if isinstance(found, Leads) else None, None
+        if not self.may.any():
+            return
+        if isinstance(found, Leads) and found.array and at is not None and at.known[self.may].all():
+            now = found.array, np.where(self.may, at.at, at.at[self.may][:1])
+        old = self.leads.get(where, now)
+        same = old is not None and now is not None and old[0] == now[0]
+        self.leads[where] = now if same and old and now and (old[1] == now[1]).all() else None
 
     def _arithmetic(self, op: str, left: Value, right: Value) -> Value:
         if op in ("+", "-") and isinstance(left, Leads) != isinstance(right, Leads):

@@ -11,6 +11,7 @@ from optiml_magic.kernels.primitives.lane_values import NOWHERE, By, Flags, Lane
 REACH = 48 * 1024  # elements to either side of the first that is asked for: a block's bytes
 WARP = 32  # threads, and banks
 SECTOR = 8  # elements of 4 bytes
+FAR = 2**40  # beyond all elements
 
 
 @dataclass
@@ -30,6 +31,9 @@ class Touched:
     begins: bool = False  # whether what was there before may be asked for
     certain: Flags = field(default_factory=lambda: np.zeros(2 * REACH, np.bool_))
     filled: Flags = field(default_factory=lambda: np.zeros(2 * REACH, np.bool_))
+    #: The least and the greatest place that each thread asks for, where it asks for any.
+    firsts: Lanes | None = None
+    lasts: Lanes | None = None
     #: Least and greatest places of pointers that are made of the array's own name.
     formed: list[tuple[By, int, int]] = field(default_factory=list)
 
@@ -69,6 +73,10 @@ class Touched:
             return
         self.least, self.most = min(self.least, least), max(self.most, most)
         self._pass(at.at, may, often)
+        if self.firsts is None or self.lasts is None:
+            self.firsts, self.lasts = np.full_like(at.at, FAR), np.full_like(at.at, -FAR)
+        self.firsts[may] = np.minimum(self.firsts[may], places)
+        self.lasts[may] = np.maximum(self.lasts[may], places)
         places, sure = places - self.origin + REACH, at.at[must] - self.origin + REACH
         if load:
             self.begins = self.begins or not self.filled[places].all()

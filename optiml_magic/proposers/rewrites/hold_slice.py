@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from optiml_magic.kernels.primitives.base import Kernel, Refused
-from optiml_magic.kernels.primitives.block_slices import held, slices
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.block_slices import held, numbers, slices
 from optiml_magic.kernels.primitives.direct import direct
+from optiml_magic.kernels.primitives.thread_slices import has_scratch, in_local_arrays, parts_at
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -31,7 +32,11 @@ class HoldSlice(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        if not kernel.reading.barriers or not _in_rounds(kernel):
+        if not _in_rounds(kernel):
+            return
+        if has_scratch(kernel):
+            yield from _local(kernel)
+        if not kernel.reading.barriers:
             return
         known = slices(kernel)
         if known.found:
@@ -48,6 +53,24 @@ class HoldSlice(KernelRule):
                     "spread", f"hold a block's part of {names} in shared memory, one word more "
                     "behind every 32", partial(held, kernel, spread=True), 0.94, _ONCE,
                 )  # fmt: skip
+        yield from known.refused
+
+
+def _local(kernel: Kernel) -> Iterator[Site | Refused]:
+    """Scratch of which each thread has a part."""
+    try:
+        known = parts_at(kernel, numbers(kernel))
+    except NotLegal as reason:
+        yield Refused(reason.reason, reason.line)
+        return
+    if known.found:
+        names = ", ".join(one.array for one in known.found)
+        yield Site(
+            "thread", f"hold a thread's part of {names} in a local array",
+            partial(in_local_arrays, kernel), 0.93,
+            Hypothesis(TIME, "lower", "neighbours' elements lie side by side", (1.1, 64.0)),
+        )  # fmt: skip
+    elif not kernel.reading.barriers:
         yield from known.refused
 
 

@@ -209,6 +209,7 @@ def test_what_is_stored_first_is_not_brought() -> None:
         (SORT, "int t", "if (blockIdx.x > at[0]) return; int t", "threads leave before"),
         (SORT, "own[0]", "__ldg(own)", "`__ldg` is given a part of it"),
         (SORT, "a + blockIdx", "a + 0; own += blockIdx", "leads beside the block's part"),
+        (SORT, "a + blockIdx.x * n", "a - (-(int)blockIdx.x * n)", "leads beside the block's part"),
         (SORT, "own[0]", "own[0] + a[0]", "do not all lie by the place"),
         (SORT, "float* a", "volatile float* a", "is volatile"),
         (SORT, "float kept = own[i]", "float4* q = (float4*)own; float kept = own[i]", "is cast"),
