@@ -151,14 +151,22 @@ def _taken(kernel: Kernel) -> int:
     return total
 
 
+def element_size(kernel: Kernel, variable: Variable) -> int | None:
+    """Bytes of an element that may lie in an array of its own; None where that is not certain."""
+    structs = kernel.unit.structs
+    kind = structs.type(variable.type.base, kernel.unit.aliases)
+    return kind.size if kind.kind != "record" or structs.is_plain(kind.name) else None
+
+
 def _slice(kernel: Kernel, variable: Variable, touched: Touched, blocks: LaunchBlocks) -> Slice:
     name, facts = variable.name, kernel.facts
-    kind = named(variable.type.base, kernel.unit.aliases)
+    size = element_size(kernel, variable)
     if touched.refused is not None:
         reason, line = touched.refused
         raise NotLegal(f"of `{name}`: {reason}", line)
-    if facts is None or name not in facts.arrays or kind.size is None:
+    if facts is None or name not in facts.arrays or size is None:
         raise NotLegal(f"nothing is known of `{name}`", variable.line)
+    touched.reach()
     if any(other != name and facts.aliased(name, other) for other in facts.arrays):
         raise NotLegal(f"`{name}` has another name", variable.line)
     if variable.type.volatile:
@@ -172,7 +180,7 @@ def _slice(kernel: Kernel, variable: Variable, touched: Touched, blocks: LaunchB
             raise NotLegal(f"a pointer leads beside the block's part of `{name}`", variable.line)
     alone = facts.arrays[name].role == "scratch" and len(kernel.program.launches) == 1
     return Slice(
-        name, touched.place, touched.least, touched.count, touched.count * kind.size,
+        name, touched.place, touched.least, touched.count, touched.count * size,
         not touched.whole(), bool(touched.stores) and not alone, touched.at_ends(),
         touched.loads + touched.stores, touched.passes,
     )  # fmt: skip

@@ -15,12 +15,11 @@ import numpy as np
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Index, Name
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
-from optiml_magic.kernels.primitives.block_slices import told
+from optiml_magic.kernels.primitives.block_slices import element_size, told
 from optiml_magic.kernels.primitives.block_walk import BlockWalk
 from optiml_magic.kernels.primitives.lane_values import By, Lanes
 from optiml_magic.kernels.primitives.touched import FAR, Touched
 from optiml_magic.kernels.tree import Block, Variable, expressions
-from optiml_magic.kernels.types import named
 
 _MOST = 1024  # bytes of a thread: ours
 
@@ -86,7 +85,7 @@ def _part(kernel: Kernel, variable: Variable, way: BlockWalk) -> Part:
     apart = _apart(firsts, ranks)
     if apart is None or apart < count or not way.blocks.apart(touched.place, touched.count):
         raise NotLegal(f"threads share parts of `{name}`", variable.line)
-    size = named(variable.type.base, kernel.unit.aliases).size
+    size = element_size(kernel, variable)
     if size is None or size * count > _MOST:
         raise NotLegal(f"a thread asks for too much of `{name}`", variable.line)
     return Part(name, touched.place, int(firsts[0] - apart * ranks[0]), apart, count)

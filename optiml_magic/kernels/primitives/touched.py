@@ -96,6 +96,13 @@ class Touched:
         plain, spread = (many * n for n in each)
         self.passes = self.passes[0] + plain, self.passes[1] + spread
 
+    def reach(self) -> None:
+        """Begin no later than pointers that are made of the name of the array lead."""
+        begins = [least for by, least, _ in self.formed if by == self.by]
+        least = min([self.least, *begins])
+        if least > self.origin - REACH:
+            self.least = least
+
     @property
     def count(self) -> int:
         return self.most - self.least + 1

@@ -87,6 +87,35 @@ __global__ void k(float* a, const int* at, float* out, int rows, int n) {
     }
 }
 """
+INNER = """\
+#pragma optiml launch k grid(rows) block(8, 4)
+__global__ void k(float* a, const int* at, float* out, int rows, int n) {
+    int x = threadIdx.x + 1, y = threadIdx.y + 1;
+    float* patch = a + size_t(blockIdx.x) * 128 + 4;
+    for (int s = 0; s < at[0] % 3 + 1; ++s)
+        for (int colour = 0; colour < 2; ++colour) {
+            if ((x + y) % 2 == colour)
+                patch[y * 10 + x] = 0.25f * (patch[y * 10 + x - 1] + patch[y * 10 + x + 1]
+                    + patch[y * 10 - 10 + x] + patch[y * 10 + 10 + x]);
+            __syncthreads();
+        }
+}
+"""
+PAIRS = """\
+struct Pair { float d, key; };
+__device__ void order(Pair* a, Pair* b) { if (a->d > b->d) { Pair t = *a; *a = *b; *b = t; } }
+#pragma optiml launch k grid(rows) block(16)
+__global__ void k(float* a, const int* at, Pair* out, int rows, int n) {
+    Pair* p = out + blockIdx.x * 32;
+    for (int i = threadIdx.x; i < 32; i += 16) { p[i].d = a[blockIdx.x * 32 + i]; p[i].key = i; }
+    __syncthreads();
+    for (int step = 0; step < 32; ++step) {
+        int i = 2 * threadIdx.x + step % 2;
+        if (i < 31) order(p + i, p + i + 1);
+        __syncthreads();
+    }
+}
+"""
 
 
 def kernel(text: str, rows: int = 3, n: int = 64, **more: str) -> Kernel:
@@ -139,6 +168,7 @@ def reasons(asked: Kernel) -> str:
         (TURNS, "", ""),
         (TURNS, "t > 0 ? t - 1 : n - 1;\n    for", "before(t, n);\n    for"),
         (FOUND, "", ""),
+        (INNER, "", ""),
         (FOUND, "if (", "if (at[1] < j) break; if ("),
     ],
 )
@@ -151,6 +181,22 @@ def test_it_does_the_same(text: str, old: str, new: str, spread: bool) -> None:
         return
     assert "__shared__ float" in written(made)
     assert end(text, made) in ("same", "narrowed")
+
+
+def test_structures_that_are_plain_are_held() -> None:
+    made = held(kernel(PAIRS))
+    assert "__shared__ Pair out_own[32];" in written(made)
+    arrays = {
+        "a": Array("f4", ("rows * 128",), "positive"),
+        "at": Array("i4", ("rows * 32",), "below n"),
+        "out": Array("d:f4 key:f4", ("rows * 32",), "zeros"),
+    }
+    sizes = {"rows": 3, "n": 64}
+    assert end_of(PAIRS, written(made), arrays, sizes, {"rows": 2, "n": 4}) in ("same", "narrowed")
+    assert (
+        "nothing is known"
+        in slices(kernel(PAIRS.replace("key;", "key; Pair() {}"))).refused[0].reason
+    )
 
 
 def test_sizes_that_say_nothing_of_a_slice_stay_open() -> None:
