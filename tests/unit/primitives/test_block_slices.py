@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels, where_legal
 from optiml_magic.kernels.primitives.block_slices import held, slices
 from optiml_magic.kernels.primitives.sized import block_sized
 from optiml_magic.model.facts import ArrayFacts, Facts, LaunchFacts
+from optiml_magic.source.program import parse_program
+from tests.present import examples
+from tests.rewriting.families.slices import slices as drawn_slices
+from tests.rewriting.offers import Offer
+from tests.rewriting.trying import Stand
 from tests.rewriting.writing import Array
 
 from .alike import end_of, kernel_of, refused, written
@@ -273,3 +280,15 @@ def test_what_is_not_certain_is_refused(text: str, old: str, new: str, reason: s
 def test_an_array_of_two_names_is_refused() -> None:
     assert "has another name" in reasons(kernel(SORT, out="a"))
     assert "no block has a part" in refused(held(kernel(SORT, out="a")))
+
+
+@pytest.mark.parametrize("seed", range(examples(6, 600)))
+def test_random_parts_of_blocks_are_held(seed: int) -> None:
+    stand = Stand(one := drawn_slices(Random(seed)))
+    (found,) = kernels(parse_program(one.text), stand.facts(one.text))
+    for spread in (False, True):
+        made = held(found, spread=spread)
+        if isinstance(made, Kernel):
+            offer = Offer("hold_slice", "", made.program.text, rounds=False)
+            end = stand.applied(offer, one.text)
+            assert end.sound, f"{end.end}: {end.detail}\n{one}\n{end.after}"
