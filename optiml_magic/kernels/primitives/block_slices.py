@@ -151,6 +151,11 @@ def _taken(kernel: Kernel) -> int:
     return total
 
 
+def launched_once(kernel: Kernel) -> bool:
+    """Whether nobody finds what it leaves in scratch, neither another launch nor its own again."""
+    return len(kernel.program.launches) == 1 and kernel.launch.repeat is None
+
+
 def element_size(kernel: Kernel, variable: Variable) -> int | None:
     """Bytes of an element that may lie in an array of its own; None where that is not certain."""
     structs = kernel.unit.structs
@@ -178,7 +183,7 @@ def _slice(kernel: Kernel, variable: Variable, touched: Touched, blocks: LaunchB
     for by, least, most in touched.formed:
         if by != touched.by or least < touched.least or most > touched.most + 1:
             raise NotLegal(f"a pointer leads beside the block's part of `{name}`", variable.line)
-    alone = facts.arrays[name].role == "scratch" and len(kernel.program.launches) == 1
+    alone = facts.arrays[name].role == "scratch" and launched_once(kernel)
     return Slice(
         name, touched.place, touched.least, touched.count, touched.count * size,
         not touched.whole(), bool(touched.stores) and not alone, touched.at_ends(),

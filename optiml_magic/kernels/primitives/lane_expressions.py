@@ -41,7 +41,7 @@ from optiml_magic.kernels.primitives.touched import Touched
 from optiml_magic.kernels.tree import TypeName, Variable
 from optiml_magic.kernels.types import BOOL, INT, UINT, CType, named, promoted
 
-_MOST = 120_000  # expressions that are followed: ours
+_MOST = 80_000  # expressions that are followed: ours
 _COMPARED = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 

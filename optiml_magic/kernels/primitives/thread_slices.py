@@ -15,7 +15,7 @@ import numpy as np
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Index, Name
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
-from optiml_magic.kernels.primitives.block_slices import element_size, told
+from optiml_magic.kernels.primitives.block_slices import element_size, launched_once, told
 from optiml_magic.kernels.primitives.block_walk import BlockWalk
 from optiml_magic.kernels.primitives.lane_values import By, Lanes
 from optiml_magic.kernels.primitives.touched import FAR, Touched
@@ -58,7 +58,7 @@ def parts_at(kernel: Kernel, sizes: Mapping[str, int]) -> Parts:
 def _scratch(kernel: Kernel) -> list[Variable]:
     """Arrays that nobody else asks for."""
     arrays = kernel.facts.arrays if kernel.facts is not None else {}
-    if len(kernel.program.launches) != 1:
+    if not launched_once(kernel):
         return []
     own = (p for p in kernel.function.parameters if p.name in arrays and p.type.depth == 1)
     return [p for p in own if arrays[p.name].role == "scratch" and not p.type.volatile]

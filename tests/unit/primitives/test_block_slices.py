@@ -128,7 +128,14 @@ __global__ void k(float* a, const int* at, Pair* out, int rows, int n) {
 def kernel(text: str, rows: int = 3, n: int = 64, **more: str) -> Kernel:
     sizes = {"a": rows * 128, "at": rows * 32, "out": rows * 64}
     arrays = {
-        name: ArrayFacts(more.get(name, name), "inout", "<f4", (count,), count * 4, 256)
+        name: ArrayFacts(
+            more.get(name, name),
+            "scratch" if f"scratch {name}" in text else "inout",
+            "<f4",
+            (count,),
+            count * 4,
+            256,
+        )
         for name, count in sizes.items()
     }
     launch = LaunchFacts("k", 1, (rows, 1, 1), (32, 1, 1), arrays, {"rows": rows, "n": n})
@@ -275,6 +282,13 @@ def test_what_is_stored_first_is_not_brought() -> None:
 def test_what_is_not_certain_is_refused(text: str, old: str, new: str, reason: str) -> None:
     asked = kernel(text.replace(old, new).replace("volatile float* own", "float* own"))
     assert reason in reasons(asked)
+
+
+def test_scratch_is_taken_back_where_the_launch_runs_again() -> None:
+    scratch = "#pragma optiml scratch a f4[rows * n]\n" + SORT
+    again = scratch.replace("block(32)", "block(32) repeat(2)")
+    backs = ["= a_own[element];" in written(held(kernel(one))) for one in (SORT, scratch, again)]
+    assert backs == [True, False, True]
 
 
 def test_an_array_of_two_names_is_refused() -> None:

@@ -98,3 +98,5 @@ def test_what_is_not_certain_is_refused(text: str, old: str, new: str, reason: s
 
 def test_what_others_ask_for_stays() -> None:
     assert "no thread has a part of scratch" in refused(in_local_arrays(kernel(EDIT, role="out")))
+    again = EDIT.replace("block(32)", "block(32) repeat(3)")
+    assert "no thread has a part of scratch" in refused(in_local_arrays(kernel(again)))
