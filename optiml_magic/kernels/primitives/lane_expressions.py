@@ -35,6 +35,7 @@ from optiml_magic.kernels.primitives.lane_values import (
     constant,
     converted,
     merged,
+    unknown,
 )
 from optiml_magic.kernels.primitives.launch_blocks import LaunchBlocks
 from optiml_magic.kernels.primitives.touched import Touched
@@ -73,6 +74,8 @@ class LaneExpressions:
         self.env: dict[Variable, Value] = {}
         self.lent: set[Variable] = set()
         self.own = {*kernel.function.parameters}
+        kinds = ((p.name, named(p.type.base, self.unit.aliases)) for p in self.own)
+        self.elements = {n: k for n, k in kinds if k.integral and k.lanes == 1}
         self.may = self.must = self.flags(True)
         self.unsure = self.flags(False)  # threads that may have left a loop or a function
         rank = np.arange(self.lanes)
@@ -213,8 +216,7 @@ class LaneExpressions:
                 if found.array is not None:
                     raise NotLegal("the address of a member is taken", self.line)
                 return OWN
-        self.lent |= names([place])
-        self.value(place)
+        self.lend(place)
         return OWN
 
     def place(self, expr: Expr) -> Leads:
@@ -249,15 +251,17 @@ class LaneExpressions:
 
     def ask(self, found: Leads, *, load: bool, store: bool, certain: bool = True) -> None:
         if found.array is not None:
-            must = self.must if certain else self.flags(False)
-            known = self.touched[found.array]
-            lanes = (self.may, must)
-            known.ask(found.at, lanes, self.line, load=load, store=store, often=self.often)
+            lanes = self.may, self.must & certain
+            known, often = self.touched[found.array], self.often
+            known.ask(found.at, lanes, self.line, load=load, store=store, often=often)
 
     def loaded(self, expr: Expr) -> Value:
         found = self.place(expr)
         self.ask(found, load=True, store=False)
-        return OWN if found is OWN and isinstance(expr, Index) else None
+        if found is OWN or isinstance(expr, Member):
+            return OWN if isinstance(expr, Index) else None
+        kind = self.elements.get(found.array or "")
+        return unknown(kind, self.lanes) if kind else None
 
     def stored(self, expr: Expr) -> None:
         """A store to a place in memory; to a part of an element alone it is not certain."""
@@ -304,10 +308,9 @@ class LaneExpressions:
         return found if variable.type.base == "auto" else self.typed(found, variable.type)
 
     def typed(self, found: Value, kind: TypeName) -> Value:
-        own = named(kind.base, self.unit.aliases)
-        if isinstance(found, Whole):
-            return None if kind.depth else converted(found, own)
-        return found if kind.depth else None
+        if not isinstance(found, Whole):
+            return found if kind.depth else None
+        return None if kind.depth else converted(found, named(kind.base, self.unit.aliases))
 
     def joined(self, new: Value, old: Value, may: Flags, must: Flags) -> Value:
         """What a local holds where threads that ``may`` have the new value, or ``must``."""
@@ -362,9 +365,9 @@ class LaneExpressions:
 
     def led(self, where: Expr | Variable, found: Value) -> None:
         """Note where a pointer leads, None where that changes."""
-        at, now = found.at if isinstance(found, Leads) else None, None
         if not self.may.any():
             return
+        at, now = found.at if isinstance(found, Leads) else None, None
         if isinstance(found, Leads) and found.array and at is not None and at.known[self.may].all():
             now = found.array, np.where(self.may, at.at, at.at[self.may][:1])
         old = self.leads.get(where, now)
@@ -389,8 +392,7 @@ class LaneExpressions:
         self.may, self.must = self.ways(left)[expr.op == "||"]
         right = self.truth(expr.right) if self.may.any() else None
         self.may, self.must = before
-        unknown = replace(self.number(0, BOOL), known=self.flags(False))
-        sides = [s if s is not None else unknown for s in (left, right)]
+        sides = [s if s is not None else unknown(BOOL, self.lanes) for s in (left, right)]
         ends = 0 if expr.op == "&&" else 1  # what a side alone decides
         decided = [s.known & (s.at == ends) for s in sides]
         known = decided[0] | decided[1] | (sides[0].known & sides[1].known)

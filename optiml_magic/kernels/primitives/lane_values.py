@@ -18,6 +18,7 @@ from optiml_magic.kernels.types import BOOL, CType, arithmetic, promoted
 Lanes = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 By = tuple[tuple[str, int], ...]
+Span = tuple[int, int]
 NOWHERE: By = ()
 PLACES = frozenset({"blockIdx.x", "blockIdx.y", "blockIdx.z"})  # which are never negative
 _MOST = 2**31 - 1  # of a factor of a block's place
@@ -36,6 +37,15 @@ class Whole:
     at: Lanes
     known: Flags
     by: By = NOWHERE
+    span: Span | None = None  # between which numbers ``at`` is where it is not known
+
+    @property
+    def ends(self) -> Span:
+        """The least and the greatest that ``at`` may be."""
+        told = self.at[self.known]
+        spans = [] if self.known.all() else [self.span or limits(self.kind)]
+        spans += [(int(told.min()), int(told.max()))] if len(told) else []
+        return min(least for least, _ in spans), max(most for _, most in spans)
 
     @property
     def number(self) -> int | None:
@@ -49,6 +59,24 @@ def constant(kind: CType, value: int, lanes: int) -> Whole:
     return _settled(kind, np.full(lanes, value, np.int64), np.ones(lanes, np.bool_), NOWHERE)
 
 
+def limits(kind: CType) -> Span:
+    bits = 8 * (kind.size or 4)
+    if kind.kind == "bool":
+        return 0, 1
+    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if kind.signed else (0, 2**bits - 1)
+
+
+def unknown(kind: CType, lanes: int, span: Span | None = None) -> Whole:
+    """A number of which is known at most between which it is."""
+    return Whole(kind, np.zeros(lanes, np.int64), np.zeros(lanes, np.bool_), NOWHERE, span)
+
+
+def _within(kind: CType, span: Span | None) -> Span | None:
+    """A span, where a type holds all of it."""
+    least, most = limits(kind)
+    return span if span is not None and least <= span[0] and span[1] <= most else None
+
+
 def converted(one: Whole, kind: CType) -> Whole | None:
     """A number in another type of whole numbers."""
     if not kind.integral or kind.lanes != 1:
@@ -56,7 +84,10 @@ def converted(one: Whole, kind: CType) -> Whole | None:
     if kind.kind == "bool":
         told = one.known if not one.by else np.zeros_like(one.known)
         return Whole(BOOL, (one.at != 0).astype(np.int64), told)
-    return one if kind == one.kind else _settled(kind, one.at, one.known, one.by)
+    if kind == one.kind:
+        return one
+    made = _settled(kind, one.at, one.known, one.by)
+    return made if one.known.all() else replace(made, span=_within(kind, one.ends))
 
 
 def _settled(kind: CType, at: Lanes, known: Flags, by: By) -> Whole:
@@ -77,6 +108,41 @@ def combined(op: str, left: Whole, right: Whole) -> Whole | None:
     one, other = converted(left, kind), right if shift else converted(right, kind)
     if one is None or other is None:
         return None
+    found = _combined(op, kind, one, other)
+    if one.known.all() and other.known.all():
+        return found
+    if found is None and (one.by or other.by):
+        return unknown(kind, len(one.at))
+    span = _within(kind, _spanned(op, one, other))
+    return replace(found or unknown(kind, len(one.at)), span=span)
+
+
+def _spanned(op: str, one: Whole, other: Whole) -> Span | None:
+    """Between which numbers ``at`` of a result is."""
+    (a, b), (c, d) = one.ends, other.ends
+    if op == "+":
+        return a + c, b + d
+    if op == "-":
+        return a - d, b - c
+    if op == "*":
+        ends = [a * c, a * d, b * c, b * d]
+        return min(ends), max(ends)
+    if op == "&" and not (one.by or other.by):
+        most = [end for least, end in ((a, b), (c, d)) if least >= 0]
+        return (0, min(most)) if most else None
+    if op in ("|", "^") and min(a, c) >= 0 and not (one.by or other.by):
+        return 0, 2 ** max(b, d).bit_length() - 1
+    number = other.number
+    if number is None or one.by:
+        return None
+    if op == "%" and number > 0:
+        return (0 if a >= 0 else 1 - number), number - 1
+    if op == ">>" and 0 <= number < 63:
+        return a >> number, b >> number
+    return (a // number, b // number) if op == "/" and number > 0 and a >= 0 else None
+
+
+def _combined(op: str, kind: CType, one: Whole, other: Whole) -> Whole | None:
     known = one.known & other.known
     if op in ("+", "-"):
         sign = 1 if op == "+" else -1
@@ -178,16 +244,20 @@ def extreme(name: str, one: Whole, other: Whole) -> Whole | None:
     left, right = converted(one, kind), converted(other, kind)
     if left is None or right is None or left.by != right.by:
         return None
-    pick = np.minimum if "min" in name else np.maximum
-    return Whole(kind, pick(left.at, right.at), left.known & right.known, left.by)
+    pick, choose = (np.minimum, min) if "min" in name else (np.maximum, max)
+    (a, b), (c, d) = left.ends, right.ends
+    span = choose(a, c), choose(b, d)
+    return Whole(kind, pick(left.at, right.at), left.known & right.known, left.by, span)
 
 
 def merged(new: Whole | None, old: Whole | None, may: Flags, must: Flags) -> Whole | None:
     """``new`` for the threads that must take it, what is known of both for those that may."""
     if new is None:
-        return old if old is None else replace(old, known=old.known & ~may)
+        return old if old is None else replace(old, known=old.known & ~may, span=None)
     if old is None or old.by != new.by or old.kind != new.kind:
-        return replace(new, known=new.known & must)
+        return replace(new, known=new.known & must, span=None)
     both = new.known & old.known & (new.at == old.at)
     known = np.where(must, new.known, np.where(may, both, old.known))
-    return replace(new, at=np.where(may, new.at, old.at), known=known)
+    (a, b), (c, d) = new.ends, old.ends
+    span = min(a, c), max(b, d)
+    return replace(new, at=np.where(may, new.at, old.at), known=known, span=span)

@@ -58,10 +58,12 @@ class Touched:
         self.loads, self.stores = self.loads + load * asking, self.stores + store * asking
         if self.refused is not None or not asking:
             return
-        if at is None or not at.known[may].all():
+        told = at is not None and bool(at.known[may].all())
+        ends = at.ends if at is not None and not told else None
+        if at is None or (ends is not None and ends[1] - ends[0] >= REACH):
             self.refuse("which of its elements a thread asks for is not followed", line)
             return
-        places: Lanes = at.at[may]
+        places: Lanes = at.at[may] if ends is None else np.arange(ends[0], ends[1] + 1)
         least, most = int(places.min()), int(places.max())
         if self.by is None:
             self.by, self.origin, self.least, self.most = at.by, least, least, most
@@ -72,12 +74,14 @@ class Touched:
             self.refuse("a block asks for too many of its elements", line)
             return
         self.least, self.most = min(self.least, least), max(self.most, most)
-        self._pass(at.at, may, often)
         if self.firsts is None or self.lasts is None:
             self.firsts, self.lasts = np.full_like(at.at, FAR), np.full_like(at.at, -FAR)
-        self.firsts[may] = np.minimum(self.firsts[may], places)
-        self.lasts[may] = np.maximum(self.lasts[may], places)
-        places, sure = places - self.origin + REACH, at.at[must] - self.origin + REACH
+        self.firsts[may] = np.minimum(self.firsts[may], least if ends else places)
+        self.lasts[may] = np.maximum(self.lasts[may], most if ends else places)
+        if ends is None:
+            self._pass(at.at, may, often)
+        places = places - self.origin + REACH
+        sure = at.at[must & (ends is None)] - self.origin + REACH
         if load:
             self.begins = self.begins or not self.filled[places].all()
         if store:

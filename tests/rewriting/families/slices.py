@@ -38,7 +38,7 @@ def slices(rng: Random) -> Made:
     begin = rng.choice(["", "", " + 1"]) if room not in ("n", "2 * n") else ""
     first = f"blockIdx.x * {room}{begin}"
     places = ["e", "(e + 1) % n", "n - 1 - e", "max(e - 1, 0)", "min(e + 2, n - 1)", "e / 2",
-              "(e % 2 == 0 && e + 1 < n ? e + 1 : e)", "step % n", "(e + step) % n", "few[e] % n",
+              "(e % 2 == 0 && e + 1 < n ? e + 1 : e)", "step % n", "(e + step) % n", "(few[e] & 31) % n",
               "(e > step ? e - step : 0)"]  # fmt: skip
     terms = [
         f"from[{p}]" for p in rng.sample(places[: rng.choice([6, 9, 11])], rng.choice([1, 2, 3]))
@@ -58,7 +58,7 @@ def slices(rng: Random) -> Made:
     text = text.replace("VALUE", value).replace("TEST", test)
     text = text.replace("ROUNDS", rng.choice(["3", "n", "rounds", "few[0] % 3"]))
     text = text.replace("OP", rng.choice(["=", "=", "+=", "-="]))
-    text = text.replace("PLACE", rng.choice(["t % n", "0", "n - 1", "few[t % n] % n"]))
+    text = text.replace("PLACE", rng.choice(["t % n", "0", "n - 1", "min(few[t % n], n - 1)"]))
     way = rng.random()
     opening = f"    float* own = a + {first};\n"
     if way < 0.3:

@@ -108,6 +108,18 @@ __global__ void k(float* a, const int* at, float* out, int rows, int n) {
         }
 }
 """
+COUNTS = """\
+#pragma optiml launch k grid(rows) block(32)
+__global__ void k(float* a, const int* at, float* out, int rows, int n) {
+    int first = blockIdx.x * 64, t = threadIdx.x;
+    for (int i = t; i < 64; i += 32) out[first + i] = 0.0f;
+    __syncthreads();
+    for (int j = 0; j < n; ++j) {
+        int place = at[(j + t) % 32] & 15;
+        atomicAdd(&out[first + place + 3], 1.0f);
+    }
+}
+"""
 PAIRS = """\
 struct Pair { float d, key; };
 __device__ void order(Pair* a, Pair* b) { if (a->d > b->d) { Pair t = *a; *a = *b; *b = t; } }
@@ -182,6 +194,11 @@ def reasons(asked: Kernel) -> str:
         (TURNS, "", ""),
         (TURNS, "t > 0 ? t - 1 : n - 1;\n    for", "before(t, n);\n    for"),
         (FOUND, "", ""),
+        (COUNTS, "", ""),
+        (COUNTS, "& 15", "% 4 + 8"),
+        (COUNTS, "& 15", "& 7 | 8"),
+        (COUNTS, "& 15;", ">> 1; place = min(max(place, 0), 9) * 2;"),
+        (COUNTS, "& 15", "> 3 ? t : 5"),
         (INNER, "", ""),
         (FOUND, "if (", "if (at[1] < j) break; if ("),
     ],
@@ -282,6 +299,14 @@ def test_what_is_stored_first_is_not_brought() -> None:
 def test_what_is_not_certain_is_refused(text: str, old: str, new: str, reason: str) -> None:
     asked = kernel(text.replace(old, new).replace("volatile float* own", "float* own"))
     assert reason in reasons(asked)
+
+
+@pytest.mark.parametrize(
+    "place", ["at[t]", "at[t] % 7 - 3", "(at[t] & 31) * 3", "(at[t] & 63) + 1"]
+)
+def test_places_that_may_be_those_of_other_blocks_are_refused(place: str) -> None:
+    found = slices(kernel(COUNTS.replace("at[(j + t) % 32] & 15", place)))
+    assert not any(one.array == "out" for one in found.found)
 
 
 def test_scratch_is_taken_back_where_the_launch_runs_again() -> None:
