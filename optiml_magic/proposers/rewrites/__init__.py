@@ -21,6 +21,7 @@ from optiml_magic.proposers.rewrites.fuse_map_reduce import FuseMapReduce
 from optiml_magic.proposers.rewrites.greatest_first import GreatestFirst
 from optiml_magic.proposers.rewrites.grow_window import GrowWindow
 from optiml_magic.proposers.rewrites.hold_list import HoldList
+from optiml_magic.proposers.rewrites.hold_slice import HoldSlice
 from optiml_magic.proposers.rewrites.index_strength import IndexStrength
 from optiml_magic.proposers.rewrites.lend_lanes import LendLanes
 from optiml_magic.proposers.rewrites.load_ahead import LoadAhead
@@ -110,6 +111,7 @@ REWRITES: tuple[Rewrite, ...] = (
     SkipRounds(),
     TabulateWeights(),
     Unstage(),
+    HoldSlice(),
     ShareSections(),
     FewerThreads(),
     PadShared(),
