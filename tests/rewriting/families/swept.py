@@ -45,7 +45,7 @@ def sweeps(rng: Random) -> Made:
         )  # fmt: skip
     other = rng.choice([0, 0, 1])
     if other:
-        value = f"u[j] = 0.5f * u[j] + 0.25f * v[j]; {value} v[j] -= 0.125f * u[j + {high}];"
+        value = f"e[j] = 0.5f * e[j] + 0.25f * v[j]; {value} v[j] -= 0.125f * e[j + {high}];"
     best = rng.choice([0, 0, 1])
     value += " best = fmaxf(best, v[j]);" if best else ""
     outer = rng.choice([
@@ -55,9 +55,9 @@ def sweeps(rng: Random) -> Made:
     body = (
         f"float v[{_LENGTH}];\nfloat best = -1.0f;\n"
         f"for (int j = 0; j < {_LENGTH}; j++) v[j] = j < m ? x[i * m + j] : 0.5f - 0.03125f * j;\n"
-        f"float u[{_LENGTH}];\nfor (int j = 0; j < {_LENGTH}; j++) u[j] = 0.25f * j;\n"
+        f"float e[{_LENGTH}];\nfor (int j = 0; j < {_LENGTH}; j++) e[j] = 0.25f * j;\n"
         f"for ({outer}) {{\n{first}\nfor ({rounds}) {{\n{value}\n}}\n}}\n"
-        f"for (int j = 0; j < {_LENGTH}; j++) y[i * {_LENGTH} + j] = v[j] + best + u[j];"
+        f"for (int j = 0; j < {_LENGTH}; j++) y[i * {_LENGTH} + j] = v[j] + best + e[j];"
     )
     return _finished(rng, "sweeps", body)
 
