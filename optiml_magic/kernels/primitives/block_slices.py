@@ -6,7 +6,7 @@ from barrier to barrier. It brings that part once, works on it in shared memory,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -66,7 +66,6 @@ class Slices:
     way: BlockWalk
 
 
-@once
 def slices(kernel: Kernel) -> Slices:
     """The slices of a kernel's blocks, with all of its sizes as numbers."""
     if None in kernel.block or kernel.facts is None:
@@ -82,35 +81,40 @@ def held(kernel: Kernel, *, spread: bool = False) -> Kernel | Refused:
         return Refused(reason.reason, reason.line)
 
 
+Numbers = tuple[tuple[str, int], ...]  # names and values of sizes
+
+
 class Found(Protocol):
     @property
     def found(self) -> tuple[object, ...]: ...
 
 
 @once
-def told(kernel: Kernel, find: Callable[[Kernel, Mapping[str, int]], Found]) -> Kernel:
+def told(kernel: Kernel, find: Callable[[Kernel, Numbers], Found]) -> Kernel:
     """The kernel with those sizes as numbers that what is found of it is found by."""
     known, sizes = find(kernel, whole := numbers(kernel)), whole
-    for name in whole:
-        less = {n: v for n, v in sizes.items() if n != name}
+    for name, _ in whole:
+        less = tuple(one for one in sizes if one[0] != name)
         with suppress(NotLegal):
             sizes = less if find(kernel, less).found == known.found else sizes
-    made = sized(kernel, sizes) if sizes else kernel
+    made = sized(kernel, dict(sizes)) if sizes else kernel
     if isinstance(made, Refused):
         raise NotLegal(made.reason, made.line)
     return made
 
 
-def numbers(kernel: Kernel) -> dict[str, int]:
+def numbers(kernel: Kernel) -> Numbers:
     """The whole numbers that the kernel is given, as its launch names them."""
     given = kernel.facts.scalars if kernel.facts is not None else {}
     names = [p.name for p in kernel.function.parameters if isinstance(given.get(p.name), int)]
     own = (n for n in names if n not in kernel.program.values and said_alike(kernel, [n]))
-    return {name: int(given[name]) for name in own}
+    return tuple((name, int(given[name])) for name in own)
 
 
-def slices_at(kernel: Kernel, sizes: Mapping[str, int]) -> Slices:
-    walk_ = BlockWalk(kernel, sizes)
+@once
+def slices_at(kernel: Kernel, sizes: Numbers) -> Slices:
+    """The same with these sizes as numbers."""
+    walk_ = BlockWalk(kernel, dict(sizes))
     if walk_.returned.any():
         raise NotLegal("threads leave before others have done", kernel.function.line)
     found, refused, left = list[Slice](), list[Refused](), SHARED - _taken(kernel)
@@ -202,7 +206,7 @@ def _held(kernel: Kernel, *, spread: bool) -> Kernel:
 
 @once
 def _as_it_stands(kernel: Kernel) -> Slices:
-    return slices_at(kernel, {})
+    return slices_at(kernel, ())
 
 
 class _Holding:

@@ -7,15 +7,14 @@ and become registers where loops over them are written out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Index, Name
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
-from optiml_magic.kernels.primitives.block_slices import element_size, launched_once, told
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, once, primitive
+from optiml_magic.kernels.primitives.block_slices import Numbers, element_size, launched_once, told
 from optiml_magic.kernels.primitives.block_walk import BlockWalk
 from optiml_magic.kernels.primitives.lane_values import By, Lanes
 from optiml_magic.kernels.primitives.touched import FAR, Touched
@@ -42,11 +41,12 @@ class Parts:
     way: BlockWalk
 
 
-def parts_at(kernel: Kernel, sizes: Mapping[str, int]) -> Parts:
+@once
+def parts_at(kernel: Kernel, sizes: Numbers) -> Parts:
     """The parts of scratch that threads ask for alone, where these sizes are numbers."""
     if None in kernel.block or kernel.block[1:] != (1, 1) or kernel.facts is None:
         raise NotLegal("its blocks are no rows of threads", kernel.function.line)
-    way, found, refused = BlockWalk(kernel, sizes, alone=True), list[Part](), list[Refused]()
+    way, found, refused = BlockWalk(kernel, dict(sizes), alone=True), list[Part](), list[Refused]()
     for variable in _scratch(kernel):
         try:
             found.append(_part(kernel, variable, way))
@@ -104,7 +104,7 @@ def _apart(firsts: Lanes, ranks: Lanes) -> int | None:
 def in_local_arrays(kernel: Kernel) -> Kernel:
     """The kernel whose threads hold their parts of scratch."""
     kernel = told(kernel.settled(), parts_at)
-    known = parts_at(kernel, {})
+    known = parts_at(kernel, ())
     if not known.found:
         raise NotLegal("no thread has a part of scratch by itself", kernel.function.line)
     own = {p: o for p in kernel.function.parameters for o in known.found if o.array == p.name}
