@@ -51,6 +51,25 @@ def test_an_edit_that_did_more_says_nothing_of_arithmetic() -> None:
     assert priors(after()) == [0.8] * 4
 
 
+def test_a_shape_that_is_right_by_itself_was_not_what_was_wrong() -> None:
+    order = "the order of additions"
+
+    def tried(title: str, *words: str, verdict: Verdict, parent: int | None = 0) -> Step:
+        one = after(*words, rule=ALONG if "; " in title else "row_to_lanes", verdict=verdict)
+        edit = replace(one.candidate.proposal, title=title)
+        return replace(one, candidate=replace(one.candidate, proposal=edit, parent=parent))
+
+    both = tried("share rows: LANES = 4; use fast ones", order, EXPONENTIALS, verdict=WRONG)
+    right = Verdict(Outcome.PASSED, "right")
+    shape = tried("share rows: LANES = 4", order, verdict=right)
+    assert priors(both) == [0.8] * 4
+    assert priors(both, shape) == [0.8, 0.4, 0.4, 0.8]
+    assert priors(both, tried("share rows: LANES = 8", order, verdict=right)) == [0.8] * 4
+    assert priors(both, tried("share rows: LANES = 4", order, verdict=WRONG)) == [0.8] * 4
+    elsewhere = tried("share rows: LANES = 4", order, verdict=right, parent=3)
+    assert priors(both, elsewhere) == [0.8] * 4
+
+
 def test_shapes_go_along_with_what_was_not_wrong() -> None:
     view = view_of(RATIOS)
     (before, *_) = RuleProposer().propose(view, 0).ideas
