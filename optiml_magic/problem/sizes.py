@@ -36,7 +36,7 @@ _FEW = 1 << 18  # elements of an array that has every size as an axis
 _MOST_AROUND = 24  # sets of sizes for the numbers of a condition
 _MOST_NEAR = 12  # these cost as much as a verification
 _LARGEST_DIVISOR = 64
-_KEPT = 64  # a size that is as small where it is measured may be verified as it is
+_KEPT = 128  # a size that is as small where it is measured may be verified as it is
 GROWN = 16  # times the work of a verification that this, or larger sizes, may take: ours
 _SEED = 1000  # of the first set of inputs; those of the given sizes count from 0
 
