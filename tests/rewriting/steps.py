@@ -80,7 +80,7 @@ class Notes:
         *earlier, last = self.steps
         names = [last.names]
         for step in reversed(earlier):
-            if step.after == last.before:
+            if step.after == last.before != step.before:  # what changes nothing is none
                 names.append(step.names)
                 last = step
         return tuple(dict.fromkeys(name for own in reversed(names) for name in own))

@@ -92,7 +92,7 @@ def test_what_is_not_certain_is_refused(text: str, old: str, new: str, reason: s
     made = in_local_arrays(one := kernel(text.replace(old, new)))
     words = refused(made)
     with suppress(NotLegal):
-        words += " ".join(r.reason for r in parts_at(one, {"n": 70}).refused)
+        words += " ".join(r.reason for r in parts_at(one, (("n", 70),)).refused)
     assert reason in words
 
 
