@@ -107,6 +107,9 @@ class _Table:
         self.copy = inner[1] if len(inner) > 1 else None
         blocks = (s for s in walk(kernel.function.body) if isinstance(s, Block))
         self.block = next(block.body for block in blocks if outer in block.body)
+        own = {v for s in self.block if isinstance(s, Declare) for v in s.variables}
+        if not {*arrays} <= own:
+            raise NotLegal("the array outlasts the loop around it", outer.line)
         named = {v.name for v in arrays}
         self.accesses = [a for a in kernel.reading.accesses if a.array in named]
         for array in arrays:

@@ -112,6 +112,19 @@ def test_what_asks_for_more_keeps_its_table(change: tuple[str, str]) -> None:
     assert "row by row" in refused(one_row(kernel_of(HEAD % body.replace(*change))))
 
 
+def test_a_table_that_rounds_of_a_loop_around_find_again_stays() -> None:
+    fill = (
+        "if (r == 0) for (int b = 0; b <= 14; ++b) d[0][b] = b < m ? x[i * m + b] : 0.5f;"
+        " for (int a = 1; a < 14; ++a) for (int b = 0; b < 14 - a; ++b)"
+        " d[a][b] = 0.5f * d[a - 1][b] + 0.25f * d[a - 1][b + 1]; s += d[13][0];"
+    )
+    around = "float s = 0.0f; for (int r = 0; r < 3; ++r) {{ {} }} y[i] = s;"
+    outside = HEAD % f"float d[16][16]; {around.format(fill)}"
+    assert "row by row" in refused(one_row(kernel_of(outside)))
+    inside = HEAD % around.format(f"float d[16][16]; {fill.removeprefix('if (r == 0) ')}")
+    assert end_of(inside, written(one_row(kernel_of(inside))), ARRAYS, *SIZES) == "same"
+
+
 def test_a_copy_of_more_or_less_keeps_both_rows() -> None:
     body = TABLES["a row that is copied"]
     for copied in ("b = 1; b <= w", "b = 0; b < w", "b = 0; b <= m"):
