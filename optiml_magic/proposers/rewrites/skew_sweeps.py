@@ -20,7 +20,7 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 _UNROLLED = 64  # rounds that compilers write out whole, so that registers hold the array: ours
 _PART = 4  # times as long as what a group begins and ends with a sweep should be: ours
-_FIRST = 8  # sweeps at once where nothing tells how long they are: ours
+_FIRST = 8  # sweeps at once where nothing says how long they are: ours
 
 
 class SkewSweeps(KernelRule):
@@ -38,14 +38,14 @@ class SkewSweeps(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        one = one_row(kernel)
-        if isinstance(one, Kernel):
-            kernel = one
+        row = one_row(kernel)
+        if isinstance(row, Kernel):
             yield Site(
                 "row", "keep one row of a table of which each is made from the one before",
-                partial(_itself, one), 0.6,
+                partial(one_row, kernel), 0.6,
                 Hypothesis(TIME, "lower", "a row takes less of the caches", (1.0, 4.0)),
             )  # fmt: skip
+            kernel = row
         try:
             found = sweeps(kernel)
         except NotLegal as reason:
@@ -55,14 +55,18 @@ class SkewSweeps(KernelRule):
         name = kernel.fresh("SWEEPS")
         for at, swept in enumerate(found):
             length = value(kernel, swept.rounds, {swept.outer.name: 0})
+            short = length is not None and length <= _UNROLLED
+            if short and not swept.apart:
+                continue  # sums side by side, which registers hold as they are
             counts = _counts(swept, length)
             if not counts:
                 yield Refused("its sweeps are too short to follow each other", swept.outer.line)
                 continue
-            short = length is not None and length <= _UNROLLED
+            far = "an element" if swept.apart == 1 else f"{swept.apart} elements"
+            apart = f", {far} apart each" if swept.apart else ""
             yield Site(
                 f"sweeps {at}",
-                f"several sweeps along {swept.names} at once, an element apart each",
+                f"several sweeps along {swept.names} at once{apart}",
                 partial(skewed, kernel, at, counts[0]),
                 0.35 if short else 0.88,
                 Hypothesis(TIME, "lower", "an element is loaded once for several sweeps", (1.2, 6)),
@@ -70,13 +74,9 @@ class SkewSweeps(KernelRule):
             )
 
 
-def _itself(kernel: Kernel) -> Kernel:
-    return kernel
-
-
-def _counts(one: Sweeps, length: int | None) -> tuple[int, ...]:
+def _counts(swept: Sweeps, length: int | None) -> tuple[int, ...]:
     """How many sweeps may be worth a try at once, the likeliest first."""
-    if length is None or not one.apart:
+    if length is None or not swept.apart:
         return _FIRST, 2 * _FIRST, _FIRST // 2
-    best = [n for n in COUNTS if n <= 2 * _FIRST and _PART * (n - 1) * one.apart <= length]
+    best = [n for n in COUNTS if n <= 2 * _FIRST and _PART * (n - 1) * swept.apart <= length]
     return tuple(best[-1:-4:-1])

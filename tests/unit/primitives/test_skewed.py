@@ -116,3 +116,11 @@ def test_a_tree_of_prices_is_offered_by_how_long_its_sweeps_are() -> None:
     made = idea.make()
     assert isinstance(made, str)
     assert end_of(text, made, ARRAYS, *SIZES) == "same"
+
+
+def test_sums_side_by_side_are_left_to_the_compiler() -> None:
+    sums = "float s[4] = {}; for (int k = 0; k < m; ++k) for (int q = 0; q < 4; ++q) s[q] += x[i * m + k] * q; v[0] = s[3];"
+    assert asked(SkewSweeps(), HEAD % sums) == ([], [])
+    many = sums.replace("s[4]", "s[200]").replace("q < 4", "q < 200")
+    (idea,), _ = asked(SkewSweeps(), HEAD % many)
+    assert idea.title == "several sweeps along s at once: SWEEPS = 8"
