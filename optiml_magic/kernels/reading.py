@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from optiml_magic.kernels.expressions import Expr
+from optiml_magic.kernels.expressions import Assign, Expr, Step
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.subscripts import Subscript, as_written, delinearised
 from optiml_magic.kernels.symbols import VARYING, Condition, Symbols, every
@@ -98,6 +98,11 @@ class Access:
     offset: Polynomial | None = None
     digits: tuple[Polynomial, ...] = ()
     call: Expr | None = None
+
+    @property
+    def place(self) -> Expr:
+        """The element as it is written: what is assigned to, where it is stored to."""
+        return self.node.target if isinstance(self.node, Assign | Step) else self.node
 
     @property
     def own(self) -> Expr:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Assign, Call, Expr, Index, Step, Unary, every
+from optiml_magic.kernels.expressions import Assign, Call, Expr, Index, Unary, every
 from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -67,8 +67,8 @@ def in_register(kernel: Kernel) -> Kernel:
     for one in found:
         name = kernel.fresh(f"{one.array.replace('.', '_')}_value", *taken)
         taken.append(name)
-        swaps |= {_place(access): text(name) for access in one.accesses}
-        there = _shown(kernel, _place(one.accesses[0]))
+        swaps |= {access.place: text(name) for access in one.accesses}
+        there = _shown(kernel, one.accesses[0].place)
         begin = there
         if isinstance(one.first, Evaluate) and isinstance(one.first.expression, Assign):
             begin = _shown(kernel, one.first.expression.value)
@@ -185,11 +185,6 @@ def _apart(found: Sequence[Held]) -> list[Held]:
     return kept
 
 
-def _place(access: Access) -> Expr:
-    """The element as it is written: what is assigned to, where it is stored to."""
-    return access.node.target if isinstance(access.node, Assign | Step) else access.node
-
-
 def _shown(kernel: Kernel, e: Expr) -> str:
     return kernel.spelled(e)
 
@@ -224,17 +219,17 @@ class _Holding:
                 raise NotLegal("the loop touches other elements of the array", access.line)
             if access.mode == "atomic" or access.call is not None:
                 raise NotLegal("an element is not only loaded and stored", access.line)
-            plain = isinstance(_place(access), Index | Unary) and access.element.lanes == 1
+            plain = isinstance(access.place, Index | Unary) and access.element.lanes == 1
             if not plain or access.element != one.element or access.verbatim:
                 raise NotLegal("an element is not taken as a whole", access.line)
         if one.index is None or not symbols.known(one.index) or own & symbols.inside(one.index):
             raise NotLegal("its rounds touch different elements", one.line)
-        asked = names([_place(one)])
+        asked = names([one.place])
         inner = {v for s in walk(self.loop) if isinstance(s, Declare) for v in s.variables}
         changed = self.effects.changed(self.loop)
         if asked & (inner | changed.keys()) or any(v.type.volatile for v in asked):
             raise NotLegal("where the element is changes in the loop", one.line)
-        if any(isinstance(e, Call) for e in every(_place(one))):
+        if any(isinstance(e, Call) for e in every(one.place)):
             raise NotLegal("where the element is, a function says", one.line)
 
     def _first(self) -> Statement | None:
@@ -256,7 +251,7 @@ class _Holding:
         match statement:
             case Evaluate(expression=Assign(op="=", target=target)):
                 return len(touched) == 1 and (
-                    _place(touched[0]) is target
+                    touched[0].place is target
                     and touched[0].mode == "store"
                     and touched[0].index == one.index
                     and touched[0].element == one.element

@@ -76,7 +76,7 @@ def slices(kernel: Kernel) -> Slices:
 def held(kernel: Kernel, *, spread: bool = False) -> Kernel | Refused:
     """The kernel that holds them, where no more of its sizes are numbers than has to be."""
     try:
-        return _held(told(kernel.settled(), slices_at), spread=spread)
+        return _held(with_numbers(kernel.settled(), slices_at), spread=spread)
     except NotLegal as reason:
         return Refused(reason.reason, reason.line)
 
@@ -90,8 +90,8 @@ class Found(Protocol):
 
 
 @once
-def told(kernel: Kernel, find: Callable[[Kernel, Numbers], Found]) -> Kernel:
-    """The kernel with those sizes as numbers that what is found of it is found by."""
+def with_numbers(kernel: Kernel, find: Callable[[Kernel, Numbers], Found]) -> Kernel:
+    """The kernel with as few of its sizes as numbers as finding the same in it takes."""
     known, sizes = find(kernel, whole := numbers(kernel)), whole
     for name, _ in whole:
         less = tuple(one for one in sizes if one[0] != name)

@@ -383,6 +383,12 @@ def moves_within(axis: Axis, effects: Effects) -> bool:
     return axis.variable in effects.changed(loop.body, *tested)
 
 
+def counts_up(axis: Axis, effects: Effects) -> bool:
+    """Whether a loop counts up by one in its head alone, to an end that is the only way out."""
+    up = axis.step == Polynomial.constant(1) and by_ones(axis, effects)
+    return up and axis.exact and not axis.scaled and axis.stop is not None
+
+
 def by_ones(axis: Axis, effects: Effects) -> bool:
     """Whether a loop counts up or down by one in its head alone, from where is known."""
     apart = axis.step.value if axis.step is not None else None

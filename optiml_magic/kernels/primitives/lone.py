@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Assign, Expr, Step
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects
@@ -33,10 +32,10 @@ def held_alone(kernel: Kernel, scope: Block, loops: list[Loop]) -> Block:
         shared = [a for a in kernel.reading.accesses if a.own in inside and a.space == "shared"]
         for held in _held(axis, shared):
             taken.append(name := kernel.fresh(f"{held[0].array}_own".replace(".", "_"), *taken))
-            there = kernel.spelled(_place(held[0]))
+            there = kernel.spelled(held[0].place)
             before.append(f"{held[0].element.name} {name} = {there};")
             after.append(f"{there} = {name};")
-            swaps |= {_place(access): text(name) for access in held}
+            swaps |= {access.place: text(name) for access in held}
         if swaps:
             changes[loop] = (*map(lines, before), edited(loop, swaps), *map(lines, after))
     return edited(scope, changes) if changes else scope
@@ -66,7 +65,3 @@ def _beyond(axis: Axis, access: Access, at: int) -> bool:
         return False
     first = (access.index.without([axis.name]) + axis.start).value
     return first is not None and first > at
-
-
-def _place(access: Access) -> Expr:
-    return access.node.target if isinstance(access.node, Assign | Step) else access.node

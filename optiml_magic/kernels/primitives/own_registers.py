@@ -129,9 +129,7 @@ def _own(kernel: Kernel, variable: Variable) -> Own | None:
 
 
 def _place(access: Access) -> Index | None:
-    node = access.node
-    place = node.target if isinstance(node, Assign | Step) else node
-    return place if isinstance(place, Index) else None
+    return access.place if isinstance(access.place, Index) else None
 
 
 def _base(place: Expr) -> Name | None:

@@ -11,9 +11,8 @@ from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, spread, text
 from optiml_magic.kernels.expressions import Binary, Choice, Expr, Literal, Name, Unary, every
-from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, counts_up, loops_in
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Block, If, Leave, Statement, walk
 
@@ -39,13 +38,10 @@ def _loops(kernel: Kernel) -> Iterator[Axis]:
     stored = [a.own for a in kernel.reading.accesses if a.array in tables and a.mode == "store"]
     for loop in loops_in(kernel.function.body) if stored else ():
         axis = kernel.axes().get(loop)
-        if axis is None or not axis.exact or axis.variable is None or axis.scaled:
+        if axis is None or not counts_up(axis, effects) or axis.trips == 0:
             continue
         start = axis.start.value if axis.start is not None else None
-        one = start is not None and axis.step == Polynomial.constant(1)
-        if not one or not is_counted(axis, effects) or not {*stored} & effects.inside(loop.body):
-            continue
-        if axis.variable in effects.changed(loop.body) or axis.trips == 0:
+        if start is None or not {*stored} & effects.inside(loop.body):
             continue
         whole = not any(isinstance(s, Leave) for s in walk(loop.body))
         if whole and all(_decided(axis, loop.body, first) for first in (True, False)):

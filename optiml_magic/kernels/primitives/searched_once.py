@@ -124,7 +124,7 @@ class _Searching:
                 if variable not in self.names:
                     continue
                 if variable.array or variable.type.depth or variable.type.reference:
-                    raise NotLegal(f"`{variable.name}` is no plain local", variable.line)
+                    raise NotLegal(f"`{variable.name}` is not a plain local", variable.line)
                 kind, name = variable.type.base, self.names[variable]
                 if variable.value is not None:
                     self._check_first(variable.value)

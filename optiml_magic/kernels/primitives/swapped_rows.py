@@ -112,7 +112,7 @@ class _Rows:
         one, other = self.arrays
         (extent,), (second,) = one.extents, other.extents
         if extent is None or second is None or one is other:
-            raise NotLegal("a row has no length", one.line)
+            raise NotLegal("how long a row is is not said", one.line)
         if self.old.spelled(extent) != self.old.spelled(second) or one.type != other.type:
             raise NotLegal("the two rows differ", one.line)
         own, made, told = (

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from optiml_magic.kernels.expressions import Assign, Call, Index, Lambda, Name, Step, Unread
+from optiml_magic.kernels.expressions import Call, Index, Lambda, Name, Unread
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.accumulating import check_quiet
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, once
@@ -203,8 +203,6 @@ class _Search:
         step = axis.step.value if axis.step is not None else None
         if axis.start is None or axis.stop is None or not step:
             raise NotLegal("where the loop begins and ends is not followed", loop.line)
-        if axis.variable in self.effects.changed(loop.body):
-            raise NotLegal("its counter changes in its rounds", loop.line)
         return axis
 
     def _straight(self) -> None:
@@ -225,20 +223,18 @@ class _Search:
             other = access.array not in self.named and access.mode != "load"
             if access.own in inside and (other or access.call is not None):
                 raise NotLegal("its rounds store elsewhere too", access.line)
-        for expr in inside:
-            acts = isinstance(expr, Call) and expr not in loading
-            if isinstance(expr, Lambda | Unread) or (
-                isinstance(expr, Call) and acts and not only_computes(kernel, expr)
-            ):
-                raise NotLegal("its rounds do more than to compute", outer.line)
-        for part in (*self.ahead, *self.behind, *walk(inner.body)):
+        calls = [e for e in inside if isinstance(e, Call) and e not in loading]
+        more = any(isinstance(e, Lambda | Unread) for e in inside)
+        if more or not all(only_computes(kernel, call) for call in calls):
+            raise NotLegal("its rounds do more than to compute", outer.line)
+        for part in (*self.ahead, inner.body, *self.behind):
             for statement in walk(part):
                 if isinstance(statement, Leave | Verbatim | Loop):
                     raise NotLegal("its rounds go on in several ways", statement.line)
                 held = statement.variables if isinstance(statement, Declare) else ()
                 for local in held:
                     if local.array or local.type.reference or local.storage != "local":
-                        raise NotLegal(f"`{local.name}` is no number of its own", statement.line)
+                        raise NotLegal(f"`{local.name}` is not a number of its own", statement.line)
 
     def _accesses(self, array: Variable, statement: Statement) -> list[Access]:
         inside = self.effects.inside(statement)
@@ -301,27 +297,22 @@ class _Search:
             raise NotLegal("not each round asks for the elements beside it", self.inner.line)
 
     def _own(self) -> tuple[Variable, ...]:
-        """Locals of a sweep; raises NotLegal where what it changes is none of its own."""
-        later = [self.loops[1], *self.behind]
-        asked = frozenset().union(*(self.effects.mentions(s) for s in later))
-        own = {v for s in self.ahead if isinstance(s, Declare) for v in s.variables}
-        steps = {self.outer.variable, self.inner.variable}
-        for at, part in enumerate((*self.ahead, *later)):
-            for variable in self.effects.changed(part).keys() - own - steps:
-                if variable in self.arrays:
-                    continue
-                last = at > len(self.ahead)
-                if at == len(self.ahead) and self._any_order(variable):
-                    continue
-                others = [*self.ahead, self.loops[1]]
-                if not last or any(variable in self.effects.mentions(s) for s in others):
+        """Locals of a sweep; raises NotLegal where it leaves other locals to the next one."""
+        inner = self.loops[1]
+        held = [v for s in self.ahead if isinstance(s, Declare) for v in s.variables]
+        own = {*held, *self.arrays, self.inner.variable}
+        early = frozenset().union(*(self.effects.mentions(s) for s in (*self.ahead, inner)))
+        for part in (*self.ahead, inner, *self.behind):
+            for variable in self.effects.changed(part).keys() - own:
+                alone = part in self.behind and variable not in early
+                if not alone and not (part is inner and self._any_order(variable)):
                     raise NotLegal(f"`{variable.name}` goes from sweep to sweep", part.line)
-        found = [v for s in self.ahead if isinstance(s, Declare)
-                 for v in s.variables if v in asked]  # fmt: skip
-        for variable in found:
+        later = frozenset().union(*(self.effects.mentions(s) for s in (inner, *self.behind)))
+        lasting = tuple(v for v in held if v in later)
+        for variable in lasting:
             if variable.initial or variable.type.volatile:
-                raise NotLegal(f"`{variable.name}` is no plain number", variable.line)
-        return tuple(found)
+                raise NotLegal(f"`{variable.name}` is not a plain number", variable.line)
+        return lasting
 
     def _any_order(self, variable: Variable) -> bool:
         """Whether rounds only combine something in a local, whichever of them comes first."""
@@ -351,7 +342,6 @@ class _Search:
 
 def named_at(access: Access) -> Index:
     """The element of an access as it is named."""
-    node = access.node.target if isinstance(access.node, Assign | Step) else access.node
-    if not isinstance(node, Index):
+    if not isinstance(access.place, Index):
         raise NotLegal("the array is not asked for by its elements", access.line)
-    return node
+    return access.place

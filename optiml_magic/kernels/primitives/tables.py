@@ -12,8 +12,8 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.covering import cover, ways
 from optiml_magic.kernels.primitives.effects import (
     Effects,
+    counts_up,
     declared_in,
-    is_counted,
     loops_in,
     names,
 )
@@ -146,12 +146,8 @@ class _Table:
 
     def _axis(self, loop: Loop) -> Axis:
         axis = self.kernel.axes().get(loop)
-        if axis is None or not axis.exact or axis.scaled or not is_counted(axis, self.effects):
-            raise NotLegal("the loop does not count in its head alone", loop.line)
-        if axis.step != _ONE or axis.start is None or axis.stop is None:
-            raise NotLegal("the loop does not count up one by one", loop.line)
-        if axis.variable in self.effects.changed(loop.body):
-            raise NotLegal("its counter changes in its rounds", loop.line)
+        if axis is None or not counts_up(axis, self.effects):
+            raise NotLegal("the loop does not count up one by one in its head alone", loop.line)
         return axis
 
     def _parts(self) -> tuple[list[Access], list[Access], list[Access], list[Access]]:

@@ -9,7 +9,7 @@ from optiml_magic.kernels.expressions import Assign, Call, Expr, Name
 from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
-from optiml_magic.kernels.primitives.effects import Effects, is_counted
+from optiml_magic.kernels.primitives.effects import Effects, counts_up
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Axis
@@ -62,7 +62,7 @@ class Turns:
         assert axis.variable is not None
         assert axis.start is not None
         if axis.start.value is None:
-            raise NotLegal("the first round has no number", self.loop.line)
+            raise NotLegal("the number of the first round is not known", self.loop.line)
         name = axis.variable.name
         return f"({name} + 1) & 1" if (axis.start.value + number) % 2 else f"{name} & 1"
 
@@ -87,12 +87,8 @@ def turning(kernel: Kernel) -> Iterator[Turns]:
     blocks = [s.body for s in walk(kernel.function.body) if isinstance(s, Block)]
     for loop, axis in kernel.axes().items():
         block = next((body for body in blocks if loop in body), None)
-        if block is None or not axis.exact or axis.scaled or not is_counted(axis, effects):
-            continue
-        one = axis.step == Polynomial.constant(1) and axis.start is not None
-        counted = axis.variable not in effects.changed(loop.body)
         left = any(isinstance(s, Leave) for s in walk(loop.body))
-        if one and counted and not left and axis.stop is not None and body_of(loop.body):
+        if block and counts_up(axis, effects) and not left and body_of(loop.body):
             yield Turns(kernel, axis, block)
 
 

@@ -14,7 +14,12 @@ import numpy as np
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Index, Name
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, once, primitive
-from optiml_magic.kernels.primitives.block_slices import Numbers, element_size, launched_once, told
+from optiml_magic.kernels.primitives.block_slices import (
+    Numbers,
+    element_size,
+    launched_once,
+    with_numbers,
+)
 from optiml_magic.kernels.primitives.block_walk import BlockWalk
 from optiml_magic.kernels.primitives.lane_values import By, Lanes
 from optiml_magic.kernels.primitives.touched import FAR, Touched
@@ -45,7 +50,7 @@ class Parts:
 def parts_at(kernel: Kernel, sizes: Numbers) -> Parts:
     """The parts of scratch that threads ask for alone, where these sizes are numbers."""
     if None in kernel.block or kernel.block[1:] != (1, 1) or kernel.facts is None:
-        raise NotLegal("its blocks are no rows of threads", kernel.function.line)
+        raise NotLegal("its blocks are not rows of threads", kernel.function.line)
     way, found, refused = BlockWalk(kernel, dict(sizes), alone=True), list[Part](), list[Refused]()
     for variable in _scratch(kernel):
         try:
@@ -103,7 +108,7 @@ def _apart(firsts: Lanes, ranks: Lanes) -> int | None:
 @primitive
 def in_local_arrays(kernel: Kernel) -> Kernel:
     """The kernel whose threads hold their parts of scratch."""
-    kernel = told(kernel.settled(), parts_at)
+    kernel = with_numbers(kernel.settled(), parts_at)
     known = parts_at(kernel, ())
     if not known.found:
         raise NotLegal("no thread has a part of scratch by itself", kernel.function.line)
