@@ -130,13 +130,11 @@ def _values(members: Sequence[Expr]) -> _Numbers:
 
 def _is_plain(kernel: Kernel, axis: Axis) -> bool:
     """Whether every round is made, whole, and the counter is a number in each."""
-    effects, body = Effects(kernel), axis.node.body
     return (
-        is_counted(axis, effects)
+        is_counted(axis, Effects(kernel))
         and axis.start is not None
         and axis.start.value is not None
-        and axis.variable not in effects.changed(body)
-        and not any(isinstance(s, Leave) for s in walk(body))
+        and not any(isinstance(s, Leave) for s in walk(axis.node.body))
     )
 
 
