@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
 from queue import SimpleQueue
 
 from optiml_magic.chips import Chip
@@ -17,12 +19,10 @@ Request = tuple[str, tuple[str, ...], Chip, CompileOptions]
 class CompilerPool:
     """A compiler over others of the same kind, each used by one thread at a time.
 
-    The first works for whoever waits as well; another is made when there is more to do, up to
-    ``count`` of them.
+    Whoever waits has one too; another is made when there is more to do, up to ``count`` of them.
     """
 
     def __init__(self, first: Compiler, more: Callable[[], Compiler], count: int) -> None:
-        self._first = first
         self._more = more
         self._left = count - 1
         self._free: SimpleQueue[Compiler] = SimpleQueue()
@@ -30,13 +30,15 @@ class CompilerPool:
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="optiml-compile")
         self._known: dict[Request, Future[Build | CompileFailure]] = {}
 
-    @property
+    @cached_property
     def version(self) -> str:
-        return self._first.version
+        with self._one() as compiler:
+            return compiler.version
 
-    @property
+    @cached_property
     def major(self) -> int:
-        return self._first.major
+        with self._one() as compiler:
+            return compiler.major
 
     def ahead(self, key: Request) -> None:
         """Begin to compile; ``compile`` of the same has the result once it is there."""
@@ -59,8 +61,14 @@ class CompilerPool:
         self._threads.shutdown(cancel_futures=True)
 
     def _compiled(self, key: Request) -> Build | CompileFailure:
+        with self._one() as compiler:
+            return compiler.compile(*key)
+
+    @contextmanager
+    def _one(self) -> Iterator[Compiler]:
+        """A compiler that nobody else asks meanwhile: answers would go to the wrong one."""
         compiler = self._free.get()
         try:
-            return compiler.compile(*key)
+            yield compiler
         finally:
             self._free.put(compiler)

@@ -18,12 +18,20 @@ H200 = chip("h200")
 class Slow:
     """A compiler that waits until it may end, and knows whether two threads meet in it."""
 
-    version, major = "slow", 13
     may_end = threading.Event()
     asked: ClassVar[Counter[str]] = Counter()
 
     def __init__(self) -> None:
         self.busy = threading.Lock()
+
+    @property
+    def version(self) -> str:
+        assert not self.busy.locked(), "two threads use one compiler"
+        return "slow"
+
+    @property
+    def major(self) -> int:
+        return 13
 
     def compile(
         self, text: str, kernels: tuple[str, ...], chip: Chip, options: CompileOptions
@@ -54,3 +62,18 @@ def test_what_was_asked_ahead_is_compiled_once_and_by_several() -> None:
     pool.close()
     assert [f.log for f in found if isinstance(f, CompileFailure)] == [*texts, "not asked ahead"]
     assert set(Slow.asked.values()) == {1}
+
+
+def test_the_version_is_asked_of_a_compiler_that_nobody_else_uses() -> None:
+    """An answer to another thread would be taken for it."""
+    Slow.may_end.clear()
+    pool = CompilerPool(Slow(), Slow, 1)
+    pool.ahead(("text", (), H200, OPTIONS))
+    asked: list[str] = []
+    asking = threading.Thread(target=lambda: asked.append(pool.version))
+    asking.start()
+    asking.join(0.2)
+    Slow.may_end.set()
+    asking.join(30)
+    pool.close()
+    assert asked == ["slow"]
