@@ -47,7 +47,9 @@ def begun(home: Path, stages: list[str]) -> Handle[Result]:
         )
 
     handle = Handle(run, name="transpose")
-    assert eventually(lambda: handle.evaluations >= 2, 60)
+    assert eventually(lambda: handle.evaluations >= 2 or handle.done, 60)
+    if handle.done:
+        handle.result()  # raises what it failed of
     return handle
 
 
