@@ -303,7 +303,9 @@ def _scratch(reader: _Reader) -> ScratchDirective:
 
 def _one_buffer(reader: _Reader, usage: str) -> str:
     names = [part.strip() for part in reader.parts(usage)]
-    if len(names) != 1 or not _NAME.fullmatch(names[0]):
+    if len(names) > 1:
+        raise reader.error(f"{len(names)} buffers, where one is taken", "write a line for each")
+    if not names or not _NAME.fullmatch(names[0]):
         raise reader.error("the name of one buffer is missing", f"write `{usage}`")
     return names[0]
 
