@@ -10,7 +10,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.block_counts import rounded_up
 from optiml_magic.kernels.primitives.grids import form_of, needed_form, room
-from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import THREADS, Compare, Condition
 
 _AXES = "xyz"
@@ -36,8 +36,12 @@ class BlockThreads:
         """Whether one thread of the block, and one alone, comes to each of so many elements."""
         if access.index is None:
             return False
-        loops = self.kernel.reading.loops(access)
-        tests = self._tests(access.guard)
+        index, loops, each = self._rows(access)
+        if count % each:
+            return False
+        count //= each
+        along = [loop.test for loop in self.kernel.reading.loops(access) if loop not in loops]
+        tests = self._tests(c for c in access.guard if c not in along)
         first = self._first_alone([t for t in tests if isinstance(t, Compare) and t.op == "=="])
         thread, threads = (_ZERO, 1) if first else (self.number, self.count)
         if first:
@@ -45,7 +49,7 @@ class BlockThreads:
         if len(loops) == 1:
             thread = thread + Polynomial.constant(threads) * Polynomial.symbol(loops[0].name)
         last = Polynomial.constant(count - 1) - thread
-        if self.plain(access.index) != thread or len(loops) > 1 or not all(
+        if index != Polynomial.constant(each) * thread or len(loops) > 1 or not all(
             isinstance(test, Compare) and (test.op, test.form) == (">=", last) for test in tests
         ):  # fmt: skip
             return False
@@ -57,6 +61,21 @@ class BlockThreads:
         begins = thread.without([axis.name])
         whole = [begins, Polynomial.constant(threads), Polynomial.constant(count)]
         return axis.exact and not axis.scaled and known == whole
+
+    def _rows(self, access: Access) -> tuple[Polynomial, list[Axis], int]:
+        """Where a row of elements begins that rounds go along, the other loops, and its length."""
+        assert access.index is not None
+        index, each = self.plain(access.index), 1
+        loops = list(self.kernel.reading.loops(access))
+        while loops:
+            loop = loops[-1]
+            whole = loop.exact and not loop.scaled and (loop.start, loop.step) == (_ZERO, _ONE)
+            rounds = loop.stop.value if whole and loop.stop is not None else None
+            if not rounds or index.coefficient(loop.name) != Polynomial.constant(each):
+                break
+            index, each = index.without([loop.name]), each * rounds
+            loops.pop()
+        return index, loops, each
 
     def plain(self, form: Polynomial) -> Polynomial:
         """A form without the places of threads along axes that have one alone."""

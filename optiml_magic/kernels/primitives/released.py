@@ -22,10 +22,17 @@ from optiml_magic.kernels.expressions import (
     builtin,
 )
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
+from optiml_magic.kernels.primitives.base import (
+    Kernel,
+    NotLegal,
+    Refused,
+    primitive,
+    where_legal,
+)
 from optiml_magic.kernels.primitives.block_threads import BlockThreads, by_one_at_least
 from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.naming import LocalSpeller
+from optiml_magic.kernels.primitives.one_extent import one_extent
 from optiml_magic.kernels.primitives.updates import (
     Update,
     Updated,
@@ -46,13 +53,12 @@ from optiml_magic.kernels.tree import (
     Variable,
     walk,
 )
-from optiml_magic.kernels.types import named
+from optiml_magic.kernels.types import CType, named
 
 _BARRIER = "__syncthreads"
 _SHARED: tuple[Space, ...] = ("shared",)
 _ZEROES = frozenset("+|^")  # operations that zero changes nothing of
 _ROUNDED = "the rounding of products"
-_LITTLE = 16  # what an update counts by, at most, so that a block's sum does not wrap: ours
 _AGAIN = frozenset(("min", "max", "&"))  # those that the same value may be combined by again
 
 
@@ -73,7 +79,7 @@ def released(kernel: Kernel) -> Kernel:
     """The kernel with its shared counters' updates in the array that these are added to."""
     if not any(access.space == "shared" for access in kernel.reading.accesses):
         raise NotLegal("its threads share no memory")
-    return _Releasing(kernel).kernel()
+    return _Releasing(where_legal(one_extent, kernel)).kernel()
 
 
 class _Releasing:
@@ -256,7 +262,8 @@ class _Releasing:
         alike = {a.index for a in loads} == {first.index} and len(loads) == len(self._shared(end))
         if others or not alike or first.index is None or update.access.index is None:
             raise NotLegal("more than its elements is added", end.line)
-        if own.type != whole.type or update.negative or self.effects.changed(end):
+        alike = own.type == whole.type or (own.little and _holds(whole.type, own.type))
+        if not alike or update.negative or self.effects.changed(end):
             raise NotLegal(f"`{own.array}` and `{whole.array}` are not alike", end.line)
         base = self.threads.plain(update.access.index) - self.threads.plain(first.index)
         if not fixed(self.old, base):
@@ -269,17 +276,20 @@ class _Releasing:
                 raise NotLegal(f"`{whole.array}` is touched in another way as well", access.line)
         if not self.threads.each_once(first, self._count(own, end.line)):
             raise NotLegal(f"not each element of `{own.array}` is added", end.line)
+        value = update.value
+        while isinstance(value, Cast) and own.exact:
+            if named(value.type, self.old.unit.aliases) not in (own.type, whole.type):
+                break
+            value = value.operand
+        update = replace(update, value=value)
         element = self._element(own, end, {a.node for a in loads}, update)
-        return _Copy(own, whole, base, self._first(own), element, update.value)
+        return _Copy(own, whole, base, self._first(own), element, value)
 
     def _element(self, own: Updated, end: Statement, loads: set[Expr], update: Update) -> Expr:
         """The element in what is added. Raises NotLegal where more decides on it than its zeros."""
         held = set[Variable]()
         counts = not own.type.signed and own.type.integral
-        counts |= own.op == "+" and all(
-            isinstance(u.value, Literal) and 0 <= (u.value.value or 0) <= _LITTLE and not u.negative
-            for u in own.updates
-        )
+        counts |= own.little
 
         def element(expr: Expr) -> bool:
             return expr in loads or (isinstance(expr, Name) and expr.variable in held)
@@ -375,6 +385,11 @@ def _is_barrier(statement: Statement) -> bool:
         case Evaluate(expression=Call(function=function)):
             return function == _BARRIER
     return False
+
+
+def _holds(wide: CType, narrow: CType) -> bool:
+    """Whether each number that is not negative is the same in the wider type."""
+    return wide.integral and narrow.integral and (wide.size or 0) > (narrow.size or 0)
 
 
 def _not_zero(test: Expr, element: Callable[[Expr], bool], *, counts: bool) -> bool:

@@ -27,6 +27,7 @@ from optiml_magic.kernels.types import CType, named
 
 _GLOBAL: tuple[Space, ...] = ("global",)
 _ORDER = ("+", "min", "max", "&", "|", "^")
+_LITTLE = 16  # what an update counts by, at most, so that a block's sum does not wrap: ours
 _FUNCTIONS = {"+": "Add", "min": "Min", "max": "Max", "&": "And", "|": "Or", "^": "Xor"}
 _NAMES = {
     (4, True): "int", (4, False): "unsigned int",
@@ -67,6 +68,14 @@ class Updated:
     @property
     def exact(self) -> bool:
         return self.type.integral
+
+    @property
+    def little(self) -> bool:
+        """Whether it counts up by so little that what a block counts does not wrap."""
+        return self.op == "+" and all(
+            isinstance(u.value, Literal) and 0 <= (u.value.value or 0) <= _LITTLE and not u.negative
+            for u in self.updates
+        )
 
     @property
     def identity(self) -> str:

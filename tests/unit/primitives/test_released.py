@@ -294,3 +294,82 @@ __global__ void k(const int* c, int* out, int* d, int n) {
         assert end_of(before, after, arrays, {"n": 70}, {"n": 5}) == "same"
         ahead = after.index("atomicMax(&out[0], (int)(3))") < after.index("if (i < n) {")
         assert ahead == (grid != "cdiv(n, 64)")
+
+
+ROWS = """\
+#pragma optiml zero(out)
+#pragma optiml launch k grid(3) block(64)
+__global__ void k(const int* c, KIND* out, int n) {
+    __shared__ int own[6][4];
+    ZERO own[PLACE] = 0;
+    __syncthreads();
+    for (int i = blockIdx.x * 64 + threadIdx.x; i < n; i += 192)
+        atomicAdd(&own[c[i] % 6][c[i] & 3], 1);
+    __syncthreads();
+    ZERO ADD
+}
+"""
+PLAIN = {"KIND": "int", "ADD": "atomicAdd(&out[WHOLE], own[PLACE]);"}
+BY_THREAD = {**PLAIN, "ZERO": "if (threadIdx.x < 6) for (int p = 0; p < 4; p++)",
+             "WHOLE": "threadIdx.x * 4 + p", "PLACE": "threadIdx.x][p"}  # fmt: skip
+BY_ONE = {**PLAIN, "ZERO": "if (!threadIdx.x) for (int a = 0; a < 6; a++) for (int b = 0; b < 4; b++)",
+          "WHOLE": "a * 4 + b", "PLACE": "a][b"}  # fmt: skip
+IN_TURN = {**PLAIN, "ZERO": "for (int i = threadIdx.x; i < 24; i += blockDim.x)",
+           "WHOLE": "i", "PLACE": "i / 4][i % 4"}  # fmt: skip
+
+
+def rows_of(parts: dict[str, str]) -> str:
+    text = ROWS
+    for name in ("ZERO", "ADD", "KIND", "WHOLE", "PLACE"):
+        text = text.replace(name, parts[name])
+    return text
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        BY_THREAD,
+        BY_ONE,
+        IN_TURN,
+        {**IN_TURN, "ZERO": "if (threadIdx.x < 24)", "WHOLE": "threadIdx.x",
+         "PLACE": "threadIdx.x / 4][threadIdx.x % 4"},
+        {**BY_THREAD, "KIND": "unsigned long long",
+         "ADD": "atomicAdd(&out[WHOLE], (unsigned long long)own[PLACE]);"},
+    ],
+)  # fmt: skip
+def test_copies_of_rows(parts: dict[str, str]) -> None:
+    before = rows_of(parts)
+    after = released(kernel_of(before))
+    assert "own" not in written(after)
+    kind = "u8" if parts["KIND"] == "unsigned long long" else "i4"
+    arrays = {"c": Array("i4", ("n",), "positive"), "out": Array(kind, ("24",), "zeros")}
+    assert end_of(before, written(after), arrays, {"n": 301}, {"n": 1}) == "same"
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ({**BY_THREAD, "ZERO": BY_THREAD["ZERO"].replace("p < 4", "p < 3")}, "not each element"),
+        ({**BY_THREAD, "ZERO": BY_THREAD["ZERO"].replace("p++", "p += 2")}, "not each element"),
+        ({**BY_THREAD, "ZERO": BY_THREAD["ZERO"].replace("p = 0", "p = 1")}, "not each element"),
+        ({**BY_THREAD, "ZERO": BY_THREAD["ZERO"].replace("x < 6", "x < 5")}, "not each element"),
+        ({**BY_THREAD, "WHOLE": "p * 6 + threadIdx.x"}, "in a row"),
+        ({**BY_THREAD, "ADD": "if (p != 2) " + PLAIN["ADD"]}, "not each element"),
+        ({**BY_ONE, "ZERO": BY_ONE["ZERO"].replace("a < 6", "a < 5")}, "not each element"),
+        ({**IN_TURN, "PLACE": "i / 6][i % 4"}, ""),
+        ({**IN_TURN, "PLACE": "i % 6][i / 6"}, ""),
+        ({**BY_THREAD, "KIND": "unsigned long long",
+          "ADD": "atomicAdd(&out[WHOLE], (unsigned char)own[PLACE]);"}, "more than its elements"),
+        ({**BY_THREAD, "KIND": "float", "ADD": "atomicAdd(&out[WHOLE], (float)own[PLACE]);"},
+         "not alike"),
+    ],
+)  # fmt: skip
+def test_copies_of_rows_refused(parts: dict[str, str], reason: str) -> None:
+    assert reason in refused(released(kernel_of(rows_of(parts))))
+
+
+def test_sums_that_may_wrap_are_not_widened() -> None:
+    parts = {**BY_THREAD, "KIND": "unsigned long long"}
+    text = rows_of({**parts, "ADD": "atomicAdd(&out[WHOLE], (unsigned long long)own[PLACE]);"})
+    found = released(kernel_of(text.replace("& 3], 1)", "& 3], c[i])")))
+    assert "not alike" in refused(found)
