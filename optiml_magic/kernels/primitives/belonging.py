@@ -75,8 +75,13 @@ def axes_of(kernel: Kernel) -> Iterator[str]:
 def axis_of(kernel: Kernel, digit: Polynomial) -> str:
     """The axis along which threads differ in this digit, each from all others; or none."""
     symbols = kernel.reading.symbols
-    for axis, width in zip("xyz", kernel.block, strict=True):
+    blocks = [*map(str, kernel.launch.grid), "1", "1"]
+    for axis, width, count in zip("xyz", kernel.block, blocks, strict=False):
         whole = Polynomial.symbol(f"blockIdx.{axis}") * Polynomial.constant(width or 0)
+        if f"blockIdx.{axis}" not in symbols.table:
+            if count != "1" or width == 1:
+                continue  # what other blocks do is the same
+            whole = Polynomial.constant(0)
         if width != 1 or f"threadIdx.{axis}" in digit.symbols:
             whole += Polynomial.symbol(f"threadIdx.{axis}")
         by = digit.coefficient(f"{'blockIdx' if width == 1 else 'threadIdx'}.{axis}")

@@ -31,7 +31,9 @@ from optiml_magic.kernels.primitives.inward import all_inward
 from optiml_magic.kernels.primitives.multiplied import multiplied
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.pulled import pulled
 from optiml_magic.kernels.primitives.rectangular import all_rectangular
+from optiml_magic.kernels.primitives.released import released
 from optiml_magic.kernels.primitives.residues import sieved_by_residue
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sized import sized
@@ -90,15 +92,16 @@ class BlockedProduct(KernelRule):
 
     name = "blocked_product"
     before = (
-        *PLAIN, item_a_thread, bounded, planar, in_full, evenly, unravelled, sieved_by_residue,
-        all_rectangular, all_inward, whole_elements, in_register,
+        released, *PLAIN, item_a_thread, bounded, planar, in_full, pulled, evenly,
+        unravelled, sieved_by_residue, all_rectangular, all_inward, whole_elements, in_register,
     )  # fmt: skip
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "
         "caches once for each of its uses. A block that brings tiles of both into shared memory, "
         "and a thread that holds several outputs in registers, use each element many times; the "
-        "next tiles travel while the present ones are computed with. Of bytes four rounds are one "
-        "instruction, and zero points are taken out of the sum."
+        "next tiles travel while the present ones are computed with. A product whose threads add "
+        "to its elements by atomic operations has a thread for each element first. Of bytes four "
+        "rounds are one instruction, and zero points are taken out of the sum."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:

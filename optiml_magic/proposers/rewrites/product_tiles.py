@@ -26,7 +26,7 @@ _FULL = 0.8  # of the chip's best, from which tiles alone need no parts behind t
 _ALONE = 0.75  # of its rate that a multiprocessor reaches with one block, which waits: measured
 _SCHEDULERS = 4  # of a multiprocessor, each of which needs a warp
 _EMPTY = 1 / 16  # of the least tile that outputs fill, below which they are too few: ours
-PARTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64)
+PARTS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
 _LEAST = 2  # columns of a thread
 _ROUNDED = 8  # registers are given out so many at a time
 #: Tiles worth a try, and what each reaches on a full chip of the best: benchmarks/gpu/products.py.

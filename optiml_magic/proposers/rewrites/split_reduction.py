@@ -18,8 +18,10 @@ from optiml_magic.kernels.primitives.lanes import Lanes
 from optiml_magic.kernels.primitives.listed import listed
 from optiml_magic.kernels.primitives.parts import Sharing, spare_axis, split
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.pulled import pulled
 from optiml_magic.kernels.primitives.read_back import read_back
 from optiml_magic.kernels.primitives.rectangular import rectangular
+from optiml_magic.kernels.primitives.released import released
 from optiml_magic.kernels.primitives.rows import rows
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import alike_rounds, rounds, working
@@ -55,8 +57,8 @@ class SplitReduction(KernelRule):
 
     name = "split_reduction"
     before = (
-        *PLAIN, unbroken, linear, planar, in_full, direct, branched, in_register, read_back,
-        unnested,
+        released, *PLAIN, unbroken, linear, planar, in_full, pulled, direct, branched,
+        in_register, read_back, unnested,
     )  # fmt: skip
     teaches = (
         "Neighbouring threads read neighbouring elements already, but there are far fewer threads "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from optiml_magic.kernels.primitives.added_up import added_up
+from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.unatomic import unatomic
 from tests.rewriting.writing import Array
 from tests.unit.primitives.alike import kernel_of, refused, unchanged, written
@@ -100,3 +101,15 @@ def test_an_update_by_one_thread_alone_is_a_plain_one(text: str, left: str) -> N
     made = written(found)
     assert left in made, made
     assert unchanged(text, made, LINE, {"m": 1, "n": 150}, {"m": 2, "n": 65}) == "same"
+
+
+@pytest.mark.parametrize(("blocks", "alone"), [("1", True), ("2", False), ("n", False)])
+def test_threads_of_one_block_have_elements_of_their_own(blocks: str, alone: bool) -> None:
+    text = f"""\
+#pragma optiml launch k grid({blocks}) block(64)
+__global__ void k(const float* a, float* out, int n) {{
+    atomicAdd(&out[threadIdx.x], a[threadIdx.x]);
+}}
+"""
+    found = unatomic(kernel_of(text))
+    assert isinstance(found, Kernel) == alone

@@ -14,6 +14,7 @@ from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.stage_tile import StageTile
 from optiml_magic.proposers.rewrites.transpose_tile import TransposeTile
 from optiml_magic.source.program import parse_program
+from tests.ideas import asked
 from tests.rewriting.offers import Offer, offers
 from tests.rewriting.trying import Stand
 from tests.rewriting.writing import Array, Made
@@ -342,3 +343,32 @@ def test_a_layer_whose_rows_are_tested_around_its_columns() -> None:
     for one in found:
         applied = stand.applied(one, PADDED)
         assert applied.sound, f"{applied.end}: {applied.detail}\n{one.text}"
+
+
+PUSHED = """\
+#pragma optiml launch k grid(cdiv(m, 16), cdiv(n, 16)) block(16, 16)
+__global__ void k(const float* dy, const float* x, float* dw, int n, int m, int w) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y * blockDim.y + threadIdx.y;
+    if (r >= n || c >= m) return;
+    float g = dy[r * m + c];
+    for (int i = 0; i < w; i++) atomicAdd(&dw[c * w + i], g * x[r * w + i]);
+}
+"""
+
+
+def test_a_product_that_threads_push_to_its_elements_has_tiles() -> None:
+    ideas, _ = asked(BlockedProduct(), PUSHED)
+    tiles = [idea for idea in ideas if "tiles in shared memory" in idea.title]
+    assert tiles
+    arrays = {
+        "dy": Array("f4", ("n", "m"), "any"),
+        "x": Array("f4", ("n", "w"), "any"),
+        "dw": Array("f4", ("m", "w"), "any"),
+    }
+    sizes = {"n": 41, "m": 37, "w": 35}
+    for idea in tiles:
+        assert "the order of additions" in idea.arithmetic
+        text = idea.make()
+        assert isinstance(text, str)
+        assert "__shared__" in text
+        assert end_of(PUSHED, text, arrays, sizes, {"n": 1, "m": 1, "w": 1}, rounds=True) == "same"
