@@ -10,7 +10,7 @@ Source of the words: Besta and others, "To Push or To Pull", HPDC 2017.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, lines, text
@@ -27,11 +27,12 @@ from optiml_magic.kernels.primitives.sizes import with_grid
 from optiml_magic.kernels.primitives.two_launches import is_even
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.updates import Update, Updated, converted, updated
-from optiml_magic.kernels.primitives.works import One
+from optiml_magic.kernels.primitives.works import Finder, One
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Compare
-from optiml_magic.kernels.tree import Block, Declare, Loop, Statement, Variable, walk
-from optiml_magic.source.directives import RequireDirective
+from optiml_magic.kernels.tidying import tidied
+from optiml_magic.kernels.tree import Block, Declare, Loop, Variable, walk
+from optiml_magic.source.directives import Directive, LaunchDirective, RequireDirective
 from optiml_magic.source.expressions import parse_expression
 
 _AXES = "xyz"
@@ -41,62 +42,103 @@ _THREADS, _ACROSS = 256, 32  # of a block, and of one with several axes along x:
 
 @primitive
 def pulled(kernel: Kernel) -> Kernel:
-    """The kernel that has a thread for each element which its threads updated."""
+    """The kernel that has a thread for each element which its threads updated.
+
+    Updates of other elements, as of a bias beside weights, have launches of their own before it.
+    """
     if not any(a.mode == "atomic" and a.loops for a in kernel.reading.accesses):
         raise NotLegal("no rounds of a loop update elements by atomic operations")
     kernel = kernel.settled()
     try:
-        return Pulling(kernel).kernel()
+        return _pulled(kernel)
     except NotLegal:
         apart = unravelled(kernel)  # one long axis may have a digit for each element
         if isinstance(apart, Refused):
             raise
-        return Pulling(apart).kernel()
+        return _pulled(apart)
 
 
-class Pulling:
-    """The updates of a kernel that does nothing else. Raises NotLegal where it does.
+def _pulled(kernel: Kernel) -> Kernel:
+    finder, _ = works(kernel)
+    if kernel.function.launch_bounds:
+        raise NotLegal("its launch bounds say how many threads a block has")
+    every = list[tuple[Updated, Update]]()
+    for whole in updated(kernel):
+        if isinstance(whole, Refused):
+            raise NotLegal(whole.reason, whole.line)
+        every += [(whole, update) for update in whole.updates]
+    if {whole.array for whole, _ in every} != finder.written:
+        raise NotLegal("it does more than to update elements")
+    found = dict[object, _Pull]()
+    for one in every:
+        pull = _Pull(kernel, finder, [one])
+        key = pull.loops, pull.own
+        found[key] = _Pull(kernel, finder, [*found[key].updates, one]) if key in found else pull
+    pulls = sorted(found.values(), key=lambda pull: not pull.turns)
+    if not pulls[0].turns:
+        raise NotLegal("no rounds of a loop say which element is updated", pulls[0].line)
+    return _made(kernel, pulls)
+
+
+def _made(kernel: Kernel, pulls: Sequence[_Pull]) -> Kernel:
+    """The first of these in the place of the kernel, the others in launches before it."""
+    raw, function, launch = kernel.unit.syntax.text, kernel.function, kernel.launch
+    spelled = launch.kernel or function.name
+    plain, opening, given = spelled.partition("<")
+    scope, colons, name = plain.rpartition("::")
+    head = raw[slice((function.whole or function.span)[0], function.span[0])].decode()
+    shown = ", ".join(raw[slice(*p.span)].decode() for p in function.parameters if p.span)
+    directives, helpers, taken = list[Directive](), list[str](), list[str]()
+    for pull in pulls[1:]:
+        taken.append(kernel.fresh(f"{name}_{pull.updates[0][0].array}", *taken))
+        one = replace(pull.launch, kernel=f"{scope}{colons}{taken[-1]}{opening}{given}")
+        directives += [*pull.asked, one]
+        helpers.append(head + tidied(f"__global__ void {taken[-1]}({shown}) {{\n{pull.body}\n}}"))
+    first = pulls[0]
+    made = kernel.rewritten(
+        Block(None, 0, (lines(first.body),)), launch=first.launch,
+        directives=[*directives, *first.asked], helpers=helpers,
+    )  # fmt: skip
+    exact = all(whole.exact for pull in pulls for whole, _ in pull.updates)
+    return with_grid(replace(made, arithmetic=(*made.arithmetic, *(() if exact else (_ORDER,)))))
+
+
+class _Pull:
+    """Updates of the same elements in the same rounds, as a kernel with a thread for each element.
 
     Attributes:
-        arrays: what is updated.
         own: the axes of the launch and the loops that say which element it is; along x first.
         others: those that do not, from outside.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.old = kernel
-        self.finder, _ = works(kernel)
-        if kernel.function.launch_bounds:
-            raise NotLegal("its launch bounds say how many threads a block has")
-        self.arrays = tuple(self._updated())
-        self.updates = [update for whole in self.arrays for update in whole.updates]
-        if not self.updates or {a.array for a in self.arrays} != self.finder.written:
-            raise NotLegal("it does more than to update elements")
-        first = self.updates[0].access
-        self.loops = [kernel.reading.axis(name).node for name in first.loops]
-        every: list[One] = [*self.finder.launched, *self.loops]
-        own = self._own(self.updates[0])
-        if any(u.access.loops != first.loops or self._own(u) != own for u in self.updates):
-            raise NotLegal("its updates are not of the same rounds", first.line)
-        self.own = sorted((one for one in every if one in own), key=self._stride)
+    def __init__(
+        self, kernel: Kernel, finder: Finder, updates: Sequence[tuple[Updated, Update]]
+    ) -> None:
+        self.old, self.finder, self.updates = kernel, finder, updates
+        first = updates[0][1].access
+        self.line = first.line
+        self.loops = tuple(kernel.reading.axis(name).node for name in first.loops)
+        every: list[One] = [*finder.launched, *self.loops]
+        own = self._own(updates[0][1])
+        self.own = tuple(sorted((one for one in every if one in own), key=self._stride))
         self.others = [one for one in every if one not in own]
-        if not any(isinstance(one, Loop) for one in self.own):
-            raise NotLegal("no rounds of a loop say which element is updated", first.line)
         if not any(isinstance(one, str) for one in self.others) or len(self.own) > len(_AXES):
             raise NotLegal("each thread has elements of its own", first.line)
-        self.extents = {one: self.finder.extent(one) for one in every}
-        for update in self.updates:
+        if not self.own:
+            raise NotLegal("all threads update one element", first.line)
+        self.extents = {one: finder.extent(one) for one in every}
+        for _, update in updates:
             self._check(update)
         self.locals = self._asked()
-        self.speller = Speller(kernel.reading.symbols, {}, moved=self.finder.effects.moved)
+        self.speller = Speller(kernel.reading.symbols, {}, moved=finder.effects.moved)
+        self.sizes = {one: self.speller.form(form) for one, form in self.extents.items()}
         self.taken: list[str] = []
         self.called = {one: self._named(one) for one in every}
 
-    def _updated(self) -> Iterator[Updated]:
-        for found in updated(self.old):
-            if isinstance(found, Refused):
-                raise NotLegal(found.reason, found.line)
-            yield found
+    @property
+    def turns(self) -> bool:
+        """Whether rounds of a loop say which element it is."""
+        return any(isinstance(one, Loop) for one in self.own)
 
     def _own(self, update: Update) -> frozenset[One]:
         """What says which element it is, which is no data."""
@@ -107,7 +149,7 @@ class Pulling:
 
     def _stride(self, one: One) -> tuple[int, int]:
         """How far apart elements are along it, in the order of symbols and numbers."""
-        form = self.updates[0].access.index
+        form = self.updates[0][1].access.index
         assert form is not None
         by = form.coefficient(self._symbol(one))
         terms = by.terms if by is not None else ()
@@ -164,8 +206,10 @@ class Pulling:
             todo += names([variable.value])
         return sorted(found, key=lambda v: (v.line, v.span or (0, 0)))
 
-    def _alone(self, update: Update) -> bool:
+    def _alone(self, whole: Updated, update: Update) -> bool:
         """Whether each thread has an element of its own: rows of rows that are as long as these."""
+        if sum(one is whole for one, _ in self.updates) > 1:
+            return False
         form, length = update.access.index, Polynomial.constant(1)
         assert form is not None
         for one in self.own:
@@ -175,7 +219,7 @@ class Pulling:
         return True
 
     def _names(self) -> Iterable[Variable]:
-        return names([part for u in self.updates for part in (u.value, address(u))])
+        return names([part for _, u in self.updates for part in (u.value, address(u))])
 
     def _named(self, one: One) -> str:
         """What a place along an axis, or a round, is called: as it was, where it had a name."""
@@ -203,44 +247,45 @@ class Pulling:
 
     # -- the kernel
 
-    def kernel(self) -> Kernel:
-        old, sizes = self.old, {one: self.speller.form(form) for one, form in self.extents.items()}
-        swaps: dict[Node, Node] = {e: text(self.called[a]) for e, a in self.finder.whole.items()}
-        runs = {u: old.fresh(f"{u.access.array}_sum", *self.taken, *map(str, range(n)))
-                for n, u in enumerate(self.updates)}  # fmt: skip
-        if len({*runs.values()}) < len(runs):
-            runs = {u: f"{name}{n}" for n, (u, name) in enumerate(runs.items())}
+    @property
+    def body(self) -> str:
+        old, swaps = self.old, dict[Node, Node]()
+        swaps |= {e: text(self.called[a]) for e, a in self.finder.whole.items() if a in self.called}
+        runs = self._runs()
         body = list[str]()
         for axis, one in zip(_AXES, self.own, strict=False):
             place = f"blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis}"
             body.append(f"{self._type(one)} {self.called[one]} = {place};")
-        bounds = " || ".join(f"{self.called[one]} >= {sizes[one]}" for one in self.own)
+        bounds = " || ".join(f"{self.called[one]} >= {self.sizes[one]}" for one in self.own)
         body.append(f"if ({bounds}) return;")
-        waiting = [*self.locals]
-        known = set[One](self.own)
+        waiting, known = [*self.locals], set[One](self.own)
         body += self._declared(waiting, known, swaps)
-        for whole in self.arrays:
-            body += [f"{whole.kind} {runs[u]} = {whole.identity};" for u in whole.updates]
+        for (whole, _), run in zip(self.updates, runs, strict=True):
+            body.append(f"{whole.kind} {run} = {whole.identity};")
         for one in self.others:
             name = self.called[one]
-            body.append(f"for ({self._type(one)} {name} = 0; {name} < {sizes[one]}; ++{name}) {{")
+            head = f"{self._type(one)} {name} = 0; {name} < {self.sizes[one]}; ++{name}"
+            body.append(f"for ({head}) {{")
             known.add(one)
             body += self._declared(waiting, known, swaps)
-        for whole in self.arrays:
-            for update in whole.updates:
-                value = converted(old, whole, update, swaps)
-                body.append(whole.combining(runs[update], value))
+        for (whole, update), run in zip(self.updates, runs, strict=True):
+            body.append(whole.combining(run, converted(old, whole, update, swaps)))
         body += ["}"] * len(self.others)
-        for whole in self.arrays:
-            alone = len(whole.updates) == 1 and self._alone(whole.updates[0])
-            for update in whole.updates:
-                if alone:
-                    where = f"{whole.array}[{old.spelled(update.index, swaps)}]"
-                    body.append(whole.combining(where, runs[update]))
-                else:
-                    where = old.spelled(address(update), swaps)
-                    body.append(f"{whole.function}({where}, {runs[update]});")
-        return self._launched(lines("\n".join(body)), sizes)
+        for (whole, update), run in zip(self.updates, runs, strict=True):
+            where = old.spelled(address(update), swaps)
+            if self._alone(whole, update):
+                place = f"{whole.array}[{old.spelled(update.index, swaps)}]"
+                body.append(whole.combining(place, run))
+            else:
+                body.append(f"{whole.function}({where}, {run});")
+        return "\n".join(body)
+
+    def _runs(self) -> list[str]:
+        """What the sums are called."""
+        found = list[str]()
+        for whole, _ in self.updates:
+            found.append(self.old.fresh(f"{whole.array}_sum", *self.taken, *found))
+        return found
 
     def _declared(
         self, waiting: list[Variable], known: set[One], swaps: dict[Node, Node]
@@ -266,23 +311,25 @@ class Pulling:
             left //= found[-1]
         return found
 
-    def _launched(self, body: Statement, sizes: dict[One, str]) -> Kernel:
-        old = self.old
+    @property
+    def launch(self) -> LaunchDirective:
         widths = self._widths()
-        counts = [parse_expression(sizes[one]) for one in self.own]
-        if not said_alike(old, {name for count in counts for name in count.names}):
+        counts = [parse_expression(self.sizes[one]) for one in self.own]
+        if not said_alike(self.old, {name for count in counts for name in count.names}):
             raise NotLegal("its launch has other names for the sizes")
         grid = tuple(
-            parse_expression(f"cdiv({sizes[one]}, {width})")
+            parse_expression(f"cdiv({self.sizes[one]}, {width})")
             for one, width in zip(self.own, widths, strict=True)
         )
         block = tuple(parse_expression(str(width)) for width in widths)
-        new = replace(old.launch, grid=grid, block=block)
-        some = [RequireDirective(parse_expression(f"{count} >= 1"))
-                for one, count in zip(self.own, counts, strict=True)
-                if isinstance(one, Loop) and self.extents[one].value is None]  # fmt: skip
-        made = old.rewritten(
-            Block(None, 0, (body,)), launch=new, directives=[*some, *limits(old, new)]
-        )
-        changed = () if all(whole.exact for whole in self.arrays) else (_ORDER,)
-        return with_grid(replace(made, arithmetic=(*made.arithmetic, *changed)))
+        return replace(self.old.launch, grid=grid, block=block)
+
+    @property
+    def asked(self) -> list[RequireDirective]:
+        """What the launch asks of the sizes: to have threads, and no more blocks than may be."""
+        some = [
+            RequireDirective(parse_expression(f"{self.sizes[one]} >= 1"))
+            for one in self.own
+            if isinstance(one, Loop) and self.extents[one].value is None
+        ]
+        return [*some, *limits(self.old, self.launch)]

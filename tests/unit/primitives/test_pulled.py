@@ -11,7 +11,7 @@ from .alike import end_of, kernel_of, refused, written
 
 TEXT = """\
 #pragma optiml launch k grid(cdiv(m, 16), cdiv(n, 8)) block(16, 8)
-__global__ void k(const float* a, const float* b, float* out, int* num, int n, int m, int w) {
+__global__ void k(const float* a, const float* b, float* out, float* down, int* num, int n, int m, int w) {
     int c = blockIdx.x * blockDim.x + threadIdx.x;
     int r = blockIdx.y * blockDim.y + threadIdx.y;
     BODY
@@ -19,7 +19,7 @@ __global__ void k(const float* a, const float* b, float* out, int* num, int n, i
 """
 FLAT = """\
 #pragma optiml launch k grid(cdiv(n * m, 128)) block(128)
-__global__ void k(const float* a, const float* b, float* out, int* num, int n, int m, int w) {
+__global__ void k(const float* a, const float* b, float* out, float* down, int* num, int n, int m, int w) {
     int t = blockIdx.x * blockDim.x + threadIdx.x;
     if (t >= n * m) return;
     int r = t / m, c = t % m;
@@ -33,6 +33,7 @@ ARRAYS = {
     "a": Array("f4", ("n", "m"), "any"),
     "b": Array("f4", ("n", "w"), "any"),
     "out": Array("f4", ("6 * m * w",), "any"),
+    "down": Array("f4", ("n", "w"), "any"),
     "num": Array("i4", ("m + w",), "any"),
 }
 LARGE, SMALL = {"n": 19, "m": 21, "w": 9}, {"n": 1, "m": 1, "w": 1}
@@ -52,6 +53,11 @@ LARGE, SMALL = {"n": 19, "m": 21, "w": 9}, {"n": 1, "m": 1, "w": 1}
         "atomicAdd(&out[(c * w + i) * 3 + j], b[r * w + i] * j);",
         INSIDE + ROUNDS + "{ atomicAdd(&out[c * w + i], b[r * w + i]); atomicSub(&num[i], r); }"
         .replace("num[i], r", "num[c + i], r"),
+        INSIDE + "{ float g = a[r * m + c]; atomicAdd(&num[c], (int)g); " + ROUNDS
+        + "{ atomicAdd(&out[c * w + i], g * b[r * w + i]); "
+        "atomicAdd(&down[r * w + i], g * b[c + i]); } }",
+        INSIDE + ROUNDS + "{ atomicAdd(&out[c * w + i], b[r * w + i]); "
+        "atomicAdd(&out[r * w + i], 2.0f); }",
     ],
 )  # fmt: skip
 def test_an_element_has_a_thread_that_adds_up(body: str) -> None:
@@ -101,7 +107,7 @@ def test_whole_numbers_are_the_same_in_any_order() -> None:
         (INSIDE + ROUNDS + "atomicAdd(&out[c * w + i], a[r] * threadIdx.x);", "more than an index"),
         (INSIDE + "{ float g = a[r]; g += 1; " + ROUNDS + "atomicAdd(&out[c * w + i], g); }",
          "`g` changes"),
-        (INSIDE + "{ " + ROUNDS + PRODUCT + " atomicAdd(&num[c], 1); }", "of the same rounds"),
+        (INSIDE + "{ " + ROUNDS + PRODUCT + " atomicAdd(num, 1); }", "all threads update one"),
         ("if (c < m) " + ROUNDS + "atomicAdd(&out[c * w + i], a[c]);", "how many items"),
         ("float g = r < n && c < m ? a[r * m + c] : 0; if (c < m) " + ROUNDS
          + "atomicAdd(&out[c * w + i], g + 1);", ""),
