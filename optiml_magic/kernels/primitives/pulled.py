@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import prod
 
 from optiml_magic.kernels.editing import Node, lines, text
 from optiml_magic.kernels.expressions import Expr
@@ -37,6 +38,8 @@ from optiml_magic.source.expressions import parse_expression
 
 _AXES = "xyz"
 _ORDER = "the order of additions"
+_MOST = 2**31 - 1  # threads that an `int` numbers
+_ONE = Polynomial.constant(1)
 _THREADS, _ACROSS = 256, 32  # of a block, and of one with several axes along x: ours
 
 
@@ -88,16 +91,17 @@ def _made(kernel: Kernel, pulls: Sequence[_Pull]) -> Kernel:
     scope, colons, name = plain.rpartition("::")
     head = raw[slice((function.whole or function.span)[0], function.span[0])].decode()
     shown = ", ".join(raw[slice(*p.span)].decode() for p in function.parameters if p.span)
-    directives, helpers, taken = list[Directive](), list[str](), list[str]()
+    helpers, taken = list[str](), list[str]()
+    directives: dict[str, Directive] = {str(d): d for pull in pulls for d in pull.asked}
     for pull in pulls[1:]:
         taken.append(kernel.fresh(f"{name}_{pull.updates[0][0].array}", *taken))
         one = replace(pull.launch, kernel=f"{scope}{colons}{taken[-1]}{opening}{given}")
-        directives += [*pull.asked, one]
+        directives[taken[-1]] = one
         helpers.append(head + tidied(f"__global__ void {taken[-1]}({shown}) {{\n{pull.body}\n}}"))
     first = pulls[0]
     made = kernel.rewritten(
         Block(None, 0, (lines(first.body),)), launch=first.launch,
-        directives=[*directives, *first.asked], helpers=helpers,
+        directives=directives.values(), helpers=helpers,
     )  # fmt: skip
     exact = all(whole.exact for pull in pulls for whole, _ in pull.updates)
     return with_grid(replace(made, arithmetic=(*made.arithmetic, *(() if exact else (_ORDER,)))))
@@ -108,7 +112,8 @@ class _Pull:
 
     Attributes:
         own: the axes of the launch and the loops that say which element it is; along x first.
-        others: those that do not, from outside.
+        along: the same by the axis that they have now: of more than three x has the first ones.
+        others: those that do not say it, from outside.
     """
 
     def __init__(
@@ -122,7 +127,9 @@ class _Pull:
         own = self._own(updates[0][1])
         self.own = tuple(sorted((one for one in every if one in own), key=self._stride))
         self.others = [one for one in every if one not in own]
-        if not any(isinstance(one, str) for one in self.others) or len(self.own) > len(_AXES):
+        several = max(len(self.own) - len(_AXES) + 1, 1)
+        self.along = [self.own[:several], *((one,) for one in self.own[several:])]
+        if not any(isinstance(one, str) for one in self.others):
             raise NotLegal("each thread has elements of its own", first.line)
         if not self.own:
             raise NotLegal("all threads update one element", first.line)
@@ -152,11 +159,15 @@ class _Pull:
         form = self.updates[0][1].access.index
         assert form is not None
         by = form.coefficient(self._symbol(one))
-        terms = by.terms if by is not None else ()
-        return max((len(of) for of, _ in terms), default=0), max((n for _, n in terms), default=0)
+        if by is None or not by.terms:  # it has a digit of it alone
+            return len(form.symbols), 0
+        return max(len(of) for of, _ in by.terms), max(n for _, n in by.terms)
 
     def _symbol(self, one: One) -> str:
-        return self.old.axes()[one].name if isinstance(one, Loop) else f"threadIdx.{one}"
+        if isinstance(one, Loop):
+            return self.old.axes()[one].name
+        wide = self.old.block[_AXES.index(str(one))] != 1
+        return f"{'threadIdx' if wide else 'blockIdx'}.{one}"
 
     def _check(self, update: Update) -> None:
         """Raise NotLegal where a test says more than how many items and rounds there are."""
@@ -171,7 +182,7 @@ class _Pull:
             axis = self.old.axes()[loop]
             if not axis.exact or not is_even(self.finder, axis):
                 raise NotLegal("each item may have another number of rounds", loop.line)
-            known.add(self.extents[loop] - Polynomial.symbol(axis.name) - Polynomial.constant(1))
+            known.add(self.extents[loop] - Polynomial.symbol(axis.name) - _ONE)
         forms = {c.form for c in tests if isinstance(c, Compare) and c.op == ">="}
         for launched in self.finder.launched:
             width = self.old.block[_AXES.index(launched)] or 0
@@ -210,7 +221,7 @@ class _Pull:
         """Whether each thread has an element of its own: rows of rows that are as long as these."""
         if sum(one is whole for one, _ in self.updates) > 1:
             return False
-        form, length = update.access.index, Polynomial.constant(1)
+        form, length = update.access.index, _ONE
         assert form is not None
         for one in self.own:
             if form.coefficient(self._symbol(one)) != length:
@@ -253,11 +264,18 @@ class _Pull:
         swaps |= {e: text(self.called[a]) for e, a in self.finder.whole.items() if a in self.called}
         runs = self._runs()
         body = list[str]()
-        for axis, one in zip(_AXES, self.own, strict=False):
+        bounds = list[str]()
+        for axis, ones in zip(_AXES, self.along, strict=False):
             place = f"blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis}"
-            body.append(f"{self._type(one)} {self.called[one]} = {place};")
-        bounds = " || ".join(f"{self.called[one]} >= {self.sizes[one]}" for one in self.own)
-        body.append(f"if ({bounds}) return;")
+            if len(ones) > 1:
+                name = old.fresh("element", *self.taken, *runs)
+                body.append(f"const int {name} = {place};")
+                bounds.append(f"{name} >= {self._size(ones)}")
+                body += self._digits(name, ones)
+            else:
+                body.append(f"{self._type(ones[0])} {self.called[ones[0]]} = {place};")
+                bounds.append(f"{self.called[ones[0]]} >= {self.sizes[ones[0]]}")
+        body.append(f"if ({' || '.join(bounds)}) return;")
         waiting, known = [*self.locals], set[One](self.own)
         body += self._declared(waiting, known, swaps)
         for (whole, _), run in zip(self.updates, runs, strict=True):
@@ -279,6 +297,20 @@ class _Pull:
             else:
                 body.append(f"{whole.function}({where}, {run});")
         return "\n".join(body)
+
+    def _size(self, ones: Sequence[One]) -> str:
+        return self.speller.form(self._count(ones))
+
+    def _count(self, ones: Sequence[One]) -> Polynomial:
+        return prod((self.extents[one] for one in ones), start=_ONE)
+
+    def _digits(self, name: str, ones: Sequence[One]) -> Iterator[str]:
+        """The places along several axes, of which one has the number of their elements."""
+        for at, one in enumerate(ones):
+            digit = f"{name} / {_grouped(self._size(ones[:at]))}" if at else name
+            if at + 1 < len(ones):
+                digit += f" % {_grouped(self.sizes[one])}"
+            yield f"{self._type(one)} {self.called[one]} = {digit};"
 
     def _runs(self) -> list[str]:
         """What the sums are called."""
@@ -304,9 +336,9 @@ class _Pull:
     def _widths(self) -> list[int]:
         """Threads of a block along each axis: no more than a short one has elements."""
         found, left = list[int](), _THREADS
-        for one in self.own:
-            known = self.extents[one].value
-            most = min(left, _ACROSS if len(self.own) > 1 else _THREADS)
+        for ones in self.along:
+            known = self._count(ones).value
+            most = min(left, _ACROSS if len(self.along) > 1 else _THREADS)
             found.append(min(most, 1 << (known - 1).bit_length()) if known else most)
             left //= found[-1]
         return found
@@ -314,12 +346,12 @@ class _Pull:
     @property
     def launch(self) -> LaunchDirective:
         widths = self._widths()
-        counts = [parse_expression(self.sizes[one]) for one in self.own]
+        counts = [parse_expression(self._size(ones)) for ones in self.along]
         if not said_alike(self.old, {name for count in counts for name in count.names}):
             raise NotLegal("its launch has other names for the sizes")
         grid = tuple(
-            parse_expression(f"cdiv({self.sizes[one]}, {width})")
-            for one, width in zip(self.own, widths, strict=True)
+            parse_expression(f"cdiv({self._size(ones)}, {width})")
+            for ones, width in zip(self.along, widths, strict=True)
         )
         block = tuple(parse_expression(str(width)) for width in widths)
         return replace(self.old.launch, grid=grid, block=block)
@@ -332,4 +364,13 @@ class _Pull:
             for one in self.own
             if isinstance(one, Loop) and self.extents[one].value is None
         ]
-        return [*some, *limits(self.old, self.launch)]
+        many = [
+            RequireDirective(parse_expression(f"{self._size(ones)} <= {_MOST}"))
+            for ones in self.along
+            if len(ones) > 1
+        ]
+        return [*some, *many, *limits(self.old, self.launch)]
+
+
+def _grouped(size: str) -> str:
+    return f"({size})" if " " in size else size

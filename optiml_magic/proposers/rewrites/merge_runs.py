@@ -9,6 +9,7 @@ from functools import partial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels, where_legal
 from optiml_magic.kernels.primitives.behind import behind, columns
 from optiml_magic.kernels.primitives.direct import in_full
+from optiml_magic.kernels.primitives.pulled import pulled
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.runs import in_runs, one_run, runs
 from optiml_magic.kernels.primitives.shaped import linear
@@ -38,12 +39,22 @@ class MergeRuns(KernelRule):
         "the elements of a row of a sparse matrix, the edges into a node. An atomic operation each "
         "is done one after the other. A thread that takes several neighbours adds them up in a "
         "register for as long as the element stays the same, and updates it once for all of them; "
-        "all their loads are under way before that. Items in no order gain nothing by it."
+        "all their loads are under way before that. Items in no order gain nothing by it. Where "
+        "no data say which element it is, each element has a thread that adds up all for it."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         if any(a.mode == "atomic" and a.loops for a in kernel.reading.accesses):
             yield from _behind(kernel)
+            made = pulled(kernel)
+            if isinstance(made, Kernel):
+                yield Site(
+                    "pull",
+                    "add up in a thread for each element what others added to it",
+                    partial(pulled, kernel), 0.8,
+                    Hypothesis(_ATOMICS, "lower", "one operation for each element", (1.1, 1e6)),
+                    arithmetic=made.arithmetic,
+                )  # fmt: skip
         if not any(a.mode == "atomic" and not a.loops for a in kernel.reading.accesses):
             return
         refused = list[Refused]()

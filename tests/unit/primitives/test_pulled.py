@@ -88,6 +88,34 @@ def test_whole_numbers_are_the_same_in_any_order() -> None:
     assert getattr(made, "arithmetic", ()) == ("the order of additions",)
 
 
+SPACE = """\
+#pragma optiml launch k grid(cdiv(n * p * p, 128)) block(128)
+__global__ void k(const float* x, const float* g, float* dw, int n, int p, int m, int s) {
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t >= n * p * p) return;
+    int c = t % p, r = t / p % p, b = t / (p * p);
+    float v = g[t];
+    for (int i = 0; i < m; i++)
+        for (int y = 0; y < s; y++)
+            for (int z = 0; z < s; z++)
+                atomicAdd(&dw[((b * m + i) * s + y) * s + z], v * x[(i * 2 * p + r + y) * 2 * p + c + z]);
+}
+"""
+
+
+def test_elements_along_four_axes() -> None:
+    after = written(pulled(kernel_of(SPACE)))
+    assert "atomicAdd" not in after
+    arrays = {
+        "x": Array("f4", ("m", "2 * p", "2 * p"), "any"),
+        "g": Array("f4", ("n", "p", "p"), "any"),
+        "dw": Array("f4", ("n", "m", "s", "s"), "any"),
+    }
+    sizes = {"n": 5, "p": 7, "m": 3, "s": 4}
+    few = dict.fromkeys(sizes, 1)
+    assert end_of(SPACE, after, arrays, sizes, few, rounds=True) == "same"
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [

@@ -61,3 +61,28 @@ def test_a_row_is_shared_again_where_its_sums_are_left_to_a_launch_behind(lanes:
 
 def test_what_the_kernel_writes_is_not_asked_for_behind() -> None:
     assert not ideas(TEXT.replace("x[row * d + i] < 0.5f", "o[row * d + i] < 0.5f"))
+
+
+PUSHED = """\
+#pragma optiml launch k grid(cdiv(m, 16), cdiv(n, 16)) block(16, 16)
+__global__ void k(const float* a, const float* b, float* out, int n, int m, int d) {
+    int c = blockIdx.x * blockDim.x + threadIdx.x, r = blockIdx.y * blockDim.y + threadIdx.y;
+    if (r >= n || c >= m) return;
+    for (int i = 0; i < d; i++) atomicAdd(&out[c * d + i], a[r * m + c] * b[r * d + i]);
+}
+"""
+
+
+def test_an_element_that_no_data_name_has_a_thread_that_adds_up() -> None:
+    found = MergeRuns().propose(parse_program(PUSHED), view_of(PUSHED))
+    (idea,) = [i for i in found if isinstance(i, Idea) and "a thread for each element" in i.title]
+    assert idea.arithmetic == ("the order of additions",)
+    after = idea.make()
+    assert isinstance(after, str), after
+    arrays = {
+        "a": Array("f4", ("n", "m")),
+        "b": Array("f4", ("n", "d")),
+        "out": Array("f4", ("m", "d"), "numbers"),
+    }
+    sizes = {"n": 29, "m": 19, "d": 21}, {"n": 1, "m": 1, "d": 1}
+    assert end_of(PUSHED, after, arrays, *sizes, rounds=True) == "same"
