@@ -74,11 +74,11 @@ def ask(
                 fix="return an array of numbers",
             )
     if twice:
-        demand_same(one, two)
+        _demand_same(one, two)
     return Answer(one, wide, seconds)
 
 
-def demand_same(one: Mapping[str, Array], two: Mapping[str, Array]) -> None:
+def _demand_same(one: Mapping[str, Array], two: Mapping[str, Array]) -> None:
     """Raise OracleError where two answers differ."""
     for name, array in one.items():
         if not _same(array, two[name]):

@@ -78,18 +78,27 @@ class References:
         ``twice`` demands the same answer again. ``digests`` asks for those of the arrays.
         """
         if self._card is not None:
-            found = self._card.ask(self._call, values, maps, self._outputs)
+            found = self._on_card(self._card, values, maps, twice=twice)
             if isinstance(found, Answer):
-                again = self._card.ask(self._call, values, maps, self._outputs) if twice else found
-                if isinstance(again, Answer):
-                    reference.demand_same(found.outputs, again.outputs)
-                    return found
-                found = again
+                return found
             self._card = None
             self.note = f"references: computed by NumPy; on the card, {found.reason}"
         content = scaled(values, maps)
         answer = reference.ask(self._call, content, self._outputs, self._homes, twice=twice)
         return _with_digests(answer, content) if digests else answer
+
+    def _on_card(
+        self, card: Card, values: Mapping[str, Any], maps: Maps, *, twice: bool
+    ) -> Answer | Refusal:
+        """What the card gives; twice, where its sums may come in another order the second time."""
+        found = card.ask(self._call, values, maps, self._outputs)
+        if not twice or isinstance(found, Refusal):
+            return found
+        again = card.ask(self._call, values, maps, self._outputs)
+        if isinstance(again, Refusal):
+            return again
+        differing = next((n for n in found.outputs if not _agree(found, again, n)), None)
+        return found if differing is None else Refusal(f"`{differing}` differs from run to run")
 
     def compared(self, buffer: Buffer, got: Array) -> OutputCheck:
         """How far ``got`` is from what a buffer with an answer should hold.
