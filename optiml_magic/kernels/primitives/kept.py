@@ -75,7 +75,10 @@ def fixed_threads(kernel: Kernel) -> str:
     """The threads of a block where numbers say so: a compiler then keeps to their registers."""
     tuned = {tune.name for tune in kernel.program.tunes}
     extents = [size for size in kernel.launch.block if str(size) != "1"]
-    fixed = len(extents) == 1 and bool(extents[0].names) and extents[0].names <= tuned
+    fixed = len(extents) == 1 and extents[0].names <= tuned
+    if fixed and not extents[0].names:  # a number of the user's, as are the bounds beside it
+        blocks = {str(o.block) for o in kernel.program.launches if o.kernel == kernel.launch.kernel}
+        fixed = not kernel.function.launch_bounds and len(blocks) == 1
     head = code(kernel.unit, kernel.function.head or kernel.function.span)
     return str(extents[0]) if fixed and "__maxnreg__" not in head else ""
 

@@ -21,6 +21,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, prim
 from optiml_magic.kernels.primitives.beforehand import works
 from optiml_magic.kernels.primitives.collected import address
 from optiml_magic.kernels.primitives.effects import names
+from optiml_magic.kernels.primitives.endings import denied
 from optiml_magic.kernels.primitives.grids import needed, room, said_alike
 from optiml_magic.kernels.primitives.limits import limits
 from optiml_magic.kernels.primitives.naming import declared_type
@@ -180,9 +181,9 @@ class _Pull:
         known = set[Polynomial]()
         for loop in self.loops:
             axis = self.old.axes()[loop]
-            if not axis.exact or not is_even(self.finder, axis):
+            if not axis.exact or not (is_even(self.finder, axis) or self._is_own_test(loop)):
                 raise NotLegal("each item may have another number of rounds", loop.line)
-            known.add(self.extents[loop] - Polynomial.symbol(axis.name) - _ONE)
+            known |= {c.form for c in axis.test.conjuncts() if isinstance(c, Compare)}
         forms = {c.form for c in tests if isinstance(c, Compare) and c.op == ">="}
         for launched in self.finder.launched:
             width = self.old.block[_AXES.index(launched)] or 0
@@ -192,6 +193,12 @@ class _Pull:
             known.add(left)
         if len(forms) < len(tests) or not forms <= known:
             raise NotLegal("a test says which elements are updated", update.access.line)
+
+    def _is_own_test(self, loop: Loop) -> bool:
+        """Whether the place of an element says whether a loop has a round for it: a triangle's."""
+        if loop not in self.own or loop.test is None:
+            return False
+        return self.finder.of(loop.test) <= {*self.own}
 
     def _asked(self) -> list[Variable]:
         """The locals that the updates ask for, in their order."""
@@ -276,6 +283,9 @@ class _Pull:
                 body.append(f"{self._type(ones[0])} {self.called[ones[0]]} = {place};")
                 bounds.append(f"{self.called[ones[0]]} >= {self.sizes[ones[0]]}")
         body.append(f"if ({' || '.join(bounds)}) return;")
+        for loop in self.loops:
+            if not is_even(self.finder, old.axes()[loop]) and loop.test is not None:
+                body.append(f"if ({old.spelled(denied(old, loop.test), swaps)}) return;")
         waiting, known = [*self.locals], set[One](self.own)
         body += self._declared(waiting, known, swaps)
         for (whole, _), run in zip(self.updates, runs, strict=True):

@@ -53,6 +53,8 @@ LARGE, SMALL = {"n": 19, "m": 21, "w": 9}, {"n": 1, "m": 1, "w": 1}
         "atomicAdd(&out[(c * w + i) * 3 + j], b[r * w + i] * j);",
         INSIDE + ROUNDS + "{ atomicAdd(&out[c * w + i], b[r * w + i]); atomicSub(&num[i], r); }"
         .replace("num[i], r", "num[c + i], r"),
+        INSIDE + ROUNDS + "for (int j = 0; j <= i; j++) "
+        "atomicAdd(&out[i * w + j], b[r * w + i] * b[r * w + j]);",
         INSIDE + "{ float g = a[r * m + c]; atomicAdd(&num[c], (int)g); " + ROUNDS
         + "{ atomicAdd(&out[c * w + i], g * b[r * w + i]); "
         "atomicAdd(&down[r * w + i], g * b[c + i]); } }",
@@ -125,6 +127,8 @@ def test_elements_along_four_axes() -> None:
         (INSIDE + ROUNDS + "if (b[i] > 0) " + PRODUCT, "a test says"),
         (INSIDE.replace(")", " && a[r] > 0)") + ROUNDS + PRODUCT, "a test says"),
         (INSIDE + ROUNDS.replace("i < w", "i < c") + PRODUCT, ""),
+        (INSIDE + ROUNDS + "for (int j = 0; j <= i; j++) atomicAdd(&out[j], b[r * w + i]);",
+         "another number of rounds"),
         (INSIDE + ROUNDS.replace("i = 0", "i = r") + PRODUCT, ""),
         (INSIDE + ROUNDS.replace("i++", "i += 2") + PRODUCT, ""),
         (INSIDE + ROUNDS + "{ if (b[i] > 3) break; " + PRODUCT + " }", ""),
