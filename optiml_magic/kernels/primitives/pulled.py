@@ -10,45 +10,35 @@ Source of the words: Besta and others, "To Push or To Pull", HPDC 2017.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import prod
 
-from optiml_magic.kernels.editing import Node, lines, text
-from optiml_magic.kernels.expressions import Expr
-from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.beforehand import works
-from optiml_magic.kernels.primitives.collected import address
-from optiml_magic.kernels.primitives.effects import names
-from optiml_magic.kernels.primitives.endings import denied
-from optiml_magic.kernels.primitives.grids import needed, room, said_alike
-from optiml_magic.kernels.primitives.limits import limits
+from optiml_magic.kernels.primitives.grids import needed, said_alike
 from optiml_magic.kernels.primitives.naming import declared_type
+from optiml_magic.kernels.primitives.parameters import with_parameters
+from optiml_magic.kernels.primitives.pulls import Pull
 from optiml_magic.kernels.primitives.sizes import with_grid
-from optiml_magic.kernels.primitives.two_launches import is_even
 from optiml_magic.kernels.primitives.unravelled import unravelled
-from optiml_magic.kernels.primitives.updates import Update, Updated, converted, updated
-from optiml_magic.kernels.primitives.works import Finder, One
-from optiml_magic.kernels.spelling import Speller
-from optiml_magic.kernels.symbols import Compare
+from optiml_magic.kernels.primitives.updates import updated
+from optiml_magic.kernels.primitives.works import Finder
 from optiml_magic.kernels.tidying import tidied
-from optiml_magic.kernels.tree import Block, Declare, Loop, Variable, walk
-from optiml_magic.source.directives import Directive, LaunchDirective, RequireDirective
+from optiml_magic.kernels.tree import Blank, Block, Declare, Loop, Statement, Variable, walk
+from optiml_magic.kernels.types import named
+from optiml_magic.source.directives import Directive, LaunchDirective, ScratchDirective
 from optiml_magic.source.expressions import parse_expression
 
-_AXES = "xyz"
 _ORDER = "the order of additions"
-_MOST = 2**31 - 1  # threads that an `int` numbers
-_ONE = Polynomial.constant(1)
-_THREADS, _ACROSS = 256, 32  # of a block, and of one with several axes along x: ours
 
 
 @primitive
 def pulled(kernel: Kernel) -> Kernel:
     """The kernel that has a thread for each element which its threads updated.
 
-    Updates of other elements, as of a bias beside weights, have launches of their own before it.
+    What else the kernel does, and finds for it, and updates of other elements have launches of
+    their own before it.
     """
     if not any(a.mode == "atomic" and a.loops for a in kernel.reading.accesses):
         raise NotLegal("no rounds of a loop update elements by atomic operations")
@@ -66,321 +56,140 @@ def _pulled(kernel: Kernel) -> Kernel:
     finder, _ = works(kernel)
     if kernel.function.launch_bounds:
         raise NotLegal("its launch bounds say how many threads a block has")
-    every = list[tuple[Updated, Update]]()
+    found = dict[object, Pull]()
+    refused = list[NotLegal]()
     for whole in updated(kernel):
         if isinstance(whole, Refused):
-            raise NotLegal(whole.reason, whole.line)
-        every += [(whole, update) for update in whole.updates]
-    if {whole.array for whole, _ in every} != finder.written:
-        raise NotLegal("it does more than to update elements")
-    found = dict[object, _Pull]()
-    for one in every:
-        pull = _Pull(kernel, finder, [one])
-        key = pull.loops, pull.own
-        found[key] = _Pull(kernel, finder, [*found[key].updates, one]) if key in found else pull
-    pulls = sorted(found.values(), key=lambda pull: not pull.turns)
-    if not pulls[0].turns:
-        raise NotLegal("no rounds of a loop say which element is updated", pulls[0].line)
-    return _made(kernel, pulls)
+            refused.append(NotLegal(whole.reason, whole.line))
+            continue
+        for update in whole.updates:
+            try:
+                pull = Pull(kernel, finder, [(whole, update)])
+                key = pull.loops, pull.own
+                if key in found:
+                    pull = Pull(kernel, finder, [*found[key].updates, *pull.updates])
+            except NotLegal as reason:
+                refused.append(reason)
+            else:
+                found[key] = pull
+    pulls = [pull for pull in found.values() if pull.turns]
+    if not pulls:
+        raise refused[0] if refused else NotLegal("no rounds of a loop say which element it is")
+    # What has fewer elements would have fewer threads, each of them with more to add up.
+    most = max(len(pull.own) for pull in pulls)
+    return _Launches(kernel, finder, [p for p in pulls if len(p.own) == most]).kernel()
 
 
-def _made(kernel: Kernel, pulls: Sequence[_Pull]) -> Kernel:
-    """The first of these in the place of the kernel, the others in launches before it."""
-    raw, function, launch = kernel.unit.syntax.text, kernel.function, kernel.launch
-    spelled = launch.kernel or function.name
-    plain, opening, given = spelled.partition("<")
-    scope, colons, name = plain.rpartition("::")
-    head = raw[slice((function.whole or function.span)[0], function.span[0])].decode()
-    shown = ", ".join(raw[slice(*p.span)].decode() for p in function.parameters if p.span)
-    helpers, taken = list[str](), list[str]()
-    directives: dict[str, Directive] = {str(d): d for pull in pulls for d in pull.asked}
-    for pull in pulls[1:]:
-        taken.append(kernel.fresh(f"{name}_{pull.updates[0][0].array}", *taken))
-        one = replace(pull.launch, kernel=f"{scope}{colons}{taken[-1]}{opening}{given}")
-        directives[taken[-1]] = one
-        helpers.append(head + tidied(f"__global__ void {taken[-1]}({shown}) {{\n{pull.body}\n}}"))
-    first = pulls[0]
-    made = kernel.rewritten(
-        Block(None, 0, (lines(first.body),)), launch=first.launch,
-        directives=directives.values(), helpers=helpers,
-    )  # fmt: skip
-    exact = all(whole.exact for pull in pulls for whole, _ in pull.updates)
-    return with_grid(replace(made, arithmetic=(*made.arithmetic, *(() if exact else (_ORDER,)))))
+class _Launches:
+    """The first of these in the place of the kernel, the others and what is left before it."""
 
-
-class _Pull:
-    """Updates of the same elements in the same rounds, as a kernel with a thread for each element.
-
-    Attributes:
-        own: the axes of the launch and the loops that say which element it is; along x first.
-        along: the same by the axis that they have now: of more than three x has the first ones.
-        others: those that do not say it, from outside.
-    """
-
-    def __init__(
-        self, kernel: Kernel, finder: Finder, updates: Sequence[tuple[Updated, Update]]
-    ) -> None:
-        self.old, self.finder, self.updates = kernel, finder, updates
-        first = updates[0][1].access
-        self.line = first.line
-        self.loops = tuple(kernel.reading.axis(name).node for name in first.loops)
-        every: list[One] = [*finder.launched, *self.loops]
-        own = self._own(updates[0][1])
-        self.own = tuple(sorted((one for one in every if one in own), key=self._stride))
-        self.others = [one for one in every if one not in own]
-        several = max(len(self.own) - len(_AXES) + 1, 1)
-        self.along = [self.own[:several], *((one,) for one in self.own[several:])]
-        if not any(isinstance(one, str) for one in self.others):
-            raise NotLegal("each thread has elements of its own", first.line)
-        if not self.own:
-            raise NotLegal("all threads update one element", first.line)
-        self.extents = {one: finder.extent(one) for one in every}
-        for _, update in updates:
-            self._check(update)
-        self.locals = self._asked()
-        self.speller = Speller(kernel.reading.symbols, {}, moved=finder.effects.moved)
-        self.sizes = {one: self.speller.form(form) for one, form in self.extents.items()}
+    def __init__(self, kernel: Kernel, finder: Finder, pulls: Sequence[Pull]) -> None:
+        self.old, self.finder, self.pulls = kernel, finder, pulls
         self.taken: list[str] = []
-        self.called = {one: self._named(one) for one in every}
+        self.saved = {v: pull for pull in pulls for v in pull.saved}
+        self.scratch = {v: self._fresh(f"{v.name}_found") for v in self.saved}
+        for pull in pulls:
+            pull.scratch = self.scratch
+        spelled = kernel.launch.kernel or kernel.function.name
+        plain, opening, given = spelled.partition("<")
+        self.scope, colons, self.name = plain.rpartition("::")
+        self.before, self.behind = f"{self.scope}{colons}", f"{opening}{given}"
 
-    @property
-    def turns(self) -> bool:
-        """Whether rounds of a loop say which element it is."""
-        return any(isinstance(one, Loop) for one in self.own)
+    def _fresh(self, name: str) -> str:
+        self.taken.append(self.old.fresh(name, *self.taken))
+        return self.taken[-1]
 
-    def _own(self, update: Update) -> frozenset[One]:
-        """What says which element it is, which is no data."""
-        form, symbols = update.access.index, self.old.reading.symbols
-        if form is None or any(symbols.table[n].kind == "load" for n in symbols.inside(form)):
-            raise NotLegal("the data say which element is updated", update.access.line)
-        return self.finder.of(update.index)
-
-    def _stride(self, one: One) -> tuple[int, int]:
-        """How far apart elements are along it, in the order of symbols and numbers."""
-        form = self.updates[0][1].access.index
-        assert form is not None
-        by = form.coefficient(self._symbol(one))
-        if by is None or not by.terms:  # it has a digit of it alone
-            return len(form.symbols), 0
-        return max(len(of) for of, _ in by.terms), max(n for _, n in by.terms)
-
-    def _symbol(self, one: One) -> str:
-        if isinstance(one, Loop):
-            return self.old.axes()[one].name
-        wide = self.old.block[_AXES.index(str(one))] != 1
-        return f"{'threadIdx' if wide else 'blockIdx'}.{one}"
-
-    def _check(self, update: Update) -> None:
-        """Raise NotLegal where a test says more than how many items and rounds there are."""
-        self.finder.of(update.value)
-        for access in self.finder.effects.accesses(update.statement):
-            met = any(self.finder.effects.same(access.array, a) for a in self.finder.written)
-            if access.mode == "load" and (met or not access.array):
-                raise NotLegal("it asks for what the kernel writes", access.line)
-        tests = {c for condition in update.access.guard for c in condition.conjuncts()}
-        known = set[Polynomial]()
-        for loop in self.loops:
-            axis = self.old.axes()[loop]
-            if not axis.exact or not (is_even(self.finder, axis) or self._is_own_test(loop)):
-                raise NotLegal("each item may have another number of rounds", loop.line)
-            known |= {c.form for c in axis.test.conjuncts() if isinstance(c, Compare)}
-        forms = {c.form for c in tests if isinstance(c, Compare) and c.op == ">="}
-        for launched in self.finder.launched:
-            width = self.old.block[_AXES.index(launched)] or 0
-            left = room(launched, width, self.extents[launched])
-            if left not in forms and needed(self.old, launched, loads=True) is not None:
-                raise NotLegal("threads update elements that have no item", update.access.line)
-            known.add(left)
-        if len(forms) < len(tests) or not forms <= known:
-            raise NotLegal("a test says which elements are updated", update.access.line)
-
-    def _is_own_test(self, loop: Loop) -> bool:
-        """Whether the place of an element says whether a loop has a round for it: a triangle's."""
-        if loop not in self.own or loop.test is None:
-            return False
-        return self.finder.of(loop.test) <= {*self.own}
-
-    def _asked(self) -> list[Variable]:
-        """The locals that the updates ask for, in their order."""
-        found, todo = set[Variable](), [*self._names()]
-        counters = {self.old.axes()[loop].variable for loop in self.loops}
-        declared = {
-            v: s for s in walk(self.old.function.body) if isinstance(s, Declare)
-            for v in s.variables
-        }  # fmt: skip
-        while todo:
-            variable = todo.pop()
-            if variable in found or variable in counters or variable.storage == "parameter":
-                continue
-            if variable.value is None or variable not in declared:
-                raise NotLegal(f"`{variable.name}` changes", variable.line)
-            self.finder.depends(variable)
-            if variable.value in self.finder.whole:
-                continue
-            self.finder.check_pure(declared[variable])
-            if self.finder.is_long(declared[variable]):
-                raise NotLegal(f"`{variable.name}` takes long to find", variable.line)
-            found.add(variable)
-            todo += names([variable.value])
-        return sorted(found, key=lambda v: (v.line, v.span or (0, 0)))
-
-    def _alone(self, whole: Updated, update: Update) -> bool:
-        """Whether each thread has an element of its own: rows of rows that are as long as these."""
-        if sum(one is whole for one, _ in self.updates) > 1:
-            return False
-        form, length = update.access.index, _ONE
-        assert form is not None
-        for one in self.own:
-            if form.coefficient(self._symbol(one)) != length:
-                return False
-            length = length * self.extents[one]
-        return True
-
-    def _names(self) -> Iterable[Variable]:
-        return names([part for _, u in self.updates for part in (u.value, address(u))])
-
-    def _named(self, one: One) -> str:
-        """What a place along an axis, or a round, is called: as it was, where it had a name."""
-        variable = self._variable(one)
-        name = variable.name if variable is not None else self.old.fresh("place", *self.taken)
-        if name in self.taken or name in {v.name for v in self.locals}:
-            raise NotLegal(f"`{name}` is the name of several locals")
-        self.taken.append(name)
-        return name
-
-    def _variable(self, one: One) -> Variable | None:
-        """The local that holds it."""
-        if isinstance(one, Loop):
-            return self.old.axes()[one].variable
-        for statement in walk(self.old.function.body):
-            for variable in statement.variables if isinstance(statement, Declare) else ():
-                held = variable.value is not None and self.finder.whole.get(variable.value) == one
-                if held and variable in self.finder.effects.lasting:
-                    return variable
-        return None
-
-    def _type(self, one: One) -> str:
-        variable = self._variable(one)
-        return declared_type(self.old, variable) if variable is not None else "int"
-
-    # -- the kernel
-
-    @property
-    def body(self) -> str:
-        old, swaps = self.old, dict[Node, Node]()
-        swaps |= {e: text(self.called[a]) for e, a in self.finder.whole.items() if a in self.called}
-        runs = self._runs()
-        body = list[str]()
-        bounds = list[str]()
-        for axis, ones in zip(_AXES, self.along, strict=False):
-            place = f"blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis}"
-            if len(ones) > 1:
-                name = old.fresh("element", *self.taken, *runs)
-                body.append(f"const int {name} = {place};")
-                bounds.append(f"{name} >= {self._size(ones)}")
-                body += self._digits(name, ones)
-            else:
-                body.append(f"{self._type(ones[0])} {self.called[ones[0]]} = {place};")
-                bounds.append(f"{self.called[ones[0]]} >= {self.sizes[ones[0]]}")
-        body.append(f"if ({' || '.join(bounds)}) return;")
-        for loop in self.loops:
-            if not is_even(self.finder, old.axes()[loop]) and loop.test is not None:
-                body.append(f"if ({old.spelled(denied(old, loop.test), swaps)}) return;")
-        waiting, known = [*self.locals], set[One](self.own)
-        body += self._declared(waiting, known, swaps)
-        for (whole, _), run in zip(self.updates, runs, strict=True):
-            body.append(f"{whole.kind} {run} = {whole.identity};")
-        for one in self.others:
-            name = self.called[one]
-            head = f"{self._type(one)} {name} = 0; {name} < {self.sizes[one]}; ++{name}"
-            body.append(f"for ({head}) {{")
-            known.add(one)
-            body += self._declared(waiting, known, swaps)
-        for (whole, update), run in zip(self.updates, runs, strict=True):
-            body.append(whole.combining(run, converted(old, whole, update, swaps)))
-        body += ["}"] * len(self.others)
-        for (whole, update), run in zip(self.updates, runs, strict=True):
-            where = old.spelled(address(update), swaps)
-            if self._alone(whole, update):
-                place = f"{whole.array}[{old.spelled(update.index, swaps)}]"
-                body.append(whole.combining(place, run))
-            else:
-                body.append(f"{whole.function}({where}, {run});")
-        return "\n".join(body)
-
-    def _size(self, ones: Sequence[One]) -> str:
-        return self.speller.form(self._count(ones))
-
-    def _count(self, ones: Sequence[One]) -> Polynomial:
-        return prod((self.extents[one] for one in ones), start=_ONE)
-
-    def _digits(self, name: str, ones: Sequence[One]) -> Iterator[str]:
-        """The places along several axes, of which one has the number of their elements."""
-        for at, one in enumerate(ones):
-            digit = f"{name} / {_grouped(self._size(ones[:at]))}" if at else name
-            if at + 1 < len(ones):
-                digit += f" % {_grouped(self.sizes[one])}"
-            yield f"{self._type(one)} {self.called[one]} = {digit};"
-
-    def _runs(self) -> list[str]:
-        """What the sums are called."""
-        found = list[str]()
-        for whole, _ in self.updates:
-            found.append(self.old.fresh(f"{whole.array}_sum", *self.taken, *found))
-        return found
-
-    def _declared(
-        self, waiting: list[Variable], known: set[One], swaps: dict[Node, Node]
-    ) -> Iterator[str]:
-        """The locals that depend on no more than is known now; they wait no longer."""
-        for variable in [*waiting]:
-            if self.finder.depends(variable) <= known:
-                waiting.remove(variable)
-                yield self._show(variable, variable.value, swaps)
-
-    def _show(self, variable: Variable, value: Expr | None, swaps: dict[Node, Node]) -> str:
-        assert value is not None
-        kind = declared_type(self.old, variable)
-        return f"{kind} {variable.name} = {self.old.spelled(value, swaps)};"
-
-    def _widths(self) -> list[int]:
-        """Threads of a block along each axis: no more than a short one has elements."""
-        found, left = list[int](), _THREADS
-        for ones in self.along:
-            known = self._count(ones).value
-            most = min(left, _ACROSS if len(self.along) > 1 else _THREADS)
-            found.append(min(most, 1 << (known - 1).bit_length()) if known else most)
-            left //= found[-1]
-        return found
-
-    @property
-    def launch(self) -> LaunchDirective:
-        widths = self._widths()
-        counts = [parse_expression(self._size(ones)) for ones in self.along]
-        if not said_alike(self.old, {name for count in counts for name in count.names}):
-            raise NotLegal("its launch has other names for the sizes")
-        grid = tuple(
-            parse_expression(f"cdiv({self._size(ones)}, {width})")
-            for ones, width in zip(self.along, widths, strict=True)
+    def kernel(self) -> Kernel:
+        first, *others = self.pulls
+        directives: dict[str, Directive] = {str(d): d for d in self._scratch()}
+        directives |= {str(d): d for pull in self.pulls for d in pull.asked}
+        helpers = list[str]()
+        left = self._left()
+        if left is not None:
+            name = self._fresh(f"{self.name}_items")
+            directives[name] = self._launch(name, self.old.launch)
+            helpers.append(self._helper(name, self.old.show_inside(left), "{kind}* {name}"))
+        for pull in others:
+            name = self._fresh(f"{self.name}_{pull.updates[0][0].array}")
+            directives[name] = self._launch(name, pull.launch)
+            helpers.append(self._helper(name, pull.body, "const {kind}* {name}"))
+        made = self.old.rewritten(
+            Block(None, 0, (lines(first.body),)),
+            launch=self._launch(self.name, first.launch),
+            directives=directives.values(), helpers=helpers,
+        )  # fmt: skip
+        if self.saved:
+            made = with_parameters(made, self._parameters("const {kind}* {name}"))
+        exact = all(whole.exact for pull in self.pulls for whole, _ in pull.updates)
+        return with_grid(
+            replace(made, arithmetic=(*made.arithmetic, *(() if exact else (_ORDER,))))
         )
-        block = tuple(parse_expression(str(width)) for width in widths)
-        return replace(self.old.launch, grid=grid, block=block)
 
-    @property
-    def asked(self) -> list[RequireDirective]:
-        """What the launch asks of the sizes: to have threads, and no more blocks than may be."""
-        some = [
-            RequireDirective(parse_expression(f"{self.sizes[one]} >= 1"))
-            for one in self.own
-            if isinstance(one, Loop) and self.extents[one].value is None
-        ]
-        many = [
-            RequireDirective(parse_expression(f"{self._size(ones)} <= {_MOST}"))
-            for ones in self.along
-            if len(ones) > 1
-        ]
-        return [*some, *many, *limits(self.old, self.launch)]
+    def _launch(self, name: str, launch: LaunchDirective) -> LaunchDirective:
+        args = launch.args
+        if args is not None:
+            args = (*args, *map(parse_expression, self.scratch.values()))
+        spelled = launch.kernel if name == self.name else f"{self.before}{name}{self.behind}"
+        return replace(launch, kernel=spelled, args=args)
+
+    def _parameters(self, form: str) -> Iterator[str]:
+        for variable, name in self.scratch.items():
+            yield form.format(kind=declared_type(self.old, variable), name=name)
+
+    def _helper(self, name: str, body: str, form: str) -> str:
+        function, raw = self.old.function, self.old.unit.syntax.text
+        shown = [raw[slice(*p.span)].decode() for p in function.parameters if p.span is not None]
+        head = raw[slice((function.whole or function.span)[0], function.span[0])].decode()
+        given = ", ".join([*shown, *self._parameters(form)])
+        return head + tidied(f"__global__ void {name}({given}) {{\n{body}\n}}")
+
+    def _scratch(self) -> Iterator[ScratchDirective]:
+        for variable, pull in self.saved.items():
+            kind = named(declared_type(self.old, variable), self.old.unit.aliases)
+            count = parse_expression(pull.size(pull.saved[variable]))
+            if not said_alike(self.old, count.names):
+                raise NotLegal("its launch has other names for the sizes")
+            letter = "f" if kind.floating else "i" if kind.signed else "u"
+            yield ScratchDirective(self.scratch[variable], f"<{letter}{kind.size}", count)
+
+    def _left(self) -> Block | None:
+        """What else the kernel does; it leaves what the others ask for. None for nothing."""
+        gone: set[Statement] = {u.statement for pull in self.pulls for _, u in pull.updates}
+        stays = [
+            a for a in self.finder.effects.accesses(self.old.function.body)
+            if a.mode != "load" and a.own not in _inside(self.finder, gone)
+        ]  # fmt: skip
+        if not stays and not self.saved:
+            return None
+        swaps: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(gone)
+        for loop in walk(self.old.function.body):
+            if isinstance(loop, Loop) and self._is_done(loop, gone):
+                swaps[loop] = None
+        for statement in walk(self.old.function.body):
+            if isinstance(statement, Declare):
+                kept = [lines(self._save(v)) for v in statement.variables if v in self.saved]
+                if kept:
+                    swaps[statement] = (statement, *kept)
+        return edited(self.old.function.body, swaps)
+
+    def _is_done(self, loop: Loop, gone: set[Statement]) -> bool:
+        """Whether a loop does nothing but what others do now."""
+        inner = [s for s in walk(loop.body) if not isinstance(s, Block | Blank)]
+        found = [s for s in inner if isinstance(s, Declare) and self.saved.keys() & {*s.variables}]
+        return not found and all(s in gone or isinstance(s, Loop | Declare) for s in inner)
+
+    def _save(self, variable: Variable) -> str:
+        pull = self.saved[variable]
+        called = dict(pull.called)
+        tests = list[str]()
+        for axis in self.finder.launched:
+            if pull.variable(axis) is None:
+                called[axis] = f"(blockIdx.{axis} * blockDim.{axis} + threadIdx.{axis})"
+            if needed(self.old, axis, loads=True) is not None:
+                tests.append(f"{called[axis]} < {pull.sizes[axis]}")
+        store = f"{self.scratch[variable]}[{pull.place(variable, called)}] = {variable.name};"
+        return f"if ({' && '.join(tests)}) {store}" if tests else store
 
 
-def _grouped(size: str) -> str:
-    return f"({size})" if " " in size else size
+def _inside(finder: Finder, statements: set[Statement]) -> set[object]:
+    return {e for statement in statements for e in finder.effects.inside(statement)}

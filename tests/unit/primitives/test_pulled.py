@@ -33,7 +33,7 @@ ARRAYS = {
     "a": Array("f4", ("n", "m"), "any"),
     "b": Array("f4", ("n", "w"), "any"),
     "out": Array("f4", ("6 * m * w",), "any"),
-    "down": Array("f4", ("n", "w"), "any"),
+    "down": Array("f4", ("n * w",), "any"),
     "num": Array("i4", ("m + w",), "any"),
 }
 LARGE, SMALL = {"n": 19, "m": 21, "w": 9}, {"n": 1, "m": 1, "w": 1}
@@ -53,6 +53,7 @@ LARGE, SMALL = {"n": 19, "m": 21, "w": 9}, {"n": 1, "m": 1, "w": 1}
         "atomicAdd(&out[(c * w + i) * 3 + j], b[r * w + i] * j);",
         INSIDE + ROUNDS + "{ atomicAdd(&out[c * w + i], b[r * w + i]); atomicSub(&num[i], r); }"
         .replace("num[i], r", "num[c + i], r"),
+        INSIDE + ROUNDS + "atomicAdd(&num[((int)b[c] & 3) + i], (int)b[r]);",
         INSIDE + ROUNDS + "for (int j = 0; j <= i; j++) "
         "atomicAdd(&out[i * w + j], b[r * w + i] * b[r * w + j]);",
         INSIDE + "{ float g = a[r * m + c]; atomicAdd(&num[c], (int)g); " + ROUNDS
@@ -65,6 +66,33 @@ LARGE, SMALL = {"n": 19, "m": 21, "w": 9}, {"n": 1, "m": 1, "w": 1}
 def test_an_element_has_a_thread_that_adds_up(body: str) -> None:
     before = TEXT.replace("BODY", body)
     after = written(pulled(kernel_of(before)))
+    assert end_of(before, after, ARRAYS, LARGE, SMALL, rounds=True) == "same"
+
+
+@pytest.mark.parametrize(
+    ("body", "left"),
+    [
+        (INSIDE + ROUNDS + "{ " + PRODUCT + " num[i] = 1; }", "num[i] = 1;"),
+        (INSIDE + "{ " + ROUNDS + PRODUCT + " atomicAdd(num, 1); }", "atomicAdd(num, 1);"),
+        (INSIDE + ROUNDS + "{ " + PRODUCT + " if (b[r] > 2) atomicAdd(&num[i], 1); }", "[i], 1)"),
+        ("if (r >= n || c >= m) return; float z = 0; " + ROUNDS + "z += b[r * w + i]; "
+         "float g = rintf(9 * a[r * m + c] / (1.0f + z * z)); atomicAdd(&down[r], g); "
+         + ROUNDS + "atomicAdd(&out[c * w + i], g * b[r * w + i]);", "g_found[(size_t)r"),
+        (INSIDE + "{ float p[3]; float z = 0; for (int k = 0; k < 3; ++k) { p[k] = b[r * w] * k; "
+         "z += p[k]; } for (int k = 0; k < 3; ++k) { float g = p[k] + z; int h = (int)g; " + ROUNDS
+         + "{ atomicAdd(&out[k * w + i], g * b[r * w + i]); atomicMax(&num[i], h + k); } } }",
+         "g_found[((size_t)r * m + c) * 3 + k] = g;"),
+        (INSIDE + "{ float g = rintf(9 * erff(powf(a[r * m + c], 3.0f))); num[0] = n; "
+         "for (int k = 0; k < 2; k++) { " + ROUNDS + "atomicAdd(&out[c * w + i], g + k); } }",
+         "g_found["),
+    ],
+)  # fmt: skip
+def test_what_else_is_done_or_takes_long_has_a_launch_before(body: str, left: str) -> None:
+    before = TEXT.replace("BODY", body)
+    made = pulled(kernel_of(before))
+    after = written(made)
+    assert "k_items" in after
+    assert left in after[: after.index("void k(")]
     assert end_of(before, after, ARRAYS, LARGE, SMALL, rounds=True) == "same"
 
 
@@ -132,14 +160,11 @@ def test_elements_along_four_axes() -> None:
         (INSIDE + ROUNDS.replace("i = 0", "i = r") + PRODUCT, ""),
         (INSIDE + ROUNDS.replace("i++", "i += 2") + PRODUCT, ""),
         (INSIDE + ROUNDS + "{ if (b[i] > 3) break; " + PRODUCT + " }", ""),
-        (INSIDE + ROUNDS + "atomicAdd(&out[num[c] + i], a[r * m + c]);", "the data say"),
-        (INSIDE + ROUNDS + "{ " + PRODUCT + " num[i] = 1; }", "more than to update"),
         (INSIDE + ROUNDS + "atomicAdd(&out[c * w + i], out[r]);", "in another way"),
         (INSIDE + ROUNDS + "num[c] = atomicAdd(&num[i], 1);", "in another way"),
         (INSIDE + ROUNDS + "atomicAdd(&out[c * w + i], a[r] * threadIdx.x);", "more than an index"),
         (INSIDE + "{ float g = a[r]; g += 1; " + ROUNDS + "atomicAdd(&out[c * w + i], g); }",
-         "`g` changes"),
-        (INSIDE + "{ " + ROUNDS + PRODUCT + " atomicAdd(num, 1); }", "all threads update one"),
+         "`g` is not one plain number"),
         ("if (c < m) " + ROUNDS + "atomicAdd(&out[c * w + i], a[c]);", "how many items"),
         ("float g = r < n && c < m ? a[r * m + c] : 0; if (c < m) " + ROUNDS
          + "atomicAdd(&out[c * w + i], g + 1);", ""),
