@@ -1,0 +1,95 @@
+"""Which thread's element of a shared row an access is: its own, a neighbour's, or one of all.
+
+Where a formula does not tell, the threads of a block are counted: on a ring, ``s[(t + 1) % n]``,
+and where borders are mirrored or cut off, ``s[max(t - 1, 0)]``, all but the threads at the ends ask
+for a neighbour, and those for one that is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal
+from optiml_magic.kernels.primitives.domains import parted
+from optiml_magic.kernels.reading import Access
+
+_THREAD = Polynomial.symbol("threadIdx.x")
+_NEAR = 4  # elements to either side; ours
+
+
+@dataclass(frozen=True)
+class Near:
+    """The element so far ``apart`` from a thread's own; ``ends`` have others, by the thread."""
+
+    apart: int
+    ends: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """An element that all threads ask for by its number, of those that threads own."""
+
+    thread: int
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """An element that no thread owns."""
+
+
+Place = Near | Fixed | Beyond
+
+
+def first_element(kernel: Kernel, array: str) -> int:
+    """The element that the first thread owns, ``s[t + 1]`` being each thread's own."""
+    stored = [a.index - _THREAD for a in kernel.reading.of(array)
+              if a.mode != "load" and a.index is not None]  # fmt: skip
+    found = {form.value for form in stored} - {None}
+    if len(found) > 1:
+        raise NotLegal(f"a thread stores several elements of `{array}`")
+    return next((number for number in found if number is not None), 0)
+
+
+def place_of(kernel: Kernel, access: Access, first: int, width: int) -> Place:
+    """Raises NotLegal where it is none of these; ``width`` threads own elements from ``first``."""
+    if access.index is None:
+        raise NotLegal("which element it is, is not known", access.line)
+    apart, at = (access.index - _THREAD).value, access.index.value
+    if apart is not None:
+        place: Place = Near(apart - first)
+    elif at is not None and access.mode == "load" and 0 <= at - first < width:
+        place = Fixed(at - first)
+    elif at is not None and at >= 0 and not 0 <= at - first < width:
+        place = Beyond()
+    else:
+        place = _counted(kernel, access, first, width)
+    if isinstance(place, Near):
+        if access.mode != "load" and (place.apart or place.ends):
+            raise NotLegal("a thread stores a neighbour's element", access.line)
+        if abs(place.apart) > _NEAR:
+            raise NotLegal("a thread asks for a far element", access.line)
+    return place
+
+
+def _counted(kernel: Kernel, access: Access, first: int, width: int) -> Near:
+    """The place of an element, by all threads of a block that may come there."""
+    unknown = NotLegal("which element it is, is not known", access.line)
+    found = parted(kernel, access.guard, ())
+    numbers = found[0].numbers(access.index) if found is not None and access.index else None
+    if found is None or numbers is None or not len(numbers):
+        raise unknown
+    threads, asked = found[0].at["threadIdx.x"], numbers - first
+    several, counts = np.unique(asked - threads, return_counts=True)
+    apart = int(several[counts.argmax()])
+    meant = threads + apart
+    other = asked != meant
+    outside = (meant < 0) | (meant >= width)
+    if (other & ~outside).any() or (other.any() and (outside & ~other).any()):
+        raise unknown
+    if (other & ((asked < 0) | (asked >= width))).any():
+        raise unknown
+    return Near(apart, dict(zip(threads[other].tolist(), asked[other].tolist(), strict=True)))
