@@ -18,7 +18,6 @@ from optiml_magic.kernels.primitives.domains import parted
 from optiml_magic.kernels.reading import Access
 
 _THREAD = Polynomial.symbol("threadIdx.x")
-_NEAR = 4  # elements to either side; ours
 
 
 @dataclass(frozen=True)
@@ -67,11 +66,8 @@ def place_of(kernel: Kernel, access: Access, first: int, width: int) -> Place:
         place = Beyond()
     else:
         place = _counted(kernel, access, first, width)
-    if isinstance(place, Near):
-        if access.mode != "load" and (place.apart or place.ends):
-            raise NotLegal("a thread stores a neighbour's element", access.line)
-        if abs(place.apart) > _NEAR:
-            raise NotLegal("a thread asks for a far element", access.line)
+    if isinstance(place, Near) and access.mode != "load" and (place.apart or place.ends):
+        raise NotLegal("a thread stores a neighbour's element", access.line)
     return place
 
 

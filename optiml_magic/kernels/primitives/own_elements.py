@@ -26,6 +26,7 @@ from optiml_magic.kernels.tree import Declare, Evaluate, Loop, Statement, expres
 from optiml_magic.kernels.types import CType
 
 _LANES = 32
+_NEAR = 4  # elements to either side; ours
 _ALL = "0xffffffffu"
 
 
@@ -82,6 +83,8 @@ class Held:
                 raise NotLegal(f"what is done with `{array}` is not followed", access.line)
             self._places[access] = where = place_of(self.kernel, access, first, self.width)
             near = where if isinstance(where, Near) else Near(0)
+            if abs(near.apart) > _NEAR:
+                raise NotLegal("a thread asks for a far element", access.line)
             for thread, source in near.ends.items():
                 beyond = thread + near.apart
                 alike = source == thread or ends.setdefault(beyond, source) == source
