@@ -50,8 +50,8 @@ class SkewSweeps(KernelRule):
         "it is an element ahead, so several follow each other at that distance: registers hold "
         "what lies between the first and the last of them, and an element is loaded once and "
         "stored once for all of them. The rounds of different sweeps wait less for each other too. "
-        "A block that went along a shared array between its barriers becomes a thread of this kind, "
-        "where there are so many blocks that they fill the chip with a thread each."
+        "A block that went along a shared array between its barriers becomes such a thread, where "
+        "there are so many blocks that they fill the chip with a thread each."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
