@@ -9,6 +9,7 @@ from functools import partial
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.block_rounds import block_rounds
+from optiml_magic.kernels.primitives.carved import carved
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.flipped import flipped
 from optiml_magic.kernels.primitives.one_buffer import one_buffer
@@ -35,7 +36,7 @@ def alone(kernel: Kernel) -> Kernel | Refused:
     few = kernel.facts and chip and math.prod(kernel.facts.grid) < _MANY * chip.sms
     if few or not kernel.reading.barriers:
         return Refused("it has too few blocks for a thread each")
-    return thread_for_block(kernel.shaped((block_rounds, one_buffer)))
+    return thread_for_block(kernel.shaped((carved, block_rounds, one_buffer)))
 
 
 class SkewSweeps(KernelRule):
