@@ -8,17 +8,21 @@ rounds old in its row, and is one round old now, so nobody may ask for it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Assign, Call, Expr, Index, Name, every
+from optiml_magic.kernels.expressions import Assign, Call, Expr, Index, Name, builtin, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
+from optiml_magic.kernels.primitives.block_rounds import block_rounds
 from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.effects import Effects, declared_in, is_counted, names, parted
+from optiml_magic.kernels.primitives.places import bare
 from optiml_magic.kernels.primitives.tabulated import READ, is_value
-from optiml_magic.kernels.primitives.two_buffers import TwoBuffers, is_barrier, two_buffers
+from optiml_magic.kernels.primitives.two_buffers import TwoBuffers, two_buffers
+from optiml_magic.kernels.primitives.waits import is_barrier
+from optiml_magic.kernels.primitives.widened import widened
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import MEMORY, UNKNOWN, Compare, Condition
@@ -29,6 +33,7 @@ from optiml_magic.kernels.tree import (
     Evaluate,
     If,
     Statement,
+    Variable,
     body_of,
     expressions,
     walk,
@@ -41,10 +46,15 @@ _Changes = dict[Node, Node | tuple[Statement, ...] | None]
 
 @primitive
 def one_buffer(kernel: Kernel) -> Kernel:
-    """The kernel with one row in the place of the first such two."""
+    """The kernel with one row in the place of the first such two.
+
+    Threads that take items a block apart become one an item before: phases have barriers between
+    them, and within one of them the two rows are apart, as the steps that do so see them.
+    """
     for found in two_buffers(kernel):
         try:
-            return _One(found).kernel()
+            steps = (widened, block_rounds) if found.waits_last else ()
+            return _One(replace(found, kernel=found.kernel.shaped(steps))).kernel()
         except NotLegal:
             continue
     raise NotLegal("no round of a block fills one row from another")
@@ -168,7 +178,7 @@ class _One:
         behind = self._steps[self._steps.index(step) :]
         asked = names(part for e in given for part in every(e))
         moved = asked & self.effects.changed(*behind).keys()
-        if moved or asked & declared_in(step):
+        if moved or (asked & declared_in(step)) - self._numbers:
             raise NotLegal("which element a round fills changes within it", step.line)
         target, *tests = given
         assert isinstance(target, Index)
@@ -178,6 +188,12 @@ class _One:
         counter = self._axis.variable if self._axis is not None else None
         if asked & carried - {counter} or counter in names(every(target.index)):
             raise NotLegal("which element a round fills changes from round to round", step.line)
+
+    @cached_property
+    def _numbers(self) -> set[Variable]:
+        """Locals that are the number of their thread."""
+        whole = declared_in(self.body) - self.effects.changing
+        return {v for v in whole if v.value is not None and builtin(bare(v.value)) == _T}
 
     @cached_property
     def _axis(self) -> Axis | None:
@@ -324,8 +340,15 @@ class _One:
         """The place of a store to the row that is filled, in the other one."""
         target = store.target
         assert isinstance(target, Index)
-        return f"{self.rows.read}[{self.old.spelled(target.index)}]"
+        return f"{self.rows.read}[{self._said_again(target.index)}]"
+
+    def _said_again(self, expr: Expr) -> str:
+        """An expression at the end of a round, where locals of a statement are gone."""
+        inside = declared_in(self.loop.body) & self._numbers
+        own: dict[Node, Node] = {part: text("(int)threadIdx.x") for part in every(expr)
+               if isinstance(part, Name) and part.variable in inside}  # fmt: skip
+        return self.old.spelled(expr, own)
 
     def _all(self, tests: tuple[Expr, ...]) -> str:
-        words = [self.old.spelled(test) for test in tests]
+        words = [self._said_again(test) for test in tests]
         return words[0] if len(words) == 1 else " && ".join(f"({w})" for w in words)

@@ -13,7 +13,6 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
     Assign,
     Binary,
-    Call,
     Expr,
     Index,
     Literal,
@@ -23,6 +22,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, declared_in, parted
 from optiml_magic.kernels.primitives.taking_turns import exchanged
+from optiml_magic.kernels.primitives.waits import is_barrier
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -42,19 +42,27 @@ _Changes = dict[Node, Node | tuple[Statement, ...] | None]
 
 @dataclass(frozen=True)
 class TwoBuffers:
-    """The kernel with ``read`` and ``filled`` as arrays that nobody exchanges.
+    """A kernel with ``read`` and ``filled`` as arrays that nobody exchanges.
 
-    It does something else than before. ``at`` numbers the loop among those of its body.
+    It does something else than before.
     """
 
     kernel: Kernel
-    at: int
     read: str
     filled: str
 
     @property
     def loop(self) -> Loop:
-        return _loops(self.kernel)[self.at]
+        """The last loop that names what is filled."""
+        for loop in reversed(_loops(self.kernel)):
+            if any(isinstance(e, Name) and e.name == self.filled for e in expressions(loop)):
+                return loop
+        raise NotLegal("no loop fills a row")
+
+    @property
+    def waits_last(self) -> bool:
+        """Whether a round ends with a barrier, so that one lies between any two phases."""
+        return is_barrier(body_of(self.loop.body)[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +82,6 @@ def two_buffers(kernel: Kernel) -> Iterator[TwoBuffers]:
             yield _Apart(kernel, turn).found()
         except NotLegal:
             continue
-
-
-def is_barrier(statement: Statement) -> bool:
-    match statement:
-        case Evaluate(expression=Call(function="__syncthreads", arguments=())):
-            return True
-    return False
 
 
 def _loops(kernel: Kernel) -> list[Loop]:
@@ -157,7 +158,7 @@ class _Apart:
             if isinstance(statement, Declare) and statement not in changes:
                 changes |= self._without(statement)
         made = self.old.rewritten(edited(self.body, changes))
-        return TwoBuffers(made, _loops(self.old).index(self.turn.loop), *names)
+        return TwoBuffers(made, *names)
 
     def _without(self, statement: Declare) -> _Changes:
         """A declaration without what says which row is which."""

@@ -43,7 +43,7 @@ class FewerThreads(KernelRule):
     """Trees, scans, sorts, lattices and small problems of a block each."""
 
     name = "fewer_threads"
-    before = (raised, unstaged, widened, carved, block_rounds, one_buffer, loaded_before)
+    before = (raised, unstaged, widened, carved, one_buffer, block_rounds, loaded_before)
     teaches = (
         "A block did little between two barriers, at which all of its warps waited for the "
         "slowest; and where half of its threads had nothing to do any more, they still came to "

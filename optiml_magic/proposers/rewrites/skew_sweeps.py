@@ -36,7 +36,7 @@ def alone(kernel: Kernel) -> Kernel | Refused:
     few = kernel.facts and chip and math.prod(kernel.facts.grid) < _MANY * chip.sms
     if few or not kernel.reading.barriers:
         return Refused("it has too few blocks for a thread each")
-    return thread_for_block(kernel.shaped((carved, block_rounds, one_buffer)))
+    return thread_for_block(kernel.shaped((carved, one_buffer, block_rounds)))
 
 
 class SkewSweeps(KernelRule):

@@ -73,7 +73,22 @@ __shared__ float p[64], q[64];
     }
     __syncthreads();
     out[o * 64 + t] = old[t];"""
-CASES = {"tree": TREE, "named": NAMED, "pointers": POINTERS, "inside": INSIDE}
+STRIDED = """\
+__shared__ float p[128], q[128];
+    float *old = p, *now = q;
+    for (int i = threadIdx.x; i < 128; i += blockDim.x) old[i] = u + a[o * 64 + i / 2];
+    __syncthreads();
+    for (int step = 0; step < 6; ++step) {
+        for (int i = threadIdx.x; i < 128; i += blockDim.x) {
+            float left = i == 0 ? old[0] : old[i - 1], right = i == 127 ? old[127] : old[i + 1];
+            if (i > 0) now[i] = 0.5f * old[i] + u * left - 0.25f * right;
+            else now[i] = left;
+        }
+        __syncthreads();
+        float* kept = now; now = old; old = kept;
+    }
+    for (int i = threadIdx.x; i < 64; i += blockDim.x) out[o * 64 + i] = old[i] - old[i + 1];"""
+CASES = {"strided": STRIDED, "tree": TREE, "named": NAMED, "pointers": POINTERS, "inside": INSIDE}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -110,6 +125,8 @@ LEFT = {
     "by name": POINTERS.replace("= old[t + 1] + old[0];", "= p[t + 1] + old[0];"),
     "moving": POINTERS.replace("now[t + 1] =", "now[(t + rounds) % 64 + 1] ="),
     "in place": POINTERS.replace("now[t + 1] = ", "old[0] = u; now[t + 1] = "),
+    "strided, and waits at the beginning": STRIDED.replace("step < 6; ++step) {", "step < 6; ++step) { __syncthreads();")
+    .replace("        __syncthreads();\n        float* kept", "        float* kept"),
     "barriers": NAMED.replace("cur = next;", "__syncthreads(); out[o * 64 + t] = left; cur = next;"),
     "left": NAMED.replace("cur = next;", "if (step > o) break; cur = next;"),
     "stays": NAMED.replace("cur = next;", "if (step > 2) cur = next;"),
