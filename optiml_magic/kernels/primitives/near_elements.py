@@ -29,6 +29,14 @@ class Near:
 
 
 @dataclass(frozen=True)
+class Among:
+    """One that a short loop counts through, from so far behind a thread's own to so far ahead."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
 class Fixed:
     """An element that all threads ask for by its number, of those that threads own."""
 
@@ -40,7 +48,7 @@ class Beyond:
     """An element that no thread owns."""
 
 
-Place = Near | Fixed | Beyond
+Place = Near | Among | Fixed | Beyond
 
 
 def first_element(kernel: Kernel, array: str) -> int:
@@ -65,10 +73,27 @@ def place_of(kernel: Kernel, access: Access, first: int, width: int) -> Place:
     elif at is not None and at >= 0 and not 0 <= at - first < width:
         place = Beyond()
     else:
-        place = _counted(kernel, access, first, width)
+        among = _among(kernel, access, first) if access.mode == "load" else None
+        place = among or _counted(kernel, access, first, width)
     if isinstance(place, Near) and access.mode != "load" and (place.apart or place.ends):
         raise NotLegal("a thread stores a neighbour's element", access.line)
     return place
+
+
+def _among(kernel: Kernel, access: Access, first: int) -> Among | None:
+    """The places of an element that counters of a few rounds move; None where more does."""
+    form = (access.index or Polynomial()) - _THREAD - Polynomial.constant(first)
+    axes = {axis.name: axis for axis in kernel.reading.axes if axis.name in access.loops}
+    low, high = form.without([*axes]).value, form.without([*axes]).value
+    if low is None or high is None or not form.symbols <= axes.keys():
+        return None
+    for name in form.symbols:
+        by, trips = form.coefficient(name), axes[name].trips
+        if by is None or by.value is None or not trips:
+            return None
+        far = by.value * (trips - 1)
+        low, high = low + min(far, 0), high + max(far, 0)
+    return Among(low, high)
 
 
 def _counted(kernel: Kernel, access: Access, first: int, width: int) -> Near:

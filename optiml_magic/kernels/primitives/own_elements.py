@@ -15,6 +15,7 @@ from optiml_magic.kernels.editing import Node, text
 from optiml_magic.kernels.expressions import Assign, Expr, Index, Step, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.near_elements import (
+    Among,
     Fixed,
     Near,
     Place,
@@ -83,16 +84,15 @@ class Held:
                 raise NotLegal(f"what is done with `{array}` is not followed", access.line)
             self._places[access] = where = place_of(self.kernel, access, first, self.width)
             near = where if isinstance(where, Near) else Near(0)
-            if abs(near.apart) > _NEAR:
+            if max(map(abs, self._far(access))) > _NEAR:
                 raise NotLegal("a thread asks for a far element", access.line)
             for thread, source in near.ends.items():
                 beyond = thread + near.apart
                 alike = source == thread or ends.setdefault(beyond, source) == source
                 if not alike or not self._reaches(beyond, source):
                     raise NotLegal("what threads at the ends ask for is not followed", access.line)
-        asked = [self._apart(access) or 0 for access in self.kernel.reading.of(array)]
-        behind, ahead = -min(asked, default=0), max(asked, default=0)
-        behind, ahead = max(behind, 0), max(ahead, 0)
+        asked = [far for access in self.kernel.reading.of(array) for far in self._far(access)]
+        behind, ahead = -min([0, *asked]), max([0, *asked])
         if max(behind, ahead) > self.each:
             raise NotLegal("a lane has too few elements")
         if not _is_exchanged(found.element):
@@ -112,6 +112,15 @@ class Held:
         place = self._places[access]
         return place.apart if isinstance(place, Near) else None
 
+    def _far(self, access: Access) -> tuple[int, int]:
+        """How far an access is behind a thread's own element at least, and ahead at most."""
+        match self._places[access]:
+            case Near(apart=apart):
+                return apart, apart
+            case Among(low=low, high=high):
+                return low, high
+        return 0, 0
+
     def _fixed(self, access: Access) -> int | None:
         """The number of a thread's element that is the same for all who load it."""
         place = self._places[access]
@@ -128,10 +137,10 @@ class Held:
         """What lanes get of each other for all that these ask for."""
         found = dict[str, None]()
         for access in self._asked(e for s in statements for e in expressions(s)):
-            one, apart, at = self.own[access.array], self._apart(access) or 0, self._fixed(access)
-            for number in range(apart):
+            one, at, (low, high) = self.own[access.array], self._fixed(access), self._far(access)
+            for number in range(high):
                 found.update(dict.fromkeys(self._moved(one, self.width + number)))
-            for number in range(-apart):
+            for number in range(-low):
                 found.update(dict.fromkeys(self._moved(one, -1 - number)))
             if at is not None:
                 kind = access.element.name
@@ -182,18 +191,40 @@ class Held:
             if at is not None:
                 words = self._shuffled(one, at) if once else self._of_one(one, at)
                 found[part] = text(words)
+            elif isinstance(place, Among):
+                assert isinstance(part, Index)
+                words = self.kernel.spelled(part.index, swaps)
+                held = f"(int)({words}) - (int)threadIdx.x * {self.each} - {one.first}"
+                own = f"{one.name}[{held.removesuffix(' - 0')} + {one.behind}]"
+                tests = self._ends_of(one, place, held.removesuffix(" - 0"))
+                found[part] = text(self._or_beside(own, tests, part, swaps))
             elif isinstance(place, Near):
                 own = self._place(one, place.apart)
                 test = "" if place.ends else self._is_held(one, place.apart)
-                if test:
-                    beside = self.kernel.show(Evaluate(None, 0, part), swaps)
-                    own = f"({test} ? {own} : {beside.strip().removesuffix(';')})"
+                own = self._or_beside(own, test, part, swaps)
                 for thread in (t for t, source in place.ends.items() if t == source):
                     lane, item = divmod(thread, self.each)  # may have stored it itself
                     test = f"threadIdx.x == {lane} && {self.item} == {item}"
                     own = f"({test} ? {self._place(one, 0)} : {own})"
                 found[part] = text(own)
         return found
+
+    def _or_beside(self, own: str, test: str, part: Node, swaps: dict[Node, Node]) -> str:
+        """A lane's element where the ``test`` says that it is one, else that in shared memory."""
+        if not test:
+            return own
+        assert isinstance(part, Index)
+        beside = self.kernel.show(Evaluate(None, 0, part), swaps)
+        return f"({test} ? {own} : {beside.strip().removesuffix(';')})"
+
+    def _ends_of(self, one: _Own, place: Among, held: str) -> str:
+        """The test whether a thread owns an element, which is at ``held`` of those of its lane."""
+        tests = []
+        if place.low < 0 and one.first:
+            tests.append(f"({held} >= 0 || threadIdx.x > 0)")
+        if place.high > 0 and one.longer:
+            tests.append(f"({held} < {self.each} || threadIdx.x < {_LANES - 1})")
+        return " && ".join(tests)
 
     def _is_held(self, one: _Own, apart: int) -> str:
         """The test whether a thread owns an element so far away; none where no other is there."""

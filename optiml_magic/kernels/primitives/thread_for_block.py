@@ -17,7 +17,13 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.effects import declared_in, names, parted
-from optiml_magic.kernels.primitives.near_elements import Near, Place, first_element, place_of
+from optiml_magic.kernels.primitives.near_elements import (
+    Among,
+    Near,
+    Place,
+    first_element,
+    place_of,
+)
 from optiml_magic.kernels.primitives.raised import with_facts
 from optiml_magic.kernels.primitives.stored_back import stored_back
 from optiml_magic.kernels.primitives.waits import Run, Waits
@@ -183,7 +189,8 @@ class _Alone:
                 raise NotLegal("a round stores before all have loaded", access.line)
             if access.space == "shared" and access.array in stored:
                 place = self._place(access)
-                if not isinstance(place, Near) or place.ends or place.apart < 0:
+                near = isinstance(place, Near) and not place.ends and place.apart >= 0
+                if not near and not (isinstance(place, Among) and place.low >= 0):
                     raise NotLegal("a thread asks for an element behind its own", access.line)
         for access in self._accesses(second):
             if access.space == "shared" and access.array in stored:

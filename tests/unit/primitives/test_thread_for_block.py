@@ -58,7 +58,17 @@ q[t] = b[(t + o) % n];
 NAMED_AGAIN = FOLD.replace(
     "if (t < left) s[t]", "float up = s[t] + u; if (t < left && up > -9.0f) s[t]"
 )
-CASES = {"fold": FOLD, "below": BELOW, "choice": CHOICE, "weighted": WEIGHTED, "names": NAMED_AGAIN}
+SUMMED = WEIGHTED.replace(
+    "far = s[t + 2];", "far = 0.0f; for (int k = 0; k < 3; ++k) far += s[t + k];"
+)
+CASES = {
+    "summed": SUMMED,
+    "fold": FOLD,
+    "below": BELOW,
+    "choice": CHOICE,
+    "weighted": WEIGHTED,
+    "names": NAMED_AGAIN,
+}
 
 
 @pytest.mark.parametrize("place", [SIGNED, UNSIGNED])
@@ -91,6 +101,7 @@ def test_bounds_end_its_loops() -> None:
 LEFT = {
     "behind": (FOLD.replace("s[t + 1]", "(t > 0 ? s[t - 1] : u)"), "behind its own"),
     "ring": (WEIGHTED.replace("s[t + 1] *", "s[(t + 1) % 64] *"), "behind its own"),
+    "a loop": (SUMMED.replace("s[t + k]", "(t > 1 ? s[t - k] : u)"), "behind its own"),
     "first": (WEIGHTED.replace("s[t + 1] *", "s[0] *"), "behind its own"),
     "others'": (FOLD.replace("s[t] = next", "s[63 - t] = next"), "neighbour's element"),
     "kept": (WEIGHTED.replace("q[t] = b", "float own = a[t]; q[t] = own + b").replace("- u *", "- own *"),

@@ -159,6 +159,10 @@ ENDS = {
     "mirrored": (PLAIN, "0", "s[t > 0 ? t - 1 : 1]", "s[t < 63 ? t + 1 : 62]", ""),
     "borders": (PLAIN, "0", "s[t > 0 ? t - 1 : 0]", "(t < 63 ? s[t + 1] : 0.5f)", "if (t == 0) s[0] = 2.0f;"),
     "halo": (f"{HALO} if (t == 0) {{ s[0] = 1.5f; s[65] = -2.0f; }}", "1", "s[t]", "s[t + 2]", ""),
+    "a radius": (f"{HALO} if (t == 0) {{ s[0] = 1.5f; s[65] = -2.0f; }}", "1", ("0.5f; for (int k = -1; k <= 1; ++k)"
+                 " next += 0.25f * s[t + 1 + k]; next += 0.5f"), "0.5f", ""),
+    "a radius within": (PLAIN, "0", ("0.5f; for (int k = 0; k < 2; k++) for (int m = 0; m < 2; ++m)"
+                        " if (t + k - 2 * m >= 0 && t + k < 64) next += 0.25f * s[t + k - 2 * m]; next += 0.5f"), "0.5f", ""),
     "halo by threads": (f"{HALO} if (t < 1) s[0] = 1.5f; if (t > 62) s[65] = 3.0f;", "1", "s[t]", "s[t + 2]",
                         "if (t == 5) s[0] += 0.5f;"),
 }  # fmt: skip
@@ -234,6 +238,9 @@ FAR = {
     "elsewhere": ("s[t] = a[t]; __syncthreads(); out[i] = s[(t + 30) % 64] + s[t + 1];", "asks for a far element"),
     "mixed": ("s[t] = a[t]; __syncthreads(); out[i] = s[(t + 1) % 64] + s[t == 63 ? 60 : t + 1];",
               "what threads at the ends ask for is not followed"),
+    "as far as data say": ("s[t] = a[t]; __syncthreads(); for (int j = 0; j < n % 3; ++j) out[i] += s[t + j];",
+               "which element"),
+    "far in turn": ("s[t] = a[t]; __syncthreads(); for (int j = 0; j < 9; ++j) out[i] += s[t + j];", "a far element"),
     "moving": ("s[t] = a[t]; __syncthreads(); for (int j = 0; j < 3; ++j) out[i] += s[(t + j) % 64] + s[t + 1];",
                "which element it is"),
     "another's": (
