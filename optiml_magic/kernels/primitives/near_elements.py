@@ -52,13 +52,26 @@ Place = Near | Among | Fixed | Beyond
 
 
 def first_element(kernel: Kernel, array: str) -> int:
-    """The element that the first thread owns, ``s[t + 1]`` being each thread's own."""
-    stored = [a.index - _THREAD for a in kernel.reading.of(array)
-              if a.mode != "load" and a.index is not None]  # fmt: skip
-    found = {form.value for form in stored} - {None}
-    if len(found) > 1:
+    """The element that the first thread owns, ``s[t + 1]`` being each thread's own.
+
+    Others than all threads may store elements besides, such as those of a halo.
+    """
+    found = dict[int, bool]()
+    for access in kernel.reading.of(array):
+        if access.mode != "load" and access.index is not None:
+            number = (access.index - _THREAD).value
+            if number is not None:
+                found[number] = found.get(number, False) or _by_all(kernel, access)
+    whole = [number for number, by_all in found.items() if by_all] if len(found) > 1 else [*found]
+    if len(whole) > 1 or (found and not whole):
         raise NotLegal(f"a thread stores several elements of `{array}`")
-    return next((number for number in found if number is not None), 0)
+    return whole[0] if whole else 0
+
+
+def _by_all(kernel: Kernel, access: Access) -> bool:
+    """Whether all threads of a block may come to an access, as far as their places tell."""
+    found = parted(kernel, access.guard, ())
+    return found is not None and found[0].count == (kernel.block[0] or 0)
 
 
 def place_of(kernel: Kernel, access: Access, first: int, width: int) -> Place:
@@ -75,9 +88,18 @@ def place_of(kernel: Kernel, access: Access, first: int, width: int) -> Place:
     else:
         among = _among(kernel, access, first) if access.mode == "load" else None
         place = among or _counted(kernel, access, first, width)
+    if isinstance(place, Near) and place.apart and not place.ends:
+        place = Beyond() if _is_beyond(kernel, access, first, width) else place
     if isinstance(place, Near) and access.mode != "load" and (place.apart or place.ends):
         raise NotLegal("a thread stores a neighbour's element", access.line)
     return place
+
+
+def _is_beyond(kernel: Kernel, access: Access, first: int, width: int) -> bool:
+    """Whether no thread that may come to an access finds an element there that threads own."""
+    found = parted(kernel, access.guard, ())
+    numbers = found[0].numbers(access.index) if found is not None and access.index else None
+    return numbers is not None and not ((numbers >= first) & (numbers < first + width)).any()
 
 
 def _among(kernel: Kernel, access: Access, first: int) -> Among | None:

@@ -163,6 +163,8 @@ ENDS = {
                  " next += 0.25f * s[t + 1 + k]; next += 0.5f"), "0.5f", ""),
     "a radius within": (PLAIN, "0", ("0.5f; for (int k = 0; k < 2; k++) for (int m = 0; m < 2; ++m)"
                         " if (t + k - 2 * m >= 0 && t + k < 64) next += 0.25f * s[t + k - 2 * m]; next += 0.5f"), "0.5f", ""),
+    "halo of two": ("s[t + 2] = i < n ? a[i] : 0.5f; if (t < 2) s[t] = 0.25f * t;", "2", "s[t]", "s[t + 1]",
+                    "if (t > 61) s[t - 62] += 0.5f;"),
     "halo by threads": (f"{HALO} if (t < 1) s[0] = 1.5f; if (t > 62) s[65] = 3.0f;", "1", "s[t]", "s[t + 2]",
                         "if (t == 5) s[0] += 0.5f;"),
 }  # fmt: skip
@@ -234,6 +236,7 @@ def test_what_is_left_alone(case: str) -> None:
 
 
 FAR = {
+    "beside": ("s[t + 1] = a[t]; if (t < 2) s[t] = 0; __syncthreads(); out[i] = s[t];", "neighbour's element"),
     "several": ("s[t + 1] = a[t]; __syncthreads(); out[i] = s[t]; s[t] = 0;", "stores several elements of `s`"),
     "elsewhere": ("s[t] = a[t]; __syncthreads(); out[i] = s[(t + 30) % 64] + s[t + 1];", "asks for a far element"),
     "mixed": ("s[t] = a[t]; __syncthreads(); out[i] = s[(t + 1) % 64] + s[t == 63 ? 60 : t + 1];",
