@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from optiml_magic.kernels.editing import Node, lines, text
+from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Assign, Binary, Expr, Name, builtin, every
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -54,11 +54,19 @@ def thread_for_block(kernel: Kernel) -> Kernel:
     """The kernel with a thread for each block."""
     while isinstance(made := stored_back(kernel), Kernel):
         kernel = made
-    alone = _Alone(kernel.settled()).kernel()
+    alone = _Alone(_width_told(kernel.settled())).kernel()
     wide = cut(alone, {"x": _WIDTH})
     if not isinstance(wide, Kernel):
         raise NotLegal(wide.reason, wide.line)
     return with_facts(wide, alone.facts, _WIDTH)
+
+
+def _width_told(kernel: Kernel) -> Kernel:
+    """The kernel with the number of a block's threads in the place of its name."""
+    body, width = kernel.function.body, kernel.block[0]
+    named = [e for e in expressions(body) if builtin(e) == "blockDim.x"]
+    told: dict[Node, Node] = dict.fromkeys(named, text(f"{width}u"))
+    return kernel.rewritten(edited(body, told)) if named and width is not None else kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,8 +331,6 @@ class _Alone:
         for part in expressions(statement):
             if builtin(part) == _T:
                 swaps[part] = text(f"((unsigned){self.counter})")
-            elif builtin(part) == "blockDim.x":
-                swaps[part] = text(f"{self.width}u")
             elif self.waits.is_index(part):
                 raise NotLegal("a function says where a thread stands", statement.line)
         for leave in (s for s in walk(statement) if isinstance(s, Leave) and s.kind == "return"):

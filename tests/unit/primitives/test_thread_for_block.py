@@ -61,7 +61,10 @@ NAMED_AGAIN = FOLD.replace(
 SUMMED = WEIGHTED.replace(
     "far = s[t + 2];", "far = 0.0f; for (int k = 0; k < 3; ++k) far += s[t + k];"
 )
+BY_WIDTH = f"const int width = blockDim.x; {FOLD}".replace("left = 64", "left = blockDim.x - 1").replace(
+    "out[o * 64]", "out[o * width + blockDim.x / 2]")  # fmt: skip
 CASES = {
+    "width": BY_WIDTH,
     "summed": SUMMED,
     "fold": FOLD,
     "below": BELOW,
