@@ -19,9 +19,11 @@ from optiml_magic.kernels.primitives.effects import Effects, is_counted
 from optiml_magic.kernels.primitives.items import element, is_plain
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.ranges import Ranges
-from optiml_magic.kernels.reading import Access, Axis
+from optiml_magic.kernels.reading import Access, Axis, Space
+from optiml_magic.kernels.symbols import Compare
 from optiml_magic.kernels.tree import Blank, Block, Declare, Evaluate, Leave, Loop, Written, walk
 
+_THREAD = "threadIdx.x"
 _FAR = 4  # rounds back, at most, of which what they stored is kept: ours
 
 
@@ -44,26 +46,30 @@ class Carried:
 
 
 @primitive
-def carried(kernel: Kernel) -> Kernel:
-    """The kernel with locals for what its loops store and ask for in the rounds behind."""
-    found = next(carrying(kernel), None)
+def carried(kernel: Kernel, space: Space = "global") -> Kernel:
+    """The kernel with locals for what its loops store and ask for in the rounds behind.
+
+    In shared memory these are loops of a single thread, while all others wait for it.
+    """
+    found = next(carrying(kernel, space), None)
     if found is None:
         raise NotLegal("no loop asks for what its rounds before stored")
     made = _kept(kernel, found)
-    more = carried(made)
+    more = carried(made, space)
     return more if isinstance(more, Kernel) else made
 
 
-def carrying(kernel: Kernel) -> Iterator[Carried]:
+def carrying(kernel: Kernel, space: Space = "global") -> Iterator[Carried]:
     """The arrays of which that holds."""
     stores = [a for a in kernel.reading.accesses
-              if a.mode == "store" and a.loops and a.space == "global"]  # fmt: skip
+              if a.mode == "store" and a.loops and a.space == space
+              and (space == "global" or _is_lone(a))]  # fmt: skip
     before = {(a.array, a.loops) for a in kernel.reading.accesses if a.mode == "load" and a.loops}
     candidates = [store for store in stores if (store.array, store.loops) in before]
     if not candidates:
         return
     effects = Effects(kernel)
-    effects.straightforward()
+    effects.straightforward(alone=space == "global")
     for loop, axis in kernel.axes().items():
         for store in candidates:
             if store.loops[-1] == axis.name and is_counted(axis, effects):
@@ -73,11 +79,23 @@ def carrying(kernel: Kernel) -> Iterator[Carried]:
                     continue
 
 
+def _is_lone(access: Access) -> bool:
+    """Whether one thread of a block alone comes to an access."""
+    for part in (part for c in access.guard for part in c.conjuncts()):
+        if isinstance(part, Compare) and part.op == "==":
+            by, rest = part.form.coefficient(_THREAD), part.form.without([_THREAD])
+            if by is not None and by.value in (1, -1) and rest.value is not None:
+                return True
+    return False
+
+
 def _carried(
     kernel: Kernel, effects: Effects, axis: Axis, loop: Loop, store: Access
 ) -> Carried:  # fmt: skip
     check_quiet(kernel, effects, loop)
-    accesses = [a for a in effects.accesses(loop) if effects.same(a.array, store.array)]
+    inside = effects.inside(loop)
+    accesses = [a for a in kernel.reading.accesses
+                if a.own in inside and effects.same(a.array, store.array)]  # fmt: skip
     if any(a.mode != "load" and a is not store for a in accesses) or store.array in effects.moved:
         raise NotLegal("the array is stored to in another way as well", store.line)
     body = loop.body.body if isinstance(loop.body, Block) else (loop.body,)

@@ -1,7 +1,7 @@
 """Dynamic shared memory that pointers part, ``float* red = row + n``, as an array for each.
 
-What has a number of elements is declared with it; one that has a size of them stays dynamic, of
-just that many bytes.
+What has a number of elements is declared with it, also where it is the whole; one that has a size
+of them stays dynamic, of just that many bytes.
 """
 
 from __future__ import annotations
@@ -72,11 +72,12 @@ class _Carving:
         self.swaps: dict[Node, tuple[Statement, ...]] = {}
         for statement in top:
             self._declared(statement)
-        if not self.parts:
-            raise NotLegal("no pointers part its shared memory", self.home.line)
 
     def kernel_(self, *, rows: bool) -> Kernel:
         self._check()
+        apart = self.parts.keys() - {self.whole}
+        if not apart and (not self.parts or rows or self._bytes().value is None):
+            raise NotLegal("no pointers part its shared memory", self.home.line)
         parts = sorted(self.parts.values(), key=self._order)
         if self.whole not in self.parts and parts[0].base != Polynomial():
             raise NotLegal("what lies before its parts is not followed", self.home.line)

@@ -43,11 +43,18 @@ class Domain:
         if name in self.at:
             return self.at[name]
         symbol = self.kernel.reading.symbols.table.get(name)
-        if symbol is None or symbol.kind != "operation" or len(symbol.arguments) != 2:
+        chosen = symbol is not None and symbol.kind == "select" and symbol.condition is not None
+        if symbol is None or not (symbol.kind == "operation" or chosen):
+            return None
+        if len(symbol.arguments) != 2:
             return None
         left, right = (self.numbers(argument) for argument in symbol.arguments)
         if left is None or right is None:
             return None
+        if chosen:
+            assert symbol.condition is not None
+            first = self.holds(symbol.condition)
+            return np.where(first, left, right) if first is not None else None
         if symbol.op in ("min", "max"):
             return np.minimum(left, right) if symbol.op == "min" else np.maximum(left, right)
         if symbol.op not in ("/", "%") or not right.all():

@@ -32,6 +32,7 @@ from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.effects import Effects, is_counted
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.stored_back import stored_back
+from optiml_magic.kernels.primitives.waits import is_barrier
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import MEMORY, THREADS, UNKNOWN, Compare, Condition, Symbols
@@ -237,7 +238,7 @@ class _Loosened:
         body = self.axis.node.body
         steps = body.body if isinstance(body, Block) else (body,)
         places = {e: at for at, step in enumerate(steps) for e in expressions(step)}
-        waits = [at for at, step in enumerate(steps) if _waits(step)]
+        waits = [at for at, step in enumerate(steps) if is_barrier(step)]
         order = {e: at for at, e in enumerate(expressions(self.old.function.body))}
         first = min(order[e] for e in expressions(self.axis.node))
         loads, stores = set[int](), set[int]()
@@ -302,10 +303,3 @@ def _parts(test: Expr) -> Iterator[Expr]:
 def _inside(part: Condition, symbols: Symbols) -> frozenset[str]:
     """All that a condition is made of; of one that is no comparison nobody knows it."""
     return symbols.inside(part.form) if isinstance(part, Compare) else frozenset([UNKNOWN])
-
-
-def _waits(step: Statement) -> bool:
-    match step:
-        case Evaluate(expression=Call(function="__syncthreads")):
-            return True
-    return False

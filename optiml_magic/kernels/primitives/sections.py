@@ -21,7 +21,8 @@ from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.expressions import Binary, Call, Name, every
 from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, once, primitive
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, once, primitive, where_legal
+from optiml_magic.kernels.primitives.carried import carried
 from optiml_magic.kernels.primitives.combine import Group
 from optiml_magic.kernels.primitives.effects import (
     Effects,
@@ -35,6 +36,7 @@ from optiml_magic.kernels.primitives.lone import held_alone
 from optiml_magic.kernels.primitives.rows import along
 from optiml_magic.kernels.primitives.sizes import rounds, value
 from optiml_magic.kernels.primitives.uniform import Uniform, returns, texts
+from optiml_magic.kernels.primitives.waits import is_barrier
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
 from optiml_magic.kernels.symbols import Compare
@@ -129,7 +131,8 @@ def shared_sections(kernel: Kernel, kind: Kind) -> Shared:
 
 
 def _held(kernel: Kernel) -> Kernel:
-    """The kernel where threads that work alone add to locals."""
+    """The kernel where threads that work alone add to locals, and keep what they stored last."""
+    kernel = where_legal(carried, kernel, space="shared")
     changes: dict[Node, Node] = {}
     for section in _sections(kernel, "alone"):
         made = held_alone(kernel, section.scope, [*outermost(section.scope)])
@@ -157,8 +160,8 @@ def _sections(kernel: Kernel, kind: Kind) -> Iterator[Section]:
                     yield Section(statement, _block(statement), False, False, kind)
                 continue
             begins = top and _declares(effects, body[:at], statement)
-            before = not (at and _waits(body[at - 1])) and not begins
-            after = not (at + 1 < len(body) and _waits(body[at + 1]))
+            before = not (at and is_barrier(body[at - 1])) and not begins
+            after = not (at + 1 < len(body) and is_barrier(body[at + 1]))
             after = after and not (top and at == len(body) - 1)
             if (before and after) or not loops_in(statement):
                 continue
@@ -174,13 +177,6 @@ def _sections(kernel: Kernel, kind: Kind) -> Iterator[Section]:
 
 def _block(statement: Statement) -> Block:
     return statement if isinstance(statement, Block) else Block(None, statement.line, (statement,))
-
-
-def _waits(statement: Statement) -> bool:
-    match statement:
-        case Evaluate(expression=Call(function="__syncthreads", arguments=())):
-            return True
-    return False
 
 
 def _declares(effects: Effects, statements: Sequence[Statement], behind: Statement) -> bool:

@@ -42,7 +42,7 @@ from optiml_magic.kernels.types import CType
 LONGEST = 64  # words that a thread holds
 _WORD = 4
 _CHEAP = frozenset(COMBINING) | {"abs", "fabs", "fabsf", "floor", "floorf", "ceil", "ceilf"}
-_READ = (Literal, Name, Member, Unary, Binary, Choice, Cast, Call)
+READ = (Literal, Name, Member, Unary, Binary, Choice, Cast, Call)
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def is_value(kernel: Kernel, expr: Expr, touching: Collection[Expr]) -> bool:
                 return False
             case Member(arrow=True) | Unary(op="*" | "&"):
                 return False
-            case _ if not isinstance(part, _READ):
+            case _ if not isinstance(part, READ):
                 return False
     return True
 

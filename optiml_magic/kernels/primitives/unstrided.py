@@ -30,6 +30,7 @@ from optiml_magic.kernels.primitives.sizes import measured, value, with_grid
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.subscripts import delinearised
+from optiml_magic.kernels.symbols import THREADS, Symbols
 from optiml_magic.kernels.tree import (
     Declare,
     Evaluate,
@@ -175,7 +176,8 @@ def _own(kernel: Kernel, axis: Axis, one: Access, other: Access) -> bool:
     symbols, item = kernel.reading.symbols, _item(axis)
     same = one.index is not None and one.index == other.index and one.element == other.element
     form, stop = one.index or Polynomial(), axis.stop or Polynomial()
-    if same and _steady(kernel, axis, form) and numbered(form, item, stop, symbols):
+    told = numbered(form, item, stop, symbols) or _moves_with(form, item, symbols)
+    if same and told and _steady(kernel, axis, form):
         return True
     if _in_one_record(kernel, item, one, other):
         return True
@@ -196,6 +198,14 @@ def _own(kernel: Kernel, axis: Axis, one: Access, other: Access) -> bool:
         if symbols.known(rest) and all(symbols[n].kind == "scalar" for n in symbols.inside(rest)):
             return len(first.digits) == len(second.digits)
     return False
+
+
+def _moves_with(form: Polynomial, item: Polynomial, symbols: Symbols) -> bool:
+    """Whether a form is an item some times over, and something that all items have alike."""
+    by = form.coefficient(_THREAD if _THREAD in item.symbols else _BLOCK)
+    if by is None or not by.value:
+        return False
+    return not symbols.inside(form - by * item) & (item.symbols | THREADS)
 
 
 def _item(axis: Axis) -> Polynomial:

@@ -82,7 +82,7 @@ class Waits:
                 raise NotLegal(f"`{function.name}` waits for other threads", function.line)
 
     def _found(self) -> frozenset[Statement]:
-        found = {s for s in walk(self.body) if isinstance(s, Evaluate) and _waits(s.expression)}
+        found = {s for s in walk(self.body) if is_barrier(s)}
         calls = [e for e in expressions(self.body) if isinstance(e, Call)]
         if len(found) < sum(call.function in _BARRIERS for call in calls):
             raise NotLegal("it waits for other threads in another way than by `__syncthreads()`")
@@ -313,5 +313,9 @@ def _is_plain(variable: Variable) -> bool:
     return variable.storage == "local" and not variable.array and not variable.type.reference
 
 
-def _waits(expr: Expr) -> bool:
-    return isinstance(expr, Call) and expr.function == "__syncthreads" and not expr.arguments
+def is_barrier(statement: Statement) -> bool:
+    """Whether all threads of a block wait for each other there."""
+    match statement:
+        case Evaluate(expression=Call(function="__syncthreads", arguments=())):
+            return True
+    return False

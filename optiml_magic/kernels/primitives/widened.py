@@ -28,6 +28,7 @@ from optiml_magic.kernels.primitives.cutting import TOLD
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.places import bare, own_text_only
 from optiml_magic.kernels.primitives.unstrided import check_rounds
+from optiml_magic.kernels.primitives.waits import is_barrier
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import Declare, If, Variable, expressions, walk
@@ -94,11 +95,23 @@ def _check_meetings(kernel: Kernel, effects: Effects, loops: Collection[Axis], w
         for other, beside in found if store.mode != "load" else ():
             if not _same(effects, store, other) or store.mode == other.mode == "atomic":
                 continue
+            if _waits_between(kernel, effects, store, other):
+                continue
             if at is None or beside is None or at[0] != beside[0]:
                 raise NotLegal("its rounds may meet in memory", store.line)
             apart = (beside[1] - at[1]).value
             if apart is None or (apart and apart % (at[0] * width) == 0):
                 raise NotLegal("its rounds may meet in memory", store.line)
+
+
+def _waits_between(kernel: Kernel, effects: Effects, one: Access, other: Access) -> bool:
+    """Whether a barrier stands among the kernel's own statements between two accesses."""
+    body = kernel.function.body.body
+    places = [[at for at, s in enumerate(body) if a.own in effects.inside(s)] for a in (one, other)]
+    if any(len(found) != 1 for found in places):
+        return False
+    (low,), (high,) = sorted(places)
+    return any(is_barrier(statement) for statement in body[low:high])
 
 
 def _place(access: Access, axis: Axis, width: int) -> tuple[int, Polynomial] | None:
@@ -148,7 +161,9 @@ def _check_alone(
     """Raise NotLegal where an element that one thread touches is an item that it may have had."""
     for axis in loops:
         known, inside = Ranges(axis.guard, kernel.reading.symbols), effects.inside(axis.node)
-        own = any(a.array == access.array and a.own in inside for a in kernel.reading.accesses)
+        own = any(a.array == access.array and a.own in inside for a in kernel.reading.accesses
+                  if a.mode != "load" or access.mode != "load"
+                  if not _waits_between(kernel, effects, a, access))  # fmt: skip
         assert axis.stop is not None
         if own and not known.nonnegative(Polynomial.constant(at) - axis.stop):
             raise NotLegal("a thread asks for an item that is another's then", access.line)

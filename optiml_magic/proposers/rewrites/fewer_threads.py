@@ -9,8 +9,10 @@ from functools import partial
 from optiml_magic.chips import CHIPS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.block_rounds import block_rounds
+from optiml_magic.kernels.primitives.carved import carved
 from optiml_magic.kernels.primitives.loaded_before import loaded_before
 from optiml_magic.kernels.primitives.loosened import all_loosened
+from optiml_magic.kernels.primitives.one_buffer import one_buffer
 from optiml_magic.kernels.primitives.own_elements import Held
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.thread_loops import (
@@ -41,7 +43,7 @@ class FewerThreads(KernelRule):
     """Trees, scans, sorts, lattices and small problems of a block each."""
 
     name = "fewer_threads"
-    before = (raised, unstaged, widened, block_rounds, loaded_before)
+    before = (raised, unstaged, widened, carved, one_buffer, block_rounds, loaded_before)
     teaches = (
         "A block did little between two barriers, at which all of its warps waited for the "
         "slowest; and where half of its threads had nothing to do any more, they still came to "

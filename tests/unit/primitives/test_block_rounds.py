@@ -130,7 +130,7 @@ NO_THREADS = {
                    "its rounds may meet"),
     "a stride": ("for (int d = 64; d > 0; d /= 2) { " + FILL +
                  "for (int i = t; i < d; i += 64) s[i] += s[i + d]; }", "its rounds may meet"),
-    "one asks": (FILL + "if (t == 0) out[0] = s[64];", "is another's then"),
+    "one asks": (FILL.replace("__syncthreads();", "") + "if (t == 0) out[0] = s[64];", "is another's then"),
     "goes on": ("float v = 0; for (int i = t; i < 128; i += 64) v += a[i]; if (!t) out[0] = v;", "goes from round to round"),
     "waits": ("for (int i = t; i < 128; i += 64) { s[i] = 0.0f; __syncthreads(); }",
               "wait within a round"),
@@ -142,6 +142,33 @@ NO_THREADS = {
 @pytest.mark.parametrize(("body", "reason"), NO_THREADS.values(), ids=NO_THREADS)
 def test_blocks_that_stay(body: str, reason: str) -> None:
     assert reason in refused(widened(in_block(body)))[0]
+
+
+def test_what_barriers_part_does_not_meet() -> None:
+    body = """\
+    for (int i = t; i < 128; i += 64) s[i] = a[blockIdx.x] + i;
+    __syncthreads();
+    for (int i = t; i < 128; i += 64) next[i] = i < 64 ? s[i + 64] : s[127] - s[i - 64];
+    __syncthreads();
+    if (t == 0) out[blockIdx.x] = next[64] - next[3];
+"""
+    made = widened(in_block(body))
+    assert "block(128)" in applied(made).program.text
+    same(BLOCK % body, made, SHAPES, {"m": 5})
+    once = body.replace("s[127]", "next[0]")
+    assert "its rounds may meet" in refused(widened(in_block(once)))[0]
+
+
+def test_items_of_rows_whose_length_is_a_number_are_apart() -> None:
+    body = """\
+    for (int i = t; i < 128; i += 64) s[i] = a[blockIdx.x] + i;
+    __syncthreads();
+    for (int i = t; i < 128; i += 64) out[blockIdx.x * 128 + i] = s[i] - s[127];
+"""
+    made = widened(in_block(body))
+    same(BLOCK % body, made, {"a": ("m",), "out": ("m", "128")}, {"m": 5})
+    again = body.replace("* 128 + i]", "* 128 + i / 2]")
+    assert "its rounds may meet" in refused(widened(in_block(again)))[0]
 
 
 def test_blocks_are_rows_of_threads() -> None:

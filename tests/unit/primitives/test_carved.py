@@ -35,6 +35,29 @@ def text_of(*changes: str) -> str:
     return text
 
 
+WHOLE = """\
+#pragma optiml launch k grid(b) block(32) shared(33 * sizeof(float))
+__global__ void k(const float* x, float* out, int b) {
+    extern __shared__ float pool[];
+    pool[threadIdx.x + 1] = x[blockIdx.x * 32 + threadIdx.x];
+    if (threadIdx.x == 0) pool[0] = 0.5f;
+    __syncthreads();
+    out[blockIdx.x * 32 + threadIdx.x] = pool[threadIdx.x] - pool[threadIdx.x + 1];
+}
+"""
+
+
+def test_the_whole_is_one_of_as_many_elements() -> None:
+    after = written(carved(kernel_of(WHOLE)))
+    assert "__shared__ float pool[33];" in after
+    assert "shared(" not in after
+    arrays = {"x": Array("f4", ("b * 32",)), "out": Array("f4", ("b * 32",), "zeros")}
+    assert end_of(WHOLE, after, arrays, {"b": 3}, {"b": 1}) == "same"
+    sized = WHOLE.replace("int b", "int b, int n").replace("shared(33", "shared(n")
+    assert "no pointers part" in refused(carved(kernel_of(sized)))
+    assert "no pointers part" in refused(carved(kernel_of(WHOLE), rows=True))
+
+
 @pytest.mark.parametrize(
     "changes",
     [

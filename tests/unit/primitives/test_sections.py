@@ -54,6 +54,9 @@ ROW = "float s = 0; for (int k = 0; k < m; ++k) s += a[j % n * 64 + k]; "
         ALONE % "float b = 0; int w = 0; for (int j = 0; j < m; ++j) if (part[j] > b) "
                 "{ b = part[j]; w = j; } most = b; at = w;",
         ALONE % "float r = 0; for (int j = 0; j < m; ++j) { r += part[j]; part[j] = r; } total = r;",
+        ALONE % "for (int j = 1; j < m; ++j) part[j] += part[j - 1];",
+        ALONE % "part[0] = fabsf(part[0]); for (int j = 1; j < m; j++) part[j] = part[j - 1] + part[j]; total = part[m - 1];",
+        ALONE % "for (int j = m - 2; j >= 0; --j) part[j] = fmaxf(part[j], part[j + 1]);",
         "if (t == 0) for (int j = 0; j < m; ++j) total += part[j];",
         "if (t == 0) for (int j = 1; j < m; ++j) part[0] += part[j];",
         ALONE % "for (int j = 0; j < m; ++j) { total += part[j]; most = fmaxf(most, part[j]); }",
@@ -102,6 +105,8 @@ def test_sections_are_shared(body: str) -> None:
          "a round may meet what another has stored, line 12"),
         (ALONE % "float s = 0; for (int j = 0; j < m; ++j) { s += part[j]; if (s > 2) break; } "
          "total = s;", "the loop has another way out: it is left early, line 12"),
+        (ALONE % "for (int j = 2; j < m; ++j) part[j] += part[j - 2];",
+         "a round may meet what another has stored, line 12"),
         (ALONE % "total = part[3];", "no thread works while its block waits"),
         (ALONE % "for (int j = 0; j < 8; ++j) total += part[j];",
          "no loop in it is worth sharing, line 12"),

@@ -138,6 +138,50 @@ def test_one_element_that_all_ask_for_comes_from_its_lane() -> None:
     same(text, made, ONE, {"n": 128})
 
 
+ROUNDS = """\
+    BEGIN
+    __syncthreads();
+    for (int step = 0; step < 5; ++step) {
+        float next = 0.5f * s[t + FIRST] + 0.25f * LEFT + 0.125f * RIGHT;
+        __syncthreads();
+        s[t + FIRST] = next;
+        MORE
+        __syncthreads();
+    }
+    if (i < n) out[i] = s[t + FIRST];
+"""
+PLAIN, HALO = "s[t] = i < n ? a[i] : 0.0f;", "s[t + 1] = i < n ? a[i] : 0.5f;"
+ENDS = {
+    "ring": (PLAIN, "0", "s[(t + 63) % 64]", "s[(t + 1) % 64]", ""),
+    "ring by a choice": (PLAIN, "0", "s[t == 0 ? 63 : t - 1]", "s[t == 63 ? 0 : t + 1]", ""),
+    "ring of two": (PLAIN, "0", "s[(t + 62) % 64]", "s[(t + 2) & 63]", ""),
+    "cut off": (PLAIN, "0", "s[max(t - 1, 0)]", "s[min(t + 1, 63)]", "if (t == 63) s[63] = 0.5f;"),
+    "mirrored": (PLAIN, "0", "s[t > 0 ? t - 1 : 1]", "s[t < 63 ? t + 1 : 62]", ""),
+    "borders": (PLAIN, "0", "s[t > 0 ? t - 1 : 0]", "(t < 63 ? s[t + 1] : 0.5f)", "if (t == 0) s[0] = 2.0f;"),
+    "halo": (f"{HALO} if (t == 0) {{ s[0] = 1.5f; s[65] = -2.0f; }}", "1", "s[t]", "s[t + 2]", ""),
+    "a radius": (f"{HALO} if (t == 0) {{ s[0] = 1.5f; s[65] = -2.0f; }}", "1", ("0.5f; for (int k = -1; k <= 1; ++k)"
+                 " next += 0.25f * s[t + 1 + k]; next += 0.5f"), "0.5f", ""),
+    "a radius within": (PLAIN, "0", ("0.5f; for (int k = 0; k < 2; k++) for (int m = 0; m < 2; ++m)"
+                        " if (t + k - 2 * m >= 0 && t + k < 64) next += 0.25f * s[t + k - 2 * m]; next += 0.5f"), "0.5f", ""),
+    "halo of two": ("s[t + 2] = i < n ? a[i] : 0.5f; if (t < 2) s[t] = 0.25f * t;", "2", "s[t]", "s[t + 1]",
+                    "if (t > 61) s[t - 62] += 0.5f;"),
+    "halo by threads": (f"{HALO} if (t < 1) s[0] = 1.5f; if (t > 62) s[65] = 3.0f;", "1", "s[t]", "s[t + 2]",
+                        "if (t == 5) s[0] += 0.5f;"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_threads_at_the_ends_have_other_neighbours(case: str) -> None:
+    begin, first, left, right, more = ENDS[case]
+    body = ROUNDS.replace("BEGIN", begin).replace(" + FIRST", f" + {first}" if first > "0" else "")
+    text = LINE % body.replace("LEFT", left).replace("RIGHT", right).replace("MORE", more)
+    made = registers_for_shared(kernel(text))
+    shown = applied(made).program.text
+    assert "float s_own[" in shown
+    for n in (128, 100):
+        same(text, made, ONE, {"n": n})
+
+
 def test_what_all_threads_do_alike_is_done_once() -> None:
     body = """\
     a += 2 * blockIdx.x;
@@ -192,7 +236,20 @@ def test_what_is_left_alone(case: str) -> None:
 
 
 FAR = {
-    "neighbour": ("s[t + 1] = a[t]; __syncthreads(); out[i] = s[t];", "stores a neighbour's element"),
+    "beside": ("s[t + 1] = a[t]; if (t < 2) s[t] = 0; __syncthreads(); out[i] = s[t];", "neighbour's element"),
+    "several": ("s[t + 1] = a[t]; __syncthreads(); out[i] = s[t]; s[t] = 0;", "stores several elements of `s`"),
+    "elsewhere": ("s[t] = a[t]; __syncthreads(); out[i] = s[(t + 30) % 64] + s[t + 1];", "asks for a far element"),
+    "mixed": ("s[t] = a[t]; __syncthreads(); out[i] = s[(t + 1) % 64] + s[t == 63 ? 60 : t + 1];",
+              "what threads at the ends ask for is not followed"),
+    "as far as data say": ("s[t] = a[t]; __syncthreads(); for (int j = 0; j < n % 3; ++j) out[i] += s[t + j];",
+               "which element"),
+    "far in turn": ("s[t] = a[t]; __syncthreads(); for (int j = 0; j < 9; ++j) out[i] += s[t + j];", "a far element"),
+    "moving": ("s[t] = a[t]; __syncthreads(); for (int j = 0; j < 3; ++j) out[i] += s[(t + j) % 64] + s[t + 1];",
+               "which element it is"),
+    "another's": (
+        "s[t] = a[t]; __syncthreads(); if (t < 2) s[0] = 1; __syncthreads(); out[i] = s[t + 1];",
+        "stores a neighbour's element",
+    ),
     "far": ("s[t] = a[t]; __syncthreads(); out[i] = s[t + 7 < 64 ? t : 0] + s[t + 7];", "which element"),
     "unknown": ("s[t] = a[t]; __syncthreads(); out[i] = s[n % 64] + s[t + 1];", "which element"),
     "own": ("s[t] = a[t]; __syncthreads(); out[i] = s[t];", "ask for no element of a neighbour's"),
