@@ -112,9 +112,23 @@ def test_a_kernel_called_as_a_function_of_the_headers_is_named_by_its_line(
 
 
 def test_an_error_in_a_header_names_the_header(nvrtc: NvrtcCompiler) -> None:
-    (error, *_) = failure(nvrtc, "#include <cub/cub.cuh>\n__global__ void k() {}\n").errors
+    (error, *_) = failure(nvrtc, "#include <thrust/sort.h>\n__global__ void k() {}\n").errors
     assert error.line == 0
-    assert re.search(r"\(in \w+\.cuh:\d+\)$", error.message)
+    assert re.search(r"\(in \w+\.(?:cuh|h):\d+\)$", error.message)
+
+
+def test_the_header_of_all_of_cub_is_what_device_code_uses_of_it(nvrtc: NvrtcCompiler) -> None:
+    found = nvrtc.compile(
+        "#include <cub/cub.cuh>\n"
+        "__global__ void total(const float* x, float* out) {\n"
+        "    using Warp = cub::WarpReduce<float>;\n"
+        "    __shared__ typename Warp::TempStorage room;\n"
+        "    float all = Warp(room).Sum(x[threadIdx.x]);\n"
+        "    if (threadIdx.x == 0) *out = all;\n"
+        "}\n",
+        ("total",), chip("h200"), CompileOptions(),
+    )  # fmt: skip
+    assert isinstance(found, Build)
 
 
 def test_line_information_does_not_change_the_machine_code(nvrtc: NvrtcCompiler) -> None:
