@@ -174,16 +174,25 @@ class Preparation:
     def _refused(self, failure: CompileFailure) -> Verdict:
         first = failure.errors[0]
         more = f" (and {len(failure.errors) - 1} more)" if len(failure.errors) > 1 else ""
-        summary, fix = f"{first.message}{more}", _advice(first, self._problem.dropped)
+        summary, fix = (
+            f"{first.message}{more}",
+            advice(first, self._problem.dropped, self._problem.absent),
+        )
         return Verdict(Outcome.COMPILE_ERROR, summary, line=first.line, fix=fix)
 
 
-def _advice(error: Diagnostic, dropped: Mapping[str, str]) -> str:
+def advice(error: Diagnostic, dropped: Mapping[str, str], absent: Sequence[str]) -> str:
     """Names that were taken for the host's want a mark; otherwise the compiler says what it met."""
     taken = dropped.get(error.undefined)
     if taken:
         return f"{taken}: mark it __device__"
-    if error.message.startswith("cannot open source file"):
+    if error.undefined and absent:
+        named = " or ".join(f"`{name}`" for name in absent)
+        return (
+            f"it may be of {named}, which the task lacks: pass the folder with -I, or keep the "
+            f"text with %%optiml header {absent[0]}"
+        )
+    if error.message.startswith(("cannot open source file", "#include of a file outside")):
         return "pass its folder with -I, or keep its text with %%optiml header NAME"
     if "not allowed in JIT mode" in error.message:  # what Thrust and other headers for hosts do
         return "leave out headers for the host, as Thrust's; or pass --compiler nvcc"

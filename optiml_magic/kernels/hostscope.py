@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from optiml_magic.kernels.hostarguments import COUNT
 from optiml_magic.kernels.hostbranches import Arm, arms, is_reached
 from optiml_magic.kernels.hostcalls import Caller
 from optiml_magic.kernels.hosthiding import hiding
@@ -81,7 +82,7 @@ class Host:
         body = function.child_by_field_name("body") or function
         own = [formal.name for formal in formals(function)]
         fixed = {name: value for name, value in self.fixed.items() if name not in own}
-        fixed |= {"argc": 1} if "argc" in own else {}
+        fixed |= {COUNT: self.fixed.get(COUNT, 1)} if COUNT in own else {}
         reals: dict[str, float] = {}
         caller = self.callers.get(function.start_byte)
         if caller is not None and depth < DEEPEST and not (every and caller.others):

@@ -22,8 +22,9 @@ from optiml_magic.kernels.hostchanges import (
     target,
 )
 from optiml_magic.kernels.hosthiding import hiding, is_seen
-from optiml_magic.kernels.hostliterals import cast_of, literal_number
+from optiml_magic.kernels.hostliterals import cast_of, computed, literal_number, named_number
 from optiml_magic.kernels.hostmembers import members_set
+from optiml_magic.source.aliases import resolve
 from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.formals import declared, text_of
 from optiml_magic.source.operators import SM_COUNT
@@ -121,7 +122,9 @@ class HostValues(Values):
                 right = set_over(name, nodes, body, run)
             elif not bare:
                 right = None
-            if right is not None and self.declared.get(name) == 1 and name not in several:
+            own = right is not None and any(text_of(n) == name for n in walk(right))
+            once = self.declared.get(name) == 1 and name not in several
+            if right is not None and once and not own:  # `dt = dt / 2` asks what it was
                 self.definitions[name] = right
                 self.changed -= {name}
             elif as_run and all(map(is_given_from_outside, nodes)):
@@ -161,16 +164,19 @@ class HostValues(Values):
         return self._real(node)
 
     def _real_given(self, name: str) -> float | None:
-        """What a caller gives a parameter that stays as it is."""
-        root = name.partition(".")[0]
-        return self.reals.get(name) if root not in {*self.changed, *self.declared} else None
+        """What a caller gives a parameter that stays as it is, or a constant of the C library."""
+        if name.partition(".")[0] in {*self.changed, *self.declared}:
+            return None
+        return self.reals.get(name, named_number(name))
 
     def _real(self, node: Node) -> int | float | None:
         """A cast, or a sum, product and so on of which one side is no whole number."""
         if node.type == "parenthesized_expression" and node.named_child_count == 1:
             return self.number(node.named_child(0))
+        if (made := computed(node, self.number)) is not None:
+            return made
         if (cast := cast_of(node)) is not None:
-            return self._converted(self.number(cast[1]), self.types.get(cast[0], cast[0]))
+            return self._converted(self.number(cast[1]), resolve(cast[0], self.types)[0])
         if node.type != "binary_expression":
             return None
         left, right = (self.number(node.child_by_field_name(side)) for side in ("left", "right"))
@@ -374,7 +380,7 @@ class HostValues(Values):
         if node is None:
             return None
         if node.type == "identifier":
-            local = self.definition(text_of(node))
+            local = self.definition(text_of(node)) or self.held(node)
             if local is not None and local.type in ("argument_list", "initializer_list",
                                                     "call_expression"):  # fmt: skip
                 return self.axes(local)

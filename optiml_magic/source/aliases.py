@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.formals import declared, text_of
 from optiml_magic.source.syntax import Syntax, walk
 
@@ -38,6 +39,17 @@ def type_aliases(syntax: Syntax) -> dict[str, str]:
     return found
 
 
+def type_macros(syntax: Syntax) -> dict[str, str]:
+    """The macros that stand for a type of numbers: ``#define REAL float``; of several the last."""
+    found: dict[str, str] = {}
+    for node in walk(syntax.root):
+        if node.type == "preproc_def":
+            spelled = text_of(node.child_by_field_name("value")).split("//")[0].strip()
+            if scalar_dtype(spelled) is not None:
+                found[text_of(node.child_by_field_name("name"))] = spelled
+    return found
+
+
 def resolve(spelled: str, aliases: Mapping[str, str]) -> tuple[str, int, bool]:
     """A type with its aliases followed: its name, pointer depth, and whether it is const."""
     depth, const = 0, False
@@ -50,3 +62,11 @@ def resolve(spelled: str, aliases: Mapping[str, str]) -> tuple[str, int, bool]:
             break
         spelled = aliases[spelled]
     return spelled, depth, const
+
+
+def spelled(name: str, aliases: Mapping[str, str]) -> str:
+    """A type with its aliases followed, as it is written; another name as it is."""
+    if name not in aliases:
+        return name
+    base, depth, _ = resolve(name, aliases)
+    return base + "*" * depth

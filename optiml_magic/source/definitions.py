@@ -33,10 +33,13 @@ class Definition:
     body: str
     is_macro: bool
 
-    def applied(self, arguments: Sequence[str], constants: Mapping[str, int]) -> str | None:
+    def applied(
+        self, arguments: Sequence[str], constants: Mapping[str, int], *, alone: bool = False
+    ) -> str | None:
         """The body with its parameters replaced, or None where that cannot be decided for certain.
 
-        A macro is told where brackets around its arguments and its result would change nothing.
+        A macro is told where brackets around its arguments and its result would change nothing;
+        around its result they do not where it stands ``alone``.
         """
         if len(arguments) != len(self.parameters):
             return None
@@ -44,8 +47,9 @@ class Definition:
         if not self.is_macro:
             return closed
         try:
-            as_written = parse_expression(f"~{self._replaced(arguments, constants)}")
-            return closed if as_written == parse_expression(f"~({closed})") else None
+            beside = "" if alone else "~"
+            as_written = parse_expression(f"{beside}{self._replaced(arguments, constants)}")
+            return closed if as_written == parse_expression(f"{beside}({closed})") else None
         except SourceError:
             return None
 

@@ -58,6 +58,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         "scratch": Form("scratch partial float[cdiv(n, 256)]", "a temporary buffer"),
         "zero": Form("zero(out)", "a buffer cleared before the launches"),
         "init": Form("init(out) = 0", "what an output holds before the launches"),
+        "argv": Form("argv(1024, 10)", "what the `main` of a pasted program is given"),
         "size": Form("size n = shape(a, 0)", "a scalar that follows an array's shape"),
         "repeat": Form("repeat(COUNT) swap(a, b)", "the launches below run so often, with swaps"),
     }
@@ -338,6 +339,12 @@ def _size(reader: _Reader) -> SizeDirective:
     return SizeDirective(name, reader.expression(reader.rest()), **reader.place)
 
 
+def _argv(reader: _Reader) -> Directive:
+    raise reader.error(
+        "argv(...) is for a program with a `main` that launches", "remove it, or paste the `main`"
+    )
+
+
 _DIRECTIVES: Mapping[str, Callable[[_Reader], Directive]] = MappingProxyType(
     {
         "launch": _launch,
@@ -346,6 +353,7 @@ _DIRECTIVES: Mapping[str, Callable[[_Reader], Directive]] = MappingProxyType(
         "scratch": _scratch,
         "zero": _zero,
         "init": _init,
+        "argv": _argv,
         "size": _size,
         "repeat": _repeat,
     }

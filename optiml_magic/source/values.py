@@ -31,6 +31,10 @@ _CALLS = {"min": "min", "max": "max", "cdiv": "cdiv", "ceil_div": "cdiv", "ceild
 
 
 _AROUND = frozenset({"parenthesized_expression", "field_expression"})
+_ALONE = frozenset(
+    {"argument_list", "init_declarator", "initializer_list", "kernel_call_syntax",
+     "parenthesized_expression"}
+)  # fmt: skip
 _OPEN = frozenset({"binary_expression", "conditional_expression", "unary_expression"})
 
 
@@ -149,7 +153,8 @@ class Values:
         if base in self.functions:
             spelled = [part if argument.type in _OPEN else f"({part})"
                        for argument, part in zip(arguments, known, strict=True)]  # fmt: skip
-            return self.functions[base].applied(spelled, self.constants)
+            alone = node.parent is not None and node.parent.type in _ALONE
+            return self.functions[base].applied(spelled, self.constants, alone=alone)
         name = _CALLS.get(base)
         if name is None or len(parts) != 2:
             return None
