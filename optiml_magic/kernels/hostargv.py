@@ -10,7 +10,7 @@ from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.formals import declared, parameters, text_of
 from optiml_magic.source.grammar import HEAD
 from optiml_magic.source.lexer import lex
-from optiml_magic.source.syntax import name_of, parse, walk
+from optiml_magic.source.syntax import name_of, nodes_of, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,13 +89,13 @@ def names_asked(syntax: Syntax) -> tuple[str, ...]:
 
 def _asking(syntax: Syntax) -> Iterator[tuple[Node, int]]:
     """The calls in ``main`` that make a number of an argument, and which argument it is."""
-    for function in walk(syntax.root):
+    for function in nodes_of(syntax.root):
         if function.type != "function_definition" or name_of(function) != "main":
             continue
         taken = [declared(p.child_by_field_name("declarator")).name for p in parameters(function)]
         if len(taken) < 2:
             continue
-        for node in walk(function):
+        for node in nodes_of(function):
             called = text_of(node.child_by_field_name("function")).removeprefix("std::")
             listed = node.child_by_field_name("arguments")
             if node.type != "call_expression" or called not in _WHOLE | _REAL or listed is None:

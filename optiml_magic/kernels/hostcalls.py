@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from optiml_magic.kernels.hostdeduced import deduced
 from optiml_magic.kernels.signature import split_name
 from optiml_magic.source.formals import formals, text_of
-from optiml_magic.source.syntax import line_of, name_of, walk
+from optiml_magic.source.syntax import line_of, name_of, nodes_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,11 +35,11 @@ class Caller:
 def callers(syntax: Syntax) -> dict[int, Caller]:
     """The callers by the place of what they call; of overloads nobody knows which is meant."""
     known: dict[str, list[Node]] = {}
-    for node in walk(syntax.root):
+    for node in nodes_of(syntax.root):
         if node.type == "function_definition" and "__global__" not in _head(node):
             known.setdefault(name_of(node), []).append(node)
     found: dict[int, Caller] = {}
-    for node in walk(syntax.root):
+    for node in nodes_of(syntax.root):
         if node.type != "call_expression":
             continue
         name, given = split_name(text_of(node.child_by_field_name("function")))

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from optiml_magic.source.formals import formals, text_of
-from optiml_magic.source.syntax import name_of, walk
+from optiml_magic.source.syntax import name_of, nodes_of, walk
 from optiml_magic.source.values import changes
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _ON_THE_LINE = re.compile(r"\bargv\b|\boptarg\b|\bstd::cin\b|\bscanf\b|\bgetenv\
 def referring(root: Node) -> dict[str, frozenset[int]]:
     """The functions of a text that may change what they are called with, and which of it."""
     found: dict[str, frozenset[int]] = {}
-    for node in walk(root):
+    for node in nodes_of(root):
         if node.type == "function_definition":
             own = {at for at, f in enumerate(formals(node)) if f.reference and not f.const}
             found[name_of(node)] = found.get(name_of(node), frozenset()) | own
@@ -34,7 +34,7 @@ def referring(root: Node) -> dict[str, frozenset[int]]:
 
 def changed_by_calls(body: Node, functions: Mapping[str, frozenset[int]]) -> Iterator[str]:
     """The names that functions are called with which may change them."""
-    for node in walk(body) if functions else ():
+    for node in nodes_of(body) if functions else ():
         if node.type != "call_expression":
             continue
         called = text_of(node.child_by_field_name("function")).partition("<")[0]
@@ -47,7 +47,7 @@ def changed_by_calls(body: Node, functions: Mapping[str, frozenset[int]]) -> Ite
 
 def given_anew(body: Node) -> Iterator[tuple[str, Node]]:
     """The names that are swapped or read into, each with the node that does it."""
-    for node in walk(body):
+    for node in nodes_of(body):
         if node.type == "call_expression":
             called = text_of(node.child_by_field_name("function")).partition("<")[0]
             listed = node.child_by_field_name("arguments")
@@ -107,7 +107,7 @@ def set_over(name: str, nodes: list[Node], body: Node, run: Arguments) -> Node |
     ]
     if None in rights or not rights:
         return None
-    for node in walk(body):
+    for node in nodes_of(body):
         if node.start_byte >= nodes[-1].end_byte:
             break
         parent = node.parent
@@ -130,7 +130,7 @@ def last_set(name: str, first: Node | None, place: Node, body: Node) -> Node | N
     own = [node for changed, node in every if changed == name]
     before = [node for node in own if node.end_byte <= place.start_byte]
     right = set_once(before[-1:], body, place) if before else first
-    jumps = any(node.type in _JUMPS for node in walk(body))
+    jumps = any(node.type in _JUMPS for node in nodes_of(body))
     if right is None or jumps or any(_is_again(node, place, right) for node in own):
         return None
     names = {text_of(node) for node in walk(right) if node.type == "identifier"}

@@ -20,7 +20,7 @@ from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.formals import declared, text_of
 from optiml_magic.source.notes import Note, NoteKind
 from optiml_magic.source.program import parse_program
-from optiml_magic.source.syntax import line_of, name_of, parse, walk
+from optiml_magic.source.syntax import line_of, name_of, nodes_of, parse, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -125,7 +125,7 @@ def drop_host_code(
 
 def _idle_includes(root: Node, left: str, lacks: Callable[[str], bool]) -> Iterator[Node]:
     """Headers of libraries that only host code used, and own ones that nobody has here."""
-    for node in walk(root):
+    for node in nodes_of(root):
         if node.type != "preproc_include" or _is_host(node):
             continue
         path = text_of(node.child_by_field_name("path"))

@@ -8,7 +8,7 @@ from optiml_magic.kernels.hosthiding import is_seen
 from optiml_magic.kernels.hostpointers import uncast
 from optiml_magic.source.aliases import resolve
 from optiml_magic.source.formals import declared, formals, text_of
-from optiml_magic.source.syntax import walk
+from optiml_magic.source.syntax import nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +58,7 @@ def _declared(name: str, function: Node, place: Node) -> Iterator[Spelled]:
     for formal in formals(function):
         if formal.name == name:
             yield formal.type, formal.depth
-    for node in walk(function):
+    for node in nodes_of(function):
         if node.type != "declaration" or not is_seen(node, place):
             continue
         kind = text_of(node.child_by_field_name("type"))

@@ -28,7 +28,7 @@ from optiml_magic.source.aliases import resolve
 from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.formals import declared, text_of
 from optiml_magic.source.operators import SM_COUNT
-from optiml_magic.source.syntax import parse, walk
+from optiml_magic.source.syntax import nodes_of, parse, walk
 from optiml_magic.source.values import Values, changes
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ class HostValues(Values):
             return
         right = set_once(written, self._body) if written else self.members.get(own)
         if written:
-            first = next(n for n in walk(self._body) if text_of(n) == own)
+            first = next(n for n in nodes_of(self._body) if text_of(n) == own)
             if right is None or first.start_byte != written[0].start_byte:
                 return  # before it is set there, it is something else
         if right is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.formals import declared, text_of
-from optiml_magic.source.syntax import Syntax, walk
+from optiml_magic.source.syntax import Syntax, nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,7 @@ _DROPPED = frozenset({"const", "volatile", "*", "struct", "__restrict__"})
 def type_aliases(syntax: Syntax) -> dict[str, str]:
     """The aliased types by name, alias templates excepted; pointers end in ``*``."""
     found: dict[str, str] = {}
-    for node in walk(syntax.root):
+    for node in nodes_of(syntax.root):
         if node.type not in ("alias_declaration", "type_definition"):
             continue
         if node.parent is not None and node.parent.type == "template_declaration":
@@ -42,7 +42,7 @@ def type_aliases(syntax: Syntax) -> dict[str, str]:
 def type_macros(syntax: Syntax) -> dict[str, str]:
     """The macros that stand for a type of numbers: ``#define REAL float``; of several the last."""
     found: dict[str, str] = {}
-    for node in walk(syntax.root):
+    for node in nodes_of(syntax.root):
         if node.type == "preproc_def":
             spelled = text_of(node.child_by_field_name("value")).split("//")[0].strip()
             if scalar_dtype(spelled) is not None:

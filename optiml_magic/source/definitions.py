@@ -13,7 +13,7 @@ from optiml_magic.errors import SourceError
 from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.formals import formals, text_of
-from optiml_magic.source.syntax import name_of, walk
+from optiml_magic.source.syntax import name_of, nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -71,7 +71,7 @@ def definitions(syntax: Syntax) -> dict[str, Definition]:
 
 
 def _definitions(syntax: Syntax) -> Iterator[tuple[str, Definition]]:
-    for node in walk(syntax.root):
+    for node in nodes_of(syntax.root):
         if node.type == "preproc_function_def":
             listed = node.child_by_field_name("parameters")
             body = text_of(node.child_by_field_name("value")).split("//")[0].strip()

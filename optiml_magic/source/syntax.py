@@ -73,6 +73,12 @@ def walk(node: Node) -> Iterator[Node]:
         stack.extend(reversed(current.children))
 
 
+@lru_cache(maxsize=256)
+def nodes_of(node: Node) -> tuple[Node, ...]:
+    """What ``walk`` comes to: of a function's body, which is walked again for each of its names."""
+    return tuple(walk(node))
+
+
 def in_macros(syntax: Syntax, name: str) -> bool:
     """Whether a macro that the text defines has this word in it."""
     word = re.compile(rf"\b{re.escape(name)}\b".encode())

@@ -14,7 +14,7 @@ from optiml_magic.source.definitions import definitions
 from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.expressions import Expression, parse_expression
 from optiml_magic.source.formals import declared, text_of
-from optiml_magic.source.syntax import walk
+from optiml_magic.source.syntax import nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -60,7 +60,7 @@ class Values:
         self.names = frozenset(names) - self.changed
         self.definitions: dict[str, Node] = {}
         self.declared: dict[str, int] = {}
-        for node in walk(body):
+        for node in nodes_of(body):
             if node.type in ("declaration", "init_statement"):
                 self._declare(node)
 
@@ -253,7 +253,7 @@ def _constant_texts(syntax: Syntax, known: Mapping[str, int]) -> Iterator[tuple[
 
 def changes(body: Node) -> Iterator[tuple[str, Node]]:
     """The names assigned, updated, or whose address or reference is taken, and where."""
-    for node in walk(body):
+    for node in nodes_of(body):
         target = None
         if node.type == "assignment_expression":
             target = node.child_by_field_name("left")
