@@ -42,7 +42,7 @@ from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.task import Task
 from optiml_magic.model.thought import Fate, Wanted, fates
 from optiml_magic.model.view import View
-from optiml_magic.preparation import advice
+from optiml_magic.preparation import advice, telling
 from optiml_magic.problem import Problem, prepare
 from optiml_magic.problem.reference import source_of
 from optiml_magic.profilers.roofs import published
@@ -99,10 +99,12 @@ def prepared(
         with closing(compiler_of(settings, options)) as compiler:
             failure = compiler.compile(source, (), chip(DEFAULT_CHIP), options)
         if isinstance(failure, CompileFailure):
+            dropped, absent = taken_out(notes)
+            first = telling(failure.errors, absent)
             raise KernelFailed(
-                f"the input kernel failed, compile_error: {failure.errors[0].message}",
-                fix=advice(failure.errors[0], *taken_out(notes)),
-                line=failure.errors[0].line,
+                f"the input kernel failed, compile_error: {first.message}",
+                fix=advice(first, dropped, absent),
+                line=first.line,
             ) from None
         raise
 

@@ -172,13 +172,19 @@ class Preparation:
         return Prepared(runnable, (*given, *learned, *sides), same, notes, narrower)
 
     def _refused(self, failure: CompileFailure) -> Verdict:
-        first = failure.errors[0]
+        first = telling(failure.errors, self._problem.absent)
         more = f" (and {len(failure.errors) - 1} more)" if len(failure.errors) > 1 else ""
         summary, fix = (
             f"{first.message}{more}",
             advice(first, self._problem.dropped, self._problem.absent),
         )
         return Verdict(Outcome.COMPILE_ERROR, summary, line=first.line, fix=fix)
+
+
+def telling(errors: Sequence[Diagnostic], absent: Sequence[str]) -> Diagnostic:
+    """The error that says most: without a header, that of a name which it may have declared."""
+    undefined = (error for error in errors if error.undefined)
+    return next(undefined, errors[0]) if absent else errors[0]
 
 
 def advice(error: Diagnostic, dropped: Mapping[str, str], absent: Sequence[str]) -> str:

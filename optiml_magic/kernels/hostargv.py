@@ -49,7 +49,7 @@ def command_line(text: str) -> CommandLine:
 
 
 def with_numbers_given(text: str, arguments: tuple[str, ...]) -> str:
-    """The text with ``atoi(argv[1])`` and the like in ``main`` as the numbers that they are."""
+    """The text with ``atoi(argv[1])`` and the like as the numbers that they are."""
     syntax, edits = parse(text), []
     for call, at in _asking(syntax):
         word = arguments[at - 1] if 0 < at <= len(arguments) else ""
@@ -88,12 +88,15 @@ def names_asked(syntax: Syntax) -> tuple[str, ...]:
 
 
 def _asking(syntax: Syntax) -> Iterator[tuple[Node, int]]:
-    """The calls in ``main`` that make a number of an argument, and which argument it is."""
+    """The calls that make a number of an argument, and which one it is.
+
+    They are in ``main``, and in functions that it hands ``argv`` on to.
+    """
     for function in nodes_of(syntax.root):
-        if function.type != "function_definition" or name_of(function) != "main":
+        if function.type != "function_definition":
             continue
         taken = [declared(p.child_by_field_name("declarator")).name for p in parameters(function)]
-        if len(taken) < 2:
+        if len(taken) < 2 or (name_of(function) != "main" and taken[1] != "argv"):
             continue
         for node in nodes_of(function):
             called = text_of(node.child_by_field_name("function")).removeprefix("std::")

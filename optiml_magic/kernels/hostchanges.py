@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from optiml_magic.source.formals import formals, text_of
+from optiml_magic.source.operators import SM_COUNT
 from optiml_magic.source.syntax import name_of, nodes_of, walk
 from optiml_magic.source.values import changes
 
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
 _JUMPS = frozenset({"goto_statement", "lambda_expression"})
 _SWAPS = frozenset({"swap", "exchange"})
+#: Of a GPU for data centres; with the names that ``cudaDeviceProp`` has for them.
+_ATTRIBUTES = {
+    "MultiProcessorCount": SM_COUNT, "MaxThreadsPerMultiProcessor": "2048",
+    "MaxThreadsPerBlock": "1024", "WarpSize": "32", "MaxSharedMemoryPerBlock": "49152",
+}  # fmt: skip
+PROPERTIES = {name[0].lower() + name[1:]: value for name, value in _ATTRIBUTES.items()}
 _ON_THE_LINE = re.compile(r"\bargv\b|\boptarg\b|\bstd::cin\b|\bscanf\b|\bgetenv\b")
 
 
@@ -159,13 +166,21 @@ def is_listed(change: Node) -> bool:
     return change.type == "pointer_expression" and text_of(kind) == "void"
 
 
-def counts_processors(change: Node) -> bool:
-    """Whether a local is what ``cudaDeviceGetAttribute`` says of the number of multiprocessors."""
+def asked_of_device(change: Node) -> str:
+    """What ``cudaDeviceGetAttribute`` says of a device, as an expression, or how many blocks fit.
+
+    Registers and shared memory may let fewer fit: that is for the launch of a kernel to say.
+    """
     listed = change.parent
     call = listed.parent if listed is not None and listed.type == "argument_list" else None
     called = text_of(call.child_by_field_name("function")) if call is not None else ""
-    asked = [text_of(n) for n in (listed.named_children if listed else ())][1:2]
-    return called == "cudaDeviceGetAttribute" and asked == ["cudaDevAttrMultiProcessorCount"]
+    given = [text_of(n) for n in (listed.named_children if listed else ()) if n.type != "comment"]
+    if called == "cudaDeviceGetAttribute" and len(given) > 1:
+        return _ATTRIBUTES.get(given[1].removeprefix("cudaDevAttr"), "")
+    most = called.partition("<")[0] == "cudaOccupancyMaxActiveBlocksPerMultiprocessor"
+    if most and len(given) > 2 and given[0] == text_of(change):
+        return f"{_ATTRIBUTES['MaxThreadsPerMultiProcessor']} / ({given[2]})"
+    return ""
 
 
 def target(change: Node) -> str:

@@ -53,7 +53,7 @@ _CONTAINERS = frozenset(
 )  # fmt: skip
 _DEVICE_WORDS = frozenset({"__global__", "__device__", "__constant__", "__managed__", "constexpr"})
 _ON_HOST = re.compile(
-    r"<<<|\bcuda(?:Malloc|Free|Memcpy|Memset)\w*\s*[<(]|\bcuda(?:Stream|Event)_t\b|"
+    r"<<<|\bcuda(?:Malloc|Free|Memcpy|Memset)\w*\s*[<(]|\bcuda(?:Stream|Event)\w+|"
     r"\bstd::(?:vector|string|map|unordered_map|function|unique_ptr|shared_ptr|chrono)\b"
 )
 _LIBRARIES = re.compile(r"<(?P<name>\w+)(?:/[\w./+-]+|\.h(?:pp|xx)?)>")

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.literals import number
+from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.formals import text_of
 
 if TYPE_CHECKING:
@@ -57,6 +58,16 @@ def computed(node: Node, number: Callable[[Node], int | float | None]) -> float 
         return float(function(*known))
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         return None
+
+
+def converted(number: float | None, to: str) -> int | float | None:
+    """What a cast to a type makes of a number; None where it is not known, or too large."""
+    dtype = scalar_dtype(to)
+    if number is None or dtype is None or not math.isfinite(number):
+        return None
+    if dtype[-2] == "f" or dtype == "bfloat16":
+        return float(number)
+    return int(number) if dtype[-2] in "iu" and abs(number) < 2**31 else None
 
 
 def cast_of(node: Node) -> tuple[str, Node] | None:

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from optiml_magic.kernels.hostfilled import filled
 from optiml_magic.kernels.hostmemory import allocations, cleared, touched
 from optiml_magic.kernels.hostpointers import is_null, pointed, read_at, times_set, uncast
 from optiml_magic.kernels.hostscope import Call, expressed
@@ -206,6 +207,7 @@ class Passed:
         caller = host.callers.get(function.start_byte)
         types = {**host.aliases, **(caller.types if caller is not None else {})}
         yield from allocations(given, origin, parameter, name, values, sizes, types)
+        yield from filled(origin, name, given, body, host.as_run(function, given))
         made = None
         if function == call.function and (definition := values[0].definition(origin)):
             values[0].spelled |= self.extents(call, values[0])

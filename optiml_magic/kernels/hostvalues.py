@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import re
 from typing import TYPE_CHECKING
@@ -11,8 +10,9 @@ from optiml_magic.errors import SourceError
 from optiml_magic.kernels.hostarguments import COUNT, Arguments
 from optiml_magic.kernels.hostbraces import arguments_of, braces, given, is_braced
 from optiml_magic.kernels.hostchanges import (
+    PROPERTIES,
+    asked_of_device,
     changed_by_calls,
-    counts_processors,
     given_anew,
     is_given_from_outside,
     is_listed,
@@ -22,7 +22,13 @@ from optiml_magic.kernels.hostchanges import (
     target,
 )
 from optiml_magic.kernels.hosthiding import hiding, is_seen
-from optiml_magic.kernels.hostliterals import cast_of, computed, literal_number, named_number
+from optiml_magic.kernels.hostliterals import (
+    cast_of,
+    computed,
+    converted,
+    literal_number,
+    named_number,
+)
 from optiml_magic.kernels.hostmembers import members_set
 from optiml_magic.source.aliases import resolve
 from optiml_magic.source.dtypes import scalar_dtype
@@ -111,8 +117,9 @@ class HostValues(Values):
         for name in {found[1] for found in _RESIZED.finditer(text_of(body))} | self.changed:
             self._vectors.pop(name, None)
         for name, nodes in places.items():
-            if len(nodes) == 1 and counts_processors(nodes[0]):
-                self.spelled[name] = SM_COUNT
+            if len(nodes) == 1 and (asked := asked_of_device(nodes[0])):
+                self._read_again(name, asked, nodes[0])
+                self.changed -= {name}
             if name in self._dims and name not in self.definitions and self.declared[name] == 1:
                 self._set_by_axis(name, nodes)
             sure = name not in several and run.is_sure(nodes[0])
@@ -157,7 +164,7 @@ class HostValues(Values):
             local = self.definition(text_of(node))
             found = self.number(local) if local is not None else self._real_given(text_of(node))
             whole = text_of(node) in self._whole and isinstance(found, float)
-            return self._converted(found, "int") if whole else found
+            return converted(found, "int") if whole else found
         if node.type == "field_expression" and self._runs:
             right, given = self.members.get(text_of(node)), self._real_given(text_of(node))
             return self.number(right) if right is not None else given
@@ -176,7 +183,7 @@ class HostValues(Values):
         if (made := computed(node, self.number)) is not None:
             return made
         if (cast := cast_of(node)) is not None:
-            return self._converted(self.number(cast[1]), resolve(cast[0], self.types)[0])
+            return converted(self.number(cast[1]), resolve(cast[0], self.types)[0])
         if node.type != "binary_expression":
             return None
         left, right = (self.number(node.child_by_field_name(side)) for side in ("left", "right"))
@@ -190,15 +197,6 @@ class HostValues(Values):
         except (ZeroDivisionError, OverflowError):
             return None
 
-    @staticmethod
-    def _converted(number: float | None, to: str) -> int | float | None:
-        dtype = scalar_dtype(to)
-        if number is None or dtype is None or not math.isfinite(number):
-            return None
-        if dtype[-2] == "f" or dtype == "bfloat16":
-            return float(number)
-        return int(number) if dtype[-2] in "iu" and abs(number) < 2**31 else None
-
     def local(self, name: str) -> int | float | None:
         """The number that a local of that name stands for."""
         given = self.definition(name)
@@ -210,10 +208,20 @@ class HostValues(Values):
         values = {axis: set_once(own, self._body, self._place) for axis, own in axes.items() if own}
         if sum(map(len, axes.values())) == len(nodes) and all(values.values()):
             words = ", ".join(text_of(values.get(axis)) or "1" for axis in "xyz")
-            reread = walk(parse(f"auto x = dim3({words});").root)
-            self.definitions[name] = next(n for n in reread if n.type == "call_expression")
-            self._since[name] = nodes[0].start_byte
+            self._read_again(name, f"dim3({words})", nodes[0])
             self.changed -= {name}
+
+    def _read_again(self, name: str, words: str, since: Node) -> None:
+        """Take a local for what these words say where it is set."""
+        if words == SM_COUNT:
+            self.spelled[name] = words
+            return
+        reread = parse(f"auto x = {words};").root
+        made = next((n for n in walk(reread) if n.type == "init_declarator"), None)
+        value = made.child_by_field_name("value") if made is not None else None
+        if value is not None:
+            self.definitions[name] = value
+            self._since[name] = since.start_byte
 
     def definition(self, name: str) -> Node | None:
         """What a local stands for, but for one that a kept name changes behind.
@@ -288,11 +296,7 @@ class HostValues(Values):
             self._dims.add(declared(child).name)
             if child.type == "function_declarator":
                 axes = text_of(child.child_by_field_name("parameters"))
-                reread = walk(parse(f"auto x = dim3{axes};").root)
-                value = next((n for n in reread if n.type == "call_expression"), None)
-                if value is not None:
-                    self.definitions[declared(child).name] = value
-                    self._since[declared(child).name] = child.start_byte
+                self._read_again(declared(child).name, f"dim3{axes}", child)
 
     def spell(self, node: Node, name: str) -> None:
         """Take ``name`` for what is spelled like a node, where nothing of that changes.
@@ -329,7 +333,7 @@ class HostValues(Values):
         found = self._told(node, depth)
         if found is None and node is not None and text_of(node) in self._whole:
             real = self.definition(text_of(node))  # as `int n = 1e6`
-            whole = None if real is None else self._converted(literal_number(real), "int")
+            whole = None if real is None else converted(literal_number(real), "int")
             found = None if whole is None else f"({whole})"
         if found is not None or node is None or self.otherwise is None or node.type not in _NAMED:
             return found
@@ -358,8 +362,8 @@ class HostValues(Values):
                 return self.text(count, depth + 1)
         if node is not None and node.type == "field_expression":
             field = text_of(node.child_by_field_name("field"))
-            if field == "multiProcessorCount":
-                return SM_COUNT
+            if field in PROPERTIES:
+                return PROPERTIES[field]
             right = self.members.get(text_of(node)) if self._runs else None
             if right is not None:
                 return self.text(right, depth + 1)

@@ -152,7 +152,7 @@ def explained(notes: Sequence[Note]) -> Iterator[None]:
     try:
         yield
     except BindingError as error:
-        if error.message.startswith("no ") and (run := _asked(notes)):
+        if re.search(r"\bno (?:array|value)", error.message) and (run := _asked(notes)):
             error.fix = f"{run}; or {error.fix}"
         names = re.findall(r"`(\w+)`", error.message)
         for note in notes:

@@ -19,6 +19,7 @@ from optiml_magic.kernels.stored_extents import is_no_index, stored_extent
 from optiml_magic.kernels.unit import lift_program
 from optiml_magic.kernels.variables import device_variables
 from optiml_magic.model.dtypes import DType, title
+from optiml_magic.problem.filling import as_filled
 from optiml_magic.source.expressions import parse_expression
 
 if TYPE_CHECKING:
@@ -79,10 +80,12 @@ def drawn_as_allocated(
 ) -> tuple[dict[str, Any], list[str]]:
     """Random numbers for the arrays that launches read and nobody gives, as the host sizes them.
 
-    Whole numbers only where they are no indices, of which any would do harm. Who gives an array or
-    a reference means to give all of them.
+    Whole numbers that may be indices only where a loop of the host says what they are, since any
+    others would do harm. What is only added to starts from zeros. Who gives an array or a reference
+    means to give all of them.
     """
     allocated, found, notes = _allocated(read), dict[str, Any](), list[str]()
+    filled = {note.name: note for note in read if note.kind == "filled"}
     cleared = {directive.buffer for directive in program.zeros}
     seen = {*values, *task.outputs, *cleared}
     given = any(isinstance(value, np.ndarray) for value in values.values())
@@ -95,7 +98,7 @@ def drawn_as_allocated(
                 continue
             seen.add(name)
             note = allocated.get(name)
-            kept = parameter.reads and parameter.certain and not parameter.adds
+            kept = (parameter.reads or parameter.adds) and parameter.certain
             if (
                 note is None
                 or not kept
@@ -104,9 +107,20 @@ def drawn_as_allocated(
             ):
                 continue
             dtype = np.dtype(parameter.dtype)
+            count = _count(note, values) * parameter.lanes
+            if parameter.adds and 0 < count * dtype.itemsize <= _MOST_BYTES:
+                found[name] = np.zeros(count, dtype)
+                notes.append(f"`{name}` starts from zeros: {note.text}")
+                continue
+            if dtype.kind in "iu" and (by := filled.get(name)) and count * 8 <= _MOST_BYTES:
+                drawn = as_filled(parse_expression(by.extent), dtype, count, len(found))
+                if drawn is not None:
+                    found[name] = drawn
+                    notes.append(f"{by.text}; {note.text}")
+                continue
             if dtype.kind in "iu" and not _is_no_index(program, task, name):
                 continue
-            drawn = _drawn(dtype, _count(note, values) * parameter.lanes, len(found))
+            drawn = _drawn(dtype, count, len(found))
             if drawn is not None:
                 whole = math.prod(note.shape) == drawn.size
                 found[name] = drawn.reshape(note.shape) if note.shape and whole else drawn

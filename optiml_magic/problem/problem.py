@@ -26,7 +26,7 @@ from optiml_magic.problem.scales import Maps
 from optiml_magic.source.notes import Note, taken_out
 from optiml_magic.source.program import Program
 
-_KEPT_BACK = frozenset({"literal", "called", "allocated"})  # told where they are used
+_KEPT_BACK = frozenset({"literal", "called", "allocated", "filled"})  # told where they are used
 
 
 @dataclass(frozen=True)

@@ -71,3 +71,12 @@ def test_it_is_for_programs_with_a_main() -> None:
     with pytest.raises(SourceError, match="is for a program with a `main` that launches") as error:
         with_launches(ONE + RUN.format(8))
     assert error.value.line == 2
+
+
+def test_functions_that_are_handed_the_command_line_are_asked_as_well() -> None:
+    text = (
+        f"{RUN.format(16)}{ONE}void run(int argc, char** argv) {{ k<<<1, 64>>>(a, b, atoi(argv[1])); }}\n"
+        "int main(int argc, char** argv) { run(argc, argv); }"
+    )
+    _, notes = drop_host_code(text)
+    assert [note.value for note in notes if note.kind == "literal"] == [16]

@@ -167,6 +167,15 @@ def test_a_launch_by_a_function_is_read(call: str, launch: list[str]) -> None:
     [
         (("int s; cudaDeviceGetAttribute(&s, cudaDevAttrMultiProcessorCount, 0);"
          "k<<<4 * s, 32>>>(a, b, 4);"), "grid(4 * sm_count) block(32)"),
+        (("int s; cudaDeviceGetAttribute(&s, cudaDevAttrMaxThreadsPerBlock, 0);"
+         "k<<<4, s>>>(a, b, 4);"), "grid(4) block(1024)"),
+        ("cudaDeviceProp p; get(&p, 0); k<<<4, p.maxThreadsPerBlock / 2>>>(a, b, 4);",
+         "grid(4) block(1024 / 2)"),
+        (("int t = 128, o; cudaOccupancyMaxActiveBlocksPerMultiprocessor(&o, k, t, 0);"
+         "k<<<o, t>>>(a, b, 4);"), "grid(2048 / 128) block(128)"),
+        (("int sm_count; cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, 0);"
+         "k<<<sm_count, 32>>>(a, b, 4);"), "grid(sm_count) block(32)"),
+        ("int sm_count = 5; k<<<sm_count, 32>>>(a, b, 4);", "grid(5) block(32)"),
         ("{ dim3 t(32); } { dim3 t(64); k<<<4, t>>>(a, b, 4); }", "grid(4) block(64)"),
         ("if (c) { int t = 32; g(t); } else { int t = 64; k<<<4, t>>>(a, b, 4); }",
          "grid(4) block(64)"),
@@ -185,7 +194,7 @@ def test_numbers_of_a_launch_are_read(host: str, launch: str) -> None:
 @pytest.mark.parametrize(
     "host",
     [
-        "int s; cudaDeviceGetAttribute(&s, cudaDevAttrMaxThreadsPerBlock, 0); k<<<s, 32>>>(a, b, 4);",
+        "int s; cudaDeviceGetAttribute(&s, cudaDevAttrClockRate, 0); k<<<s, 32>>>(a, b, 4);",
         (
             "int s; cudaDeviceGetAttribute(&s, cudaDevAttrMultiProcessorCount, 0); s *= 2;"
             "k<<<s, 32>>>(a, b, 4);"
