@@ -103,7 +103,7 @@ def prepared(
             first = telling(failure.errors, absent)
             raise KernelFailed(
                 f"the input kernel failed, compile_error: {first.message}",
-                fix=advice(first, dropped, absent),
+                fix=advice(first, dropped, absent, left),
                 line=first.line,
             ) from None
         raise

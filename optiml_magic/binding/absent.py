@@ -26,6 +26,7 @@ def require_all(
     Arrays of floats that are ``sized`` by numbers are not asked for while one of these is missing.
     """
     names = [name for name in numbers if name not in values]
+    others = values.keys() - {*numbers, *(buffer.name for buffer in arrays)}
     buffers = [
         buffer
         for buffer in arrays
@@ -38,13 +39,13 @@ def require_all(
         define = f"define `{buffer.name}` as a {title(buffer.dtype)} array"
         raise BindingError(
             f"no array named `{buffer.name}`",
-            fix=missing(buffer.name, values, define),
+            fix=missing(buffer.name, others, define),
             line=buffer.line,
         )
     for name in names:
         raise BindingError(
             f"no value for the parameter `{name}`",
-            fix=missing(name, values, f"define `{name}`, or give it in the task's inputs"),
+            fix=missing(name, others, f"define `{name}`, or give it in the task's inputs"),
         )
 
 

@@ -157,7 +157,7 @@ def wanted(parameter: Parameter) -> str:
         return f"a `{parameter.ctype}`"
     if parameter.lanes > 1:
         return f"a `{parameter.ctype}`, {parameter.lanes} x {title(dtype)}"
-    return f"a {title(dtype)}"
+    return f"{'an' if title(dtype)[0] in 'iu' else 'a'} {title(dtype)}"
 
 
 def missing(name: str, known: Iterable[str], otherwise: str) -> str:

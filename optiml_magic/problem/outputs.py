@@ -15,6 +15,7 @@ import numpy as np
 
 from optiml_magic import binding
 from optiml_magic.binding.interface import launched, pairs
+from optiml_magic.errors import UsageError
 from optiml_magic.kernels.stored_extents import is_no_index, stored_extent
 from optiml_magic.kernels.unit import lift_program
 from optiml_magic.kernels.variables import device_variables
@@ -108,6 +109,8 @@ def drawn_as_allocated(
                 continue
             dtype = np.dtype(parameter.dtype)
             count = _count(note, values) * parameter.lanes
+            if count * dtype.itemsize > _MOST_BYTES:
+                raise _too_large(name, note, count * dtype.itemsize)
             if parameter.adds and 0 < count * dtype.itemsize <= _MOST_BYTES:
                 found[name] = np.zeros(count, dtype)
                 notes.append(f"`{name}` starts from zeros: {note.text}")
@@ -136,6 +139,14 @@ def drawn_as_allocated(
                 found[variable.bare_name] = drawn
                 notes.append(_told(variable.bare_name, drawn, note))
     return found, notes
+
+
+def _too_large(name: str, note: Note, size: int) -> UsageError:
+    return UsageError(
+        f"{note.text}: {size / 2**30:.3g} GiB, and no array of more than "
+        f"{_MOST_BYTES // 2**20} MiB is made up",
+        fix=f"make the sizes in the host's code smaller, or define `{name}`",
+    )
 
 
 def sized_by_numbers(task: Task, values: Mapping[str, Any], read: Sequence[Note]) -> frozenset[str]:

@@ -11,14 +11,21 @@ from optiml_magic.source.syntax import Syntax, nodes_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tree_sitter import Node
+
 _MAX_ALIASES = 20
 _DROPPED = frozenset({"const", "volatile", "*", "struct", "__restrict__"})
 
 
 def type_aliases(syntax: Syntax) -> dict[str, str]:
-    """The aliased types by name, alias templates excepted; pointers end in ``*``."""
+    """The aliased types by name, alias templates excepted; pointers end in ``*``.
+
+    An enumeration is the type of its numbers.
+    """
     found: dict[str, str] = {}
     for node in nodes_of(syntax.root):
+        if node.type == "enum_specifier" and node.child_by_field_name("body") is not None:
+            found[text_of(node.child_by_field_name("name"))] = _numbered_by(node)
         if node.type not in ("alias_declaration", "type_definition"):
             continue
         if node.parent is not None and node.parent.type == "template_declaration":
@@ -31,12 +38,18 @@ def type_aliases(syntax: Syntax) -> dict[str, str]:
         body = kind.child_by_field_name("body") if kind is not None else None
         if kind is not None and body is not None:  # typedef struct [P] { ... } Q;
             spelled = text_of(kind.child_by_field_name("name"))
+            spelled = _numbered_by(kind) if kind.type == "enum_specifier" else spelled
         const = any(text_of(c) == "const" for c in node.children if c.type == "type_qualifier")
         for declarator in node.children_by_field_name("declarator"):
             shape = declared(declarator)
             if spelled and not shape.function and not shape.array:
                 found[shape.name] = ("const " if const else "") + spelled + "*" * shape.depth
+    found.pop("", None)
     return found
+
+
+def _numbered_by(enumeration: Node) -> str:
+    return text_of(enumeration.child_by_field_name("base")).strip(": ") or "int"
 
 
 def type_macros(syntax: Syntax) -> dict[str, str]:

@@ -14,7 +14,7 @@ from optiml_magic.source.definitions import definitions
 from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.expressions import Expression, parse_expression
 from optiml_magic.source.formals import declared, text_of
-from optiml_magic.source.syntax import nodes_of
+from optiml_magic.source.syntax import nodes_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -249,6 +249,14 @@ def _constant_texts(syntax: Syntax, known: Mapping[str, int]) -> Iterator[tuple[
                     value = child.child_by_field_name("value")
                     text = Values(node, (), known, functions=functions).text(value)
                     yield declared(child).name, text or text_of(value)
+    for node in nodes_of(syntax.root):
+        if node.type == "enum_specifier" and text_of(node.child(1)) not in ("class", "struct"):
+            before = "-1"
+            for one in walk(node):
+                if one.type == "enumerator":
+                    name, value = (one.child_by_field_name(part) for part in ("name", "value"))
+                    yield text_of(name), text_of(value) or f"({before}) + 1"
+                    before = text_of(name)
 
 
 def changes(body: Node) -> Iterator[tuple[str, Node]]:

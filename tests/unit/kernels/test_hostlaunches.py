@@ -422,3 +422,19 @@ def test_a_macro_without_brackets_around_it_is_read_where_it_stands_alone(
     assert directives(head + host) == [f"launch k grid({grid}) block(32)"]
     beside = head + "int main() { int n = 99; k<<<2 * BLOCKS(n, 32), 32>>>(a, b, n); }"
     assert all(grid not in line for line in directives(beside))
+
+
+@pytest.mark.parametrize(
+    ("enumeration", "given", "found"),
+    [
+        ("enum Mode { SUM, MEAN };", "MEAN", 1),
+        ("typedef enum { SUM = 4, MEAN } Mode;", "MEAN", 5),
+        ("enum Mode : int { SUM = 1 << 3, MEAN = SUM + 2 };", "MEAN", 10),
+        ("enum Mode { SUM, MEAN };", "(Mode)1", 1),
+    ],
+)
+def test_an_enumeration_is_passed_as_its_number(enumeration: str, given: str, found: int) -> None:
+    device = (
+        f"{enumeration}\n__global__ void k(const float* x, float* y, Mode m) {{ y[m] = x[m]; }}\n"
+    )
+    assert told(f"int main() {{ k<<<1, 32>>>(a, b, {given}); }}", "literal", device) == {"m": found}
