@@ -205,8 +205,7 @@ def advice(
             f"text with %%optiml header {absent[0]}"
         )
     words = {*re.findall(r"[A-Za-z_]\w+", text)} - {error.undefined}
-    close = nearest(error.undefined, words) if error.undefined else ""
-    if close and " or " not in close:
+    if error.undefined and (close := nearest(error.undefined, words, surely=True)):
         return close
     if error.message.startswith(("cannot open source file", "#include of a file outside")):
         return "pass its folder with -I, or keep its text with %%optiml header NAME"

@@ -56,7 +56,7 @@ def struct_dtype(
             line=parameter.line,
         )
     template = re.search(rf"\b(?:typename|class)\s+{re.escape(parameter.ctype)}\b", unit.text)
-    close = nearest(parameter.ctype, SCALARS) if template is None else ""
+    close = nearest(parameter.ctype, SCALARS, surely=True) if template is None else ""
     raise BindingError(
         f"`{name}` is of type `{parameter.ctype}`, for which there is no NumPy dtype",
         fix=close

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from optiml_magic.source.formals import formals, text_of
+from optiml_magic.source.formals import declared, formals, text_of
 from optiml_magic.source.operators import SM_COUNT
 from optiml_magic.source.syntax import name_of, nodes_of, walk
 from optiml_magic.source.values import changes
@@ -104,6 +104,44 @@ def set_once(
     while right is not None and right.type == "assignment_expression":
         right = right.child_by_field_name("right")
     return right
+
+
+def first_round(name: str, nodes: list[Node], place: Node | None) -> bool:
+    """Whether a place is in a loop that counts a local, which has its first value there at first.
+
+    ``nodes`` change locals of that name; those outside of the loop are of others.
+    """
+    loop = place.parent if place is not None else None
+    while loop is not None and loop.type != "function_definition":
+        head = loop.child_by_field_name("initializer") if loop.type == "for_statement" else None
+        made = head if head is not None and head.type == "declaration" else None
+        own = made.children_by_field_name("declarator") if made is not None else []
+        if any(declared(one).name == name for one in own):
+            step = loop.child_by_field_name("update")
+            inside = [n for n in nodes if loop.start_byte <= n.start_byte < loop.end_byte]
+            return step is not None and all(
+                step.start_byte <= n.start_byte < step.end_byte for n in inside
+            )
+        loop = loop.parent
+    return False
+
+
+def is_only_read(array: str, body: Node) -> bool:
+    """Whether a function only asks for elements of an array that it lists, and hands it to none."""
+    for node in nodes_of(body):
+        if node.type != "identifier" or text_of(node) != array or node.parent is None:
+            continue
+        around, outer = node.parent, node.parent.parent
+        if around.type == "array_declarator" or "sizeof" in (
+            around.type + (outer.type if outer else "")
+        ):
+            continue
+        if around.type != "subscript_expression" or outer is None:
+            return False
+        left = outer.child_by_field_name("left") if outer.type == "assignment_expression" else None
+        if left == around or outer.type in ("update_expression", "pointer_expression"):
+            return False
+    return True
 
 
 def set_over(name: str, nodes: list[Node], body: Node, run: Arguments) -> Node | None:

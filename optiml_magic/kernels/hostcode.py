@@ -98,7 +98,7 @@ def drop_host_code(
     launching = " ".join(str(directive) for directive in found.directives)
     idle = [
         *_idle_types(syntax, dropped, launching),
-        *_idle_includes(syntax.root, left, lacks),
+        *(node for node in _idle_includes(syntax.root, left, lacks) if not _is_in(node, dropped)),
     ]
     dropped, functions = [*dropped, *idle], [*functions, *(None for _ in idle)]
     notes = [_dropped(function) for function in functions if function]
@@ -135,6 +135,10 @@ def _idle_includes(root: Node, left: str, lacks: Callable[[str], bool]) -> Itera
         own = path.strip('"')
         if path.startswith('"') and not _OF_CUDA.match(own) and lacks(own):
             yield node
+
+
+def _is_in(node: Node, others: Iterable[Node]) -> bool:
+    return any(one.start_byte <= node.start_byte < one.end_byte for one in others)
 
 
 def _is_idle(library: str, header: str, left: str, lacks: Callable[[str], bool]) -> bool:

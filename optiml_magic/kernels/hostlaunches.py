@@ -14,6 +14,7 @@ from optiml_magic.kernels.hostmemory import filled_constants
 from optiml_magic.kernels.hostparts import parts_passed
 from optiml_magic.kernels.hostpassed import Passed, scalar_of
 from optiml_magic.kernels.hostscope import Call, Host, expressed
+from optiml_magic.kernels.hostspelled import spell
 from optiml_magic.kernels.hostwritten import written_launches
 from optiml_magic.kernels.signature import kernels, split_name
 from optiml_magic.source.aliases import spelled, type_aliases, type_macros
@@ -236,7 +237,7 @@ def _directive(
     values.otherwise = call.as_run
     for (parameter, argument), name in zip(pairs, names, strict=True):
         if not parameter.pointer and name.isidentifier():
-            values.spell(argument, name)
+            spell(values, argument, name)
             scalars = {**scalars, name: name} if name in values.spelled.values() else scalars
     values.spelled |= passed.extents(call, values)
     missing: list[str] = []

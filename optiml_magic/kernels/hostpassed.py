@@ -10,6 +10,7 @@ from optiml_magic.kernels.hostfilled import filled
 from optiml_magic.kernels.hostmemory import allocations, cleared, touched
 from optiml_magic.kernels.hostpointers import is_null, pointed, read_at, times_set, uncast
 from optiml_magic.kernels.hostscope import Call, expressed
+from optiml_magic.kernels.hostspelled import spell
 from optiml_magic.kernels.hosttensors import shape_made, tensor_extent, tensor_made, tensor_of
 from optiml_magic.kernels.signature import Parameter, split_name
 from optiml_magic.source.directives import (
@@ -201,7 +202,7 @@ class Passed:
         if key not in self._named:
             self._named[key] = host.values(function, sizes)
             for member, own in members.values():
-                self._named[key].spell(member, own)
+                spell(self._named[key], member, own)
         sizes |= {own: own for _, own in members.values()}
         values = self._named[key], host.as_run(function)  # in any block of it
         caller = host.callers.get(function.start_byte)

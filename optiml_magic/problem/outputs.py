@@ -83,13 +83,13 @@ def drawn_as_allocated(
 
     Whole numbers that may be indices only where a loop of the host says what they are, since any
     others would do harm. What is only added to starts from zeros. Who gives an array or a reference
-    means to give all of them.
+    means to give all of them, unless the arrays are as large as the host allocates them.
     """
     allocated, found, notes = _allocated(read), dict[str, Any](), list[str]()
     filled = {note.name: note for note in read if note.kind == "filled"}
     cleared = {directive.buffer for directive in program.zeros}
     seen = {*values, *task.outputs, *cleared}
-    given = any(isinstance(value, np.ndarray) for value in values.values())
+    given = _of_other_sizes(allocated, values)
     if not allocated or given or task.reference is not None or callable(task.inputs):
         return {}, []
     for launch, kernel in launched(program, task.defines):
@@ -132,7 +132,12 @@ def drawn_as_allocated(
         note = allocated.get(variable.bare_name)
         if note is None or variable.initialised or variable.bare_name in seen:
             continue
-        if variable.space == "constant" and variable.dtype in ("<f2", "<f4", "<f8"):
+        plain = variable.dtype in ("<f2", "<f4", "<f8")
+        whole = variable.dtype is not None and variable.dtype[1] in "iu"
+        if variable.space == "constant" and (
+            plain or (whole and _is_no_index(program, task, variable.bare_name, variable=True))
+        ):
+            assert variable.dtype is not None
             many = _count(note, values) * variable.lanes
             drawn = _drawn(np.dtype(variable.dtype), many, len(found))
             if drawn is not None:
@@ -151,7 +156,7 @@ def _too_large(name: str, note: Note, size: int) -> UsageError:
 
 def sized_by_numbers(task: Task, values: Mapping[str, Any], read: Sequence[Note]) -> frozenset[str]:
     """The arrays that are drawn so where the numbers of the host's code are given."""
-    given = any(isinstance(value, np.ndarray) for value in values.values())
+    given = _of_other_sizes(_allocated(read), values)
     if given or task.reference is not None or callable(task.inputs):
         return frozenset()
     extents = {name: parse_expression(note.extent) for name, note in _allocated(read).items()}
@@ -173,24 +178,35 @@ def _told(name: str, drawn: Array, note: Note) -> str:
     return f"`{name}` is {drawn.size} random {title(drawn.dtype)} from 0 to {top}: {note.text}"
 
 
-def _is_no_index(program: Program, task: Task, name: str) -> bool:
-    """Whether no launch that takes a buffer computes a place from what it holds."""
+def _is_no_index(program: Program, task: Task, name: str, *, variable: bool = False) -> bool:
+    """Whether no launch that takes a buffer computes a place from what it holds.
+
+    A ``variable`` is taken by every launch, under its own name.
+    """
     unit = lift_program(program, task.defines)
     functions = {function.name: function for function in unit.kernels}
     for launch, kernel in launched(program, task.defines):
-        for parameter, passed in pairs(launch, kernel):
-            if not parameter.pointer or passed.text != name:
-                continue
+        taken = [p.name for p, passed in pairs(launch, kernel) if p.pointer and passed.text == name]
+        for own in [name] if variable else taken:
             function = functions.get(kernel.name)
             if function is None:
                 return False
-            if not is_no_index(unit, function, kernel.template_arguments, parameter.name):
+            if not is_no_index(unit, function, kernel.template_arguments, own):
                 return False
     return True
 
 
 def _allocated(read: Sequence[Note]) -> dict[str, Note]:
     return {note.name: note for note in read if note.kind == "allocated"}
+
+
+def _of_other_sizes(allocated: Mapping[str, Note], values: Mapping[str, Any]) -> bool:
+    """Whether an array that is given is not one of those that the host allocates."""
+    given = {name: value.size for name, value in values.items() if isinstance(value, np.ndarray)}
+    return any(
+        name not in allocated or size != _count(allocated[name], values)
+        for name, size in given.items()
+    )
 
 
 def _count(note: Note, values: Mapping[str, Any]) -> int:

@@ -55,6 +55,20 @@ def test_what_the_kernel_takes_already_is_not_meant() -> None:
     assert error.fix == "define `n2`, or give it in the task's inputs"
 
 
+WHOLE = (
+    "__global__ void k(const float* x, const int* at, float* y, int n) { y[0] = x[at[n]]; }\n"
+    "int main() { int n = 64; float *x, *y; int* d; cudaMalloc(&x, n * sizeof(float));"
+    " cudaMalloc(&d, n * sizeof(int)); load(d); k<<<1, 64>>>(x, d, y, n); }\n"
+)
+
+
+def test_arrays_beside_one_that_is_as_large_as_allocated_are_made_up() -> None:
+    assert refused(WHOLE).message == "no array named `at`"
+    given = {"at": np.zeros(64, np.int32)}
+    assert prepare(Task(WHOLE, inputs=given), seeds=1).instances[0].values["x"].shape == (64,)
+    assert refused(WHOLE, at=np.zeros(65, np.int32)).message == "no array named `x`"
+
+
 def test_arrays_that_are_too_large_to_make_up_are_named() -> None:
     text = (
         "__global__ void k(const float* x, float* y, int n) { y[threadIdx.x] = x[n]; }\n"

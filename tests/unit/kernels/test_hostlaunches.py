@@ -438,3 +438,35 @@ def test_an_enumeration_is_passed_as_its_number(enumeration: str, given: str, fo
         f"{enumeration}\n__global__ void k(const float* x, float* y, Mode m) {{ y[m] = x[m]; }}\n"
     )
     assert told(f"int main() {{ k<<<1, 32>>>(a, b, {given}); }}", "literal", device) == {"m": found}
+
+
+@pytest.mark.parametrize(
+    ("host", "found"),
+    [
+        ("for (int s = 4; s < 99; s *= 2) k<<<1, 32>>>(a, b, s);", 4),
+        ("for (int i = 0; i < 9; i++) for (int j = i + 2; j; j--) k<<<1, 32>>>(a, b, j);", 2),
+        (("int sizes[] = {32, 64};"
+          "for (int i = 0; i < 2; i++) { int s = sizes[i]; k<<<1, 32>>>(a, b, s); }"), 32),
+        ("for (int i = 0; i < 9; i++) f(i); for (int i = 3; i < 9; i++) k<<<1, 32>>>(a, b, i);", 3),
+        ("for (int i = 0; i < 9; i++) { i += read(); k<<<1, 32>>>(a, b, i); }", None),
+        ("int i = 1; while (i < 9) { i *= 2; k<<<1, 32>>>(a, b, i); }", None),
+        ("int sizes[] = {32, 64}; sizes[0] = read(); k<<<1, 32>>>(a, b, sizes[0]);", None),
+    ],
+)  # fmt: skip
+def test_a_loop_that_launches_gives_the_numbers_of_its_first_round(
+    host: str, found: object
+) -> None:
+    assert told(f"int main() {{ {host} }}", "literal").get("n") == found
+
+
+def test_the_first_round_decides_no_branch() -> None:
+    host = "int main() { for (int i = 0; i < 9; i++) if (i > 0) k<<<1, 32>>>(a, b, 4); }"
+    assert directives(host) == ["launch k grid(1) block(32)"]
+    other = "int main() { for (int i = 0; i < 9; i++) { if (i % 2) k<<<1, 32>>>(a, b, 4); } }"
+    assert directives(other) == ["launch k grid(1) block(32)"]
+
+
+def test_an_include_within_a_host_function_goes_with_it() -> None:
+    host = 'int main() {\n#include "more.inl"\nk<<<1, 32>>>(a, b, 4); }\n'
+    text, _ = drop_host_code(ONE + host, lacks=lambda _: True)
+    assert "more.inl" not in text
