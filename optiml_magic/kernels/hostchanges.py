@@ -132,9 +132,8 @@ def is_only_read(array: str, body: Node) -> bool:
         if node.type != "identifier" or text_of(node) != array or node.parent is None:
             continue
         around, outer = node.parent, node.parent.parent
-        if around.type == "array_declarator" or "sizeof" in (
-            around.type + (outer.type if outer else "")
-        ):
+        sized = any(one is not None and "sizeof" in one.type for one in (around, outer))
+        if around.type == "array_declarator" or sized:
             continue
         if around.type != "subscript_expression" or outer is None:
             return False

@@ -63,10 +63,11 @@ class HostValues(Values):
     One that is declared bare and set once, outside of any branch, has that value. With ``as_run``,
     one that only the command line changes has its value where none is given there, and, but for all
     ``rounds`` of a loop, one that this counts its first. ``spelled`` has names for what a launch
-    passes that is no name itself, ``mat.rows``, by its text. Locals are those that are seen from ``place``, where that is given. What is not known has its number by
-    ``otherwise``, where that is given, and is told in ``assumed``. ``types`` are those of the
-    function's template parameters, ``reals`` its parameters that are not whole numbers. Functions
-    ``referring`` may change what they are called with.
+    passes that is no name itself, ``mat.rows``, by its text. Locals are those that are seen from
+    ``place``, where that is given. What is not known has its number by ``otherwise``, where that is
+    given, and is told in ``assumed``. ``types`` are those of the function's template parameters,
+    ``reals`` its parameters that are not whole numbers. Functions ``referring`` may change what
+    they are called with.
     """
 
     def __init__(  # noqa: PLR0913  # what is known around it

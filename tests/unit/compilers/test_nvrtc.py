@@ -296,3 +296,15 @@ __global__ void k(float* a) { a[0] = SCALE * N * w[threadIdx.x] * c[threadIdx.x]
         "seen": (4, "device", True),
         "where": (8, "device", True),
     }
+
+
+def test_what_the_assembler_refuses_is_said_without_the_rest_of_its_log(
+    nvrtc: NvrtcCompiler,
+) -> None:
+    text = "__global__ void k(float* x) { __shared__ float s[99999]; s[threadIdx.x] = *x; *x = s[0]; }\n"
+    found = nvrtc.compile(text, ("k",), chip("h200"), CompileOptions())
+    assert isinstance(found, CompileFailure)
+    (error,) = found.errors
+    assert error.message.startswith("ptxas: Entry function")
+    assert "too much shared data" in error.message
+    assert "\n" not in error.message
