@@ -254,6 +254,8 @@ def test_the_digest_is_that_of_another_process() -> None:
     "value",
     [
         "pow(x, 1.0 / 3.0)", "pow(x, 2)", "pow(i, 2)", "pow(2, i)", "pow(1.5, x)", "pow(2.0f, i)",
+        "fmax(x, 1.0)", "fmin(i, 3)", "fmin(i, 2u)", "std::fmax(i, x)", "fmod(x, 2)", "sqrt(i)",
+        "atan2(i, x)", "std::exp(i) + log(i + 1)", "sqrt(i * 2ull)", "fmax(1.0, fmin(x, 2))",
         "std::sqrt(x) + std::abs(x) + std::pow(x, 2.0f)", "std::fmax(x, 1.0f) * M_1_PI * M_SQRT1_2",
     ],
 )  # fmt: skip
@@ -263,6 +265,16 @@ def test_functions_that_nvcc_takes_with_arguments_of_several_types(
     text = f"__global__ void k(float x, int i, double* out) {{ out[0] = {value}; }}"
     build = nvrtc.compile(text, ("k",), chip("h200"), CompileOptions())
     assert isinstance(build, Build), build
+
+
+def test_floats_alone_take_the_functions_of_floats(nvrtc: NvrtcCompiler) -> None:
+    text = (
+        "__global__ void k(float x, float* y) {"
+        " y[0] = fmax(x, 1.0f) + fmin(x, y[1]) + sqrt(x) + exp(x) + std::log(x); }"
+    )
+    build = nvrtc.compile(text, ("k",), chip("h200"), CompileOptions())
+    assert isinstance(build, Build)
+    assert ".f64" not in build.ptx
 
 
 def test_a_class_that_becomes_a_float_takes_the_float_function(nvrtc: NvrtcCompiler) -> None:
