@@ -388,7 +388,8 @@ __global__ void k(const int* a, unsigned int* o, int h, int w) {{
 
 def test_two_locals_of_one_name_stay_two() -> None:
     twice = "".join(
-        f"    {{ int i = t + {first}; if (i < w) sum += a[row * w + i]; }}\n" for first in (0, 64)
+        f"    {{ unsigned i = row * w + t + {first}; if (i < (row + 1) * w) sum += a[i]; }}\n"
+        for first in (0, 64)
     )
     text = f"{HEAD}    float sum = 0.0f;\n{twice}    part[t] = sum;\n    __syncthreads();\n"
     text += f"    {TREES['halves']}\n{END}"
