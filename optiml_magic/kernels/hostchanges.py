@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from optiml_magic.kernels.hostarguments import Arguments
 
 _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
+_TOGETHER = frozenset({"assignment_expression", "comma_expression"})
 _JUMPS = frozenset({"goto_statement", "lambda_expression"})
 _SWAPS = frozenset({"swap", "exchange"})
 #: Of a GPU for data centres; with the names that ``cudaDeviceProp`` has for them.
@@ -88,8 +89,8 @@ def set_once(
     plain = text_of(first.child_by_field_name("operator")) == "="
     if others or first.type != "assignment_expression" or not plain:
         return None
-    while statement is not None and statement.type == "assignment_expression":
-        statement = statement.parent  # of `a = b = c`
+    while statement is not None and statement.type in _TOGETHER:
+        statement = statement.parent  # of `a = b = c`, and of `a = 1, b = 2`
     if statement is None or statement.type != "expression_statement":
         return None
     block = statement.parent

@@ -126,7 +126,8 @@ def _require_all(program: Program, notes: Sequence[Note]) -> None:
 def _asked(notes: Sequence[Note]) -> str:
     """How to say what a program is run with, where its launches need that."""
     lines = [note.fix for note in notes if note.kind == "argv"]
-    return f"say what the program is run with: {lines[0]}" if lines else ""
+    said = "say what the program is run with, your numbers for the words in capitals"
+    return f"{said}: {lines[0]}" if lines else ""
 
 
 def _by_reason(missing: Sequence[Note]) -> Iterator[str]:

@@ -61,7 +61,10 @@ def test_without_it_the_error_says_how_to_write_it() -> None:
     with pytest.raises(SourceError) as error:
         with_launches(READS + host)
     wanted = "#pragma optiml argv(ELEMENTS, ARGUMENT_2, TIMES)"
-    assert error.value.fix == f"say what the program is run with: {wanted}"
+    assert (
+        error.value.fix
+        == f"say what the program is run with, your numbers for the words in capitals: {wanted}"
+    )
     with pytest.raises(UsageError) as asked:
         prepare(Task(ONE + host.replace("(a, b)", "(a, b, elements)")), seeds=1)
     assert wanted in asked.value.fix

@@ -376,6 +376,7 @@ def test_a_template_argument_that_nothing_says_alike_is_asked_for(host: str) -> 
         ("float s = 1.0f / sqrtf(16); k<<<1, 32>>>(a, b, s, 3);", 0.25),
         ("double s = 2 * M_PI; k<<<1, 32>>>(a, b, s, 3);", 6.283185307179586),
         ("float s = pow(2, 0.5) * 0 + std::exp(0.0f); k<<<1, 32>>>(a, b, s, 3);", 1.0),
+        ("float s; int d; s = 0.5f, d = 4; k<<<1, 32>>>(a, b, s, d);", 0.5),
         ("float s = sqrt(-1.0); k<<<1, 32>>>(a, b, s, 3);", None),
         ("float s = measure(2.0f); k<<<1, 32>>>(a, b, s, 3);", None),
     ],
