@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from optiml_magic.source.directives import ArgvDirective
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.formals import declared, parameters, text_of
-from optiml_magic.source.grammar import HEAD
+from optiml_magic.source.grammar import HEAD, parse_directive
 from optiml_magic.source.lexer import lex
 from optiml_magic.source.syntax import name_of, nodes_of, parse
 
@@ -25,7 +26,7 @@ _WHOLE = frozenset(
 )  # fmt: skip
 _REAL = frozenset({"atof", "stof", "stod", "strtof", "strtod"})
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-_GIVEN = re.compile(rf"{HEAD.pattern}\s*argv\s*\((?P<all>.*)\)\s*")
+_ARGV = re.compile(rf"{HEAD.pattern}\s*argv\b")
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,16 @@ class CommandLine:
 
 def command_line(text: str) -> CommandLine:
     """What the directive of a text says; no arguments where it has none."""
-    for line in lex(text).active() if "argv" in text else ():
-        given = _GIVEN.fullmatch(line.text.rstrip())
-        if given is not None:
-            words = [word.strip().strip("\"'") for word in given["all"].split(",")]
+    if "argv" not in text:
+        return CommandLine(text)
+    lexed = lex(text)
+    for line in lexed.active():
+        if _ARGV.match(line.text):
+            directive = parse_directive(line.text, line=lexed.line_at(line.start))
             blank = "\n" * text.count("\n", line.start, line.end)
             left = text[: line.start] + blank + text[line.end :]
-            return CommandLine(left, tuple(word for word in words if word))
+            if isinstance(directive, ArgvDirective):
+                return CommandLine(left, directive.arguments)
     return CommandLine(text)
 
 

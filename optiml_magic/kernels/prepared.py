@@ -55,6 +55,12 @@ def with_launches(
     notes += structs + rows
     _require_own_types(dropped)
     program = parse_program(dropped)
+    for given in program.argv:
+        raise SourceError(
+            "argv(...) is for a program with a `main` that launches",
+            fix="remove it, or paste the `main`",
+            line=given.line,
+        )
     if program.launches:
         _require_all(program, notes)
         return PreparedProgram(program, "given", notes)

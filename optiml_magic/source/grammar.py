@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError, nearest
 from optiml_magic.source.directives import (
+    ArgvDirective,
     Directive,
     InitDirective,
     LaunchDirective,
@@ -339,10 +340,9 @@ def _size(reader: _Reader) -> SizeDirective:
     return SizeDirective(name, reader.expression(reader.rest()), **reader.place)
 
 
-def _argv(reader: _Reader) -> Directive:
-    raise reader.error(
-        "argv(...) is for a program with a `main` that launches", "remove it, or paste the `main`"
-    )
+def _argv(reader: _Reader) -> ArgvDirective:
+    words = (part.strip().strip("\"'") for part in reader.parts(FORMS["argv"].usage))
+    return ArgvDirective(tuple(word for word in words if word), **reader.place)
 
 
 _DIRECTIVES: Mapping[str, Callable[[_Reader], Directive]] = MappingProxyType(
