@@ -82,6 +82,11 @@ def undefined(name: str) -> Diagnostic:
         (undefined("helper"), (), "dropped host function `helper` (line 1): mark it __device__"),
         (undefined("real"), ("types.h",), "it may be of `types.h`, which the task lacks"),
         (Diagnostic(3, "error", 'expected a ";"'), ("types.h",), "fix this line"),
+        (
+            Diagnostic(1, "error", 'cannot open source file "own.h"'),
+            (),
+            "pass its folder with -I, or keep its text with %%optiml header own.h",
+        ),
     ],
 )
 def test_what_to_do_about_an_error_of_the_compiler(
