@@ -208,8 +208,8 @@ def advice(
     if error.undefined and (close := nearest(error.undefined, words, surely=True)):
         return close
     if error.message.startswith(("cannot open source file", "#include of a file outside")):
-        named = re.search(r'"([^"]+)"', error.message)
-        name = named[1] if named else "NAME"
+        spelled = re.search(r'"([^"]+)"', error.message)
+        name = spelled[1] if spelled else "NAME"
         return f"pass its folder with -I, or keep its text with %%optiml header {name}"
     if "not allowed in JIT mode" in error.message:  # what Thrust and other headers for hosts do
         return "leave out headers for the host, as Thrust's; or pass --compiler nvcc"
