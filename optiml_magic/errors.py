@@ -24,11 +24,15 @@ from optiml_magic.printable import printable
 _SURELY, _PERHAPS = 0.75, 0.5  # shares of equal characters; ours
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """A question that names the closest of the known words, as a fix; nothing where none is."""
+def nearest(word: str, known: Iterable[str], *, surely: bool = False) -> str:
+    """A question that names the closest of the known words, as a fix; nothing where none is.
+
+    ``surely`` leaves out those that are hardly alike.
+    """
     names = sorted(known)
     close = difflib.get_close_matches(word[:100], names, n=1, cutoff=_SURELY)
-    close = close or difflib.get_close_matches(word[:100], names, n=3, cutoff=_PERHAPS)
+    if not surely:
+        close = close or difflib.get_close_matches(word[:100], names, n=3, cutoff=_PERHAPS)
     return "did you mean " + " or ".join(f"`{name}`" for name in close) + "?" if close else ""
 
 

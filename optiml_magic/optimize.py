@@ -42,6 +42,7 @@ from optiml_magic.model.hit_rates import HitRates
 from optiml_magic.model.task import Task
 from optiml_magic.model.thought import Fate, Wanted, fates
 from optiml_magic.model.view import View
+from optiml_magic.preparation import advice, telling
 from optiml_magic.problem import Problem, prepare
 from optiml_magic.problem.reference import source_of
 from optiml_magic.profilers.roofs import published
@@ -62,6 +63,7 @@ from optiml_magic.session import (
     written_for,
 )
 from optiml_magic.settings import Settings
+from optiml_magic.source.notes import taken_out
 from optiml_magic.source.program import parse_program
 from optiml_magic.timings import Stage, Timings
 
@@ -89,18 +91,20 @@ def prepared(
         if "__global__" not in task.text and "#include" not in task.text:
             raise  # a compiler would complain about the first word that is not C++
         try:
-            program = parse_program(drop_host_code(task.text, task.constants, task.lacks)[0])
-            source = program.compiled_text()
+            left, notes = drop_host_code(task.text, task.constants, task.lacks)
+            source = parse_program(left).compiled_text()
         except SourceError:
             raise unreadable from None
         options = options_of(task, settings)
         with closing(compiler_of(settings, options)) as compiler:
             failure = compiler.compile(source, (), chip(DEFAULT_CHIP), options)
         if isinstance(failure, CompileFailure):
+            dropped, absent = taken_out(notes)
+            first = telling(failure.errors, absent)
             raise KernelFailed(
-                f"the input kernel failed, compile_error: {failure.errors[0].message}",
-                fix="fix this line",
-                line=failure.errors[0].line,
+                f"the input kernel failed, compile_error: {first.message}",
+                fix=advice(first, dropped, absent, left),
+                line=first.line,
             ) from None
         raise
 

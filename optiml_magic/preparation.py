@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +11,7 @@ from optiml_magic import binding
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions, Compiler
 from optiml_magic.compilers.pool import Request
-from optiml_magic.errors import RequirementError, SourceError, UsageError
+from optiml_magic.errors import RequirementError, SourceError, UsageError, nearest
 from optiml_magic.kernels.exits import early_returns
 from optiml_magic.kernels.unit import lift_program
 from optiml_magic.model.build import Build, CompileFailure, Diagnostic
@@ -151,7 +152,7 @@ class Preparation:
         if isinstance(bound, UsageError):
             return _invalid(bound)
         if isinstance(bound, CompileFailure):
-            return self._refused(bound)
+            return self._refused(bound, text)
         runnable = _runnable(bound)
         try:
             given, unfit_for = _planned(runnable, instances)
@@ -171,20 +172,45 @@ class Preparation:
         narrower = only_where(program, self._problem.program)
         return Prepared(runnable, (*given, *learned, *sides), same, notes, narrower)
 
-    def _refused(self, failure: CompileFailure) -> Verdict:
-        first = failure.errors[0]
+    def _refused(self, failure: CompileFailure, text: str) -> Verdict:
+        first = telling(failure.errors, self._problem.absent)
         more = f" (and {len(failure.errors) - 1} more)" if len(failure.errors) > 1 else ""
-        summary, fix = f"{first.message}{more}", _advice(first, self._problem.dropped)
+        summary, fix = (
+            f"{first.message}{more}",
+            advice(first, self._problem.dropped, self._problem.absent, text),
+        )
         return Verdict(Outcome.COMPILE_ERROR, summary, line=first.line, fix=fix)
 
 
-def _advice(error: Diagnostic, dropped: Mapping[str, str]) -> str:
-    """Names that were taken for the host's want a mark; otherwise the compiler says what it met."""
+def telling(errors: Sequence[Diagnostic], absent: Sequence[str]) -> Diagnostic:
+    """The error that says most: without a header, that of a name which it may have declared."""
+    undefined = (error for error in errors if error.undefined)
+    return next(undefined, errors[0]) if absent else errors[0]
+
+
+def advice(
+    error: Diagnostic, dropped: Mapping[str, str], absent: Sequence[str], text: str = ""
+) -> str:
+    """Names that were taken for the host's want a mark; otherwise the compiler says what it met.
+
+    A name that ``text`` has in another spelling may be meant.
+    """
     taken = dropped.get(error.undefined)
     if taken:
         return f"{taken}: mark it __device__"
-    if error.message.startswith("cannot open source file"):
-        return "pass its folder with -I, or keep its text with %%optiml header NAME"
+    if error.undefined and absent:
+        named = " or ".join(f"`{name}`" for name in absent)
+        return (
+            f"it may be of {named}, which the task lacks: pass the folder with -I, or keep the "
+            f"text with %%optiml header {absent[0]}"
+        )
+    words = {*re.findall(r"[A-Za-z_]\w+", text)} - {error.undefined}
+    if error.undefined and (close := nearest(error.undefined, words, surely=True)):
+        return close
+    if error.message.startswith(("cannot open source file", "#include of a file outside")):
+        spelled = re.search(r'"([^"]+)"', error.message)
+        name = spelled[1] if spelled else "NAME"
+        return f"pass its folder with -I, or keep its text with %%optiml header {name}"
     if "not allowed in JIT mode" in error.message:  # what Thrust and other headers for hosts do
         return "leave out headers for the host, as Thrust's; or pass --compiler nvcc"
     if "not supported when compiling with NVRTC" in error.message:  # <cub/cub.cuh> says so

@@ -56,7 +56,7 @@ def struct_dtype(
             line=parameter.line,
         )
     template = re.search(rf"\b(?:typename|class)\s+{re.escape(parameter.ctype)}\b", unit.text)
-    close = nearest(parameter.ctype, SCALARS) if template is None else ""
+    close = nearest(parameter.ctype, SCALARS, surely=True) if template is None else ""
     raise BindingError(
         f"`{name}` is of type `{parameter.ctype}`, for which there is no NumPy dtype",
         fix=close
@@ -157,7 +157,7 @@ def wanted(parameter: Parameter) -> str:
         return f"a `{parameter.ctype}`"
     if parameter.lanes > 1:
         return f"a `{parameter.ctype}`, {parameter.lanes} x {title(dtype)}"
-    return f"a {title(dtype)}"
+    return f"{'an' if title(dtype)[0] in 'iu' else 'a'} {title(dtype)}"
 
 
 def missing(name: str, known: Iterable[str], otherwise: str) -> str:

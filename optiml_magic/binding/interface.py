@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from optiml_magic.binding.absent import require_all
+from optiml_magic.binding.absent import no_start, require_all
 from optiml_magic.binding.elements import element_dtype, holds_rows, layouts, missing, struct_dtype
 from optiml_magic.errors import BindingError, SourceError, nearest
 from optiml_magic.kernels.prepared import without_kernel
@@ -142,6 +142,7 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
             structs[name] = struct_dtype(unit, parameter, name, known, values)
         if not parameter.pointer:
             scalars.update(dict.fromkeys(sorted(expression.names - given)))
+    lacking: dict[str, Parameter] = {}
     for step in _uses(launches):
         ends = []
         for uses in step:
@@ -150,6 +151,9 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
                 if name in temporary:
                     continue
                 role = _role(parameter, name, task, before, values)
+                if role == "lacking":
+                    lacking.setdefault(name, parameter)
+                    role = "inout"
                 earlier = seen.get(name)
                 if earlier is not None and earlier.role != role:
                     # A later launch reads what an earlier one wrote, or the other way round.
@@ -168,6 +172,8 @@ def interface(program: Program, task: Task, values: Mapping[str, Any]) -> Interf
             structs[variable.name] = variable.dtype
     found = Interface(_ordered(buffers, task), tuple(scalars), structs, task.constants,
                       task.defines)  # fmt: skip
+    if lacking:
+        raise no_start(lacking, found.named("input", "inout"), found.scalars, values, task.outputs)
     if not found.named("output", "inout"):
         if program.scratch:
             raise BindingError(
@@ -361,7 +367,8 @@ def _role(
     task: Task,
     set_before: set[str],
     values: Mapping[str, Any],
-) -> BufferRole:
+) -> BufferRole | Literal["lacking"]:
+    """What a buffer is for; ``lacking`` where it is read and written, and starts from nothing."""
     if name in task.inout:
         return "inout"
     if name in task.outputs and (name in set_before or not (parameter.certain and parameter.adds)):
@@ -378,14 +385,7 @@ def _role(
         return "output"
     if name in values:
         return "inout"
-    raise BindingError(
-        f"`{name}` is {'added to' if parameter.adds else 'read and written'}, "
-        "and there is no array to start from",
-        fix=f"define `{name}`, or "
-        + ("" if name in task.outputs else f"pass --out {name} (outputs= of a Task), or ")
-        + f"clear it: #pragma optiml zero({name})",
-        line=parameter.line,
-    )
+    return "lacking"
 
 
 def _made(buffer: BoundBuffer) -> str:

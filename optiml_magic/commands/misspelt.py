@@ -18,6 +18,15 @@ _PYTHON = re.compile(
     re.MULTILINE,
 )
 _FUNCTION = re.compile(r"^[\w:<>*&\s]*?\b(\w+)\s*\([^;{}]*\)\s*\{", re.MULTILINE)
+#: What others call what a command here does.
+_MEANT = {
+    "explain": "annotate", "inspect": "annotate", "disassemble": "annotate", "ptx": "annotate",
+    "bench": "profile", "benchmark": "profile", "time": "profile", "timeit": "profile",
+    "analyze": "profile", "verify": "check", "test": "check", "compile": "check",
+    "improve": "optimize", "tune": "optimize", "search": "optimize", "speedup": "optimize",
+    "generate": "synthesize", "create": "synthesize", "list": "history", "runs": "history",
+    "cancel": "stop", "continue": "resume", "diff": "compare", "info": "doctor",
+}  # fmt: skip
 _FROM_A_FILE = re.compile(r'^\s*#\s*include\s*"', re.MULTILINE)
 
 
@@ -26,7 +35,9 @@ def of_choices(prog: str, action: argparse.Action, value: Any) -> UsageError:
     known = [str(choice) for choice in action.choices or ()]
     flag = "/".join(action.option_strings)
     what = f"a value of {flag}" if flag else "a command"
-    fix = nearest(str(value), known) or f"choose one of {', '.join(known)}"
+    meant = _MEANT.get(str(value).lower()) if not flag else None
+    said = f"did you mean `{meant}`?" if meant in known else nearest(str(value), known)
+    fix = said or f"choose one of {', '.join(known)}"
     return UsageError(f"{prog}: `{value}` is not {what}", fix=fix)
 
 

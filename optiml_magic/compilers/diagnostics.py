@@ -18,7 +18,7 @@ _MESSAGE = re.compile(
 )  # the second form is the host compiler's, which preprocesses for nvcc
 
 _ASSEMBLER = re.compile(
-    r"^ ?ptxas (?:[^\n;]*?line \d+; )?(?:error|fatal)\s*: "
+    r"^[ \x00]?ptxas (?:[^\n;]*?line \d+; )?(?:error|fatal)\s*: "
     r"(?!Ptx assembly aborted)(?P<text>[^\n]*)$",
     re.MULTILINE,
 )

@@ -140,10 +140,13 @@ def _digest(ptx: str) -> str:
 
 
 def include_folders(major: int) -> tuple[Path, ...]:
-    """The headers of CUDA ``major``: of the PyPI wheels, of a toolkit, then our own shims."""
+    """The headers of CUDA ``major``: of the PyPI wheels, of a toolkit, then our own shims.
+
+    Ahead of all are those of ours that stand for headers which NVRTC refuses.
+    """
     wheels = [folder for folder in _wheel_folders("include") if _is_of(folder.parent, major)]
     nested = [folder / "cccl" for folder in wheels if (folder / "cccl").is_dir()]
-    return (*wheels, *nested, *_toolkit(major), _SHIMS)
+    return (_SHIMS / "ahead", *wheels, *nested, *_toolkit(major), _SHIMS)
 
 
 def _wheel_folders(name: str) -> list[Path]:

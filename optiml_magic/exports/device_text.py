@@ -108,11 +108,12 @@ def _number(word: str, fixed: Mapping[str, int]) -> str:
 
 
 def _replaced(line: str, header: str) -> str:
-    shim = _SHIMS / header
-    if not shim.is_file():
+    shims = (folder / header for folder in (_SHIMS, _SHIMS / "ahead"))
+    shim = next((path for path in shims if path.is_file()), None)
+    if shim is None:
         return line
     body = [x for x in shim.read_text().splitlines() if not x.startswith(("#pragma once", "//"))]
-    if any("cuda/std/" in x for x in body):
+    if any("cuda/std/" in x or "<cub/" in x for x in body):
         return "\n".join(body)
     return f"// {line.strip()}"
 

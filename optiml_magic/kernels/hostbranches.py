@@ -77,7 +77,8 @@ def leaves(side: Node | None) -> bool:
         side = side.named_children[-1] if side.named_children else None
     if side is None or side.type in _RETURNS:
         return side is not None
-    call = side.named_child(0) if side.type == "expression_statement" else None
+    plain = side.type == "expression_statement" and side.named_child_count  # not a bare `;`
+    call = side.named_child(0) if plain else None
     called = text_of(call.child_by_field_name("function")) if call is not None else ""
     return called.rpartition("::")[2] in _EXITS
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from optiml_magic.kernels.hostdeduced import deduced
 from optiml_magic.kernels.signature import split_name
 from optiml_magic.source.formals import formals, text_of
-from optiml_magic.source.syntax import line_of, name_of, walk
+from optiml_magic.source.syntax import line_of, name_of, nodes_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,11 +35,11 @@ class Caller:
 def callers(syntax: Syntax) -> dict[int, Caller]:
     """The callers by the place of what they call; of overloads nobody knows which is meant."""
     known: dict[str, list[Node]] = {}
-    for node in walk(syntax.root):
+    for node in nodes_of(syntax.root):
         if node.type == "function_definition" and "__global__" not in _head(node):
             known.setdefault(name_of(node), []).append(node)
     found: dict[int, Caller] = {}
-    for node in walk(syntax.root):
+    for node in nodes_of(syntax.root):
         if node.type != "call_expression":
             continue
         name, given = split_name(text_of(node.child_by_field_name("function")))
@@ -50,7 +51,10 @@ def callers(syntax: Syntax) -> dict[int, Caller]:
         listed = node.child_by_field_name("arguments")
         arguments = [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
         pairs = dict(zip(names, arguments, strict=False))
-        types = dict(zip(_template(called), given, strict=False))
+        template = list(_template(called))
+        types = dict(zip(template, given, strict=False))
+        taken = [(formal.type, formal.depth) for formal in formals(called)]
+        types |= deduced(template[len(given) :], taken, arguments, within, {})
         first = found.setdefault(called.start_byte, Caller(within, node, pairs, types))
         if first.call != node:
             found[called.start_byte] = replace(first, others=(*first.others, line_of(node)))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from optiml_magic.source.formals import formals, text_of
-from optiml_magic.source.syntax import name_of, walk
+from optiml_magic.source.formals import declared, formals, text_of
+from optiml_magic.source.operators import SM_COUNT
+from optiml_magic.source.syntax import name_of, nodes_of, walk
 from optiml_magic.source.values import changes
 
 if TYPE_CHECKING:
@@ -17,15 +18,22 @@ if TYPE_CHECKING:
     from optiml_magic.kernels.hostarguments import Arguments
 
 _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_range_loop"})
+_TOGETHER = frozenset({"assignment_expression", "comma_expression"})
 _JUMPS = frozenset({"goto_statement", "lambda_expression"})
 _SWAPS = frozenset({"swap", "exchange"})
+#: Of a GPU for data centres; with the names that ``cudaDeviceProp`` has for them.
+_ATTRIBUTES = {
+    "MultiProcessorCount": SM_COUNT, "MaxThreadsPerMultiProcessor": "2048",
+    "MaxThreadsPerBlock": "1024", "WarpSize": "32", "MaxSharedMemoryPerBlock": "49152",
+}  # fmt: skip
+PROPERTIES = {name[0].lower() + name[1:]: value for name, value in _ATTRIBUTES.items()}
 _ON_THE_LINE = re.compile(r"\bargv\b|\boptarg\b|\bstd::cin\b|\bscanf\b|\bgetenv\b")
 
 
 def referring(root: Node) -> dict[str, frozenset[int]]:
     """The functions of a text that may change what they are called with, and which of it."""
     found: dict[str, frozenset[int]] = {}
-    for node in walk(root):
+    for node in nodes_of(root):
         if node.type == "function_definition":
             own = {at for at, f in enumerate(formals(node)) if f.reference and not f.const}
             found[name_of(node)] = found.get(name_of(node), frozenset()) | own
@@ -34,7 +42,7 @@ def referring(root: Node) -> dict[str, frozenset[int]]:
 
 def changed_by_calls(body: Node, functions: Mapping[str, frozenset[int]]) -> Iterator[str]:
     """The names that functions are called with which may change them."""
-    for node in walk(body) if functions else ():
+    for node in nodes_of(body) if functions else ():
         if node.type != "call_expression":
             continue
         called = text_of(node.child_by_field_name("function")).partition("<")[0]
@@ -47,7 +55,7 @@ def changed_by_calls(body: Node, functions: Mapping[str, frozenset[int]]) -> Ite
 
 def given_anew(body: Node) -> Iterator[tuple[str, Node]]:
     """The names that are swapped or read into, each with the node that does it."""
-    for node in walk(body):
+    for node in nodes_of(body):
         if node.type == "call_expression":
             called = text_of(node.child_by_field_name("function")).partition("<")[0]
             listed = node.child_by_field_name("arguments")
@@ -81,8 +89,8 @@ def set_once(
     plain = text_of(first.child_by_field_name("operator")) == "="
     if others or first.type != "assignment_expression" or not plain:
         return None
-    while statement is not None and statement.type == "assignment_expression":
-        statement = statement.parent  # of `a = b = c`
+    while statement is not None and statement.type in _TOGETHER:
+        statement = statement.parent  # of `a = b = c`, and of `a = 1, b = 2`
     if statement is None or statement.type != "expression_statement":
         return None
     block = statement.parent
@@ -99,6 +107,43 @@ def set_once(
     return right
 
 
+def first_round(name: str, nodes: list[Node], place: Node | None) -> bool:
+    """Whether a place is in a loop that counts a local, which has its first value there at first.
+
+    ``nodes`` change locals of that name; those outside of the loop are of others.
+    """
+    loop = place.parent if place is not None else None
+    while loop is not None and loop.type != "function_definition":
+        head = loop.child_by_field_name("initializer") if loop.type == "for_statement" else None
+        made = head if head is not None and head.type == "declaration" else None
+        own = made.children_by_field_name("declarator") if made is not None else []
+        if any(declared(one).name == name for one in own):
+            step = loop.child_by_field_name("update")
+            inside = [n for n in nodes if loop.start_byte <= n.start_byte < loop.end_byte]
+            return step is not None and all(
+                step.start_byte <= n.start_byte < step.end_byte for n in inside
+            )
+        loop = loop.parent
+    return False
+
+
+def is_only_read(array: str, body: Node) -> bool:
+    """Whether a function only asks for elements of an array that it lists, and hands it to none."""
+    for node in nodes_of(body):
+        if node.type != "identifier" or text_of(node) != array or node.parent is None:
+            continue
+        around, outer = node.parent, node.parent.parent
+        sized = any(one is not None and "sizeof" in one.type for one in (around, outer))
+        if around.type == "array_declarator" or sized:
+            continue
+        if around.type != "subscript_expression" or outer is None:
+            return False
+        left = outer.child_by_field_name("left") if outer.type == "assignment_expression" else None
+        if left == around or outer.type in ("update_expression", "pointer_expression"):
+            return False
+    return True
+
+
 def set_over(name: str, nodes: list[Node], body: Node, run: Arguments) -> Node | None:
     """What a local is set to over what it was declared with, which nobody asks for before that."""
     rights = [
@@ -107,7 +152,7 @@ def set_over(name: str, nodes: list[Node], body: Node, run: Arguments) -> Node |
     ]
     if None in rights or not rights:
         return None
-    for node in walk(body):
+    for node in nodes_of(body):
         if node.start_byte >= nodes[-1].end_byte:
             break
         parent = node.parent
@@ -130,7 +175,7 @@ def last_set(name: str, first: Node | None, place: Node, body: Node) -> Node | N
     own = [node for changed, node in every if changed == name]
     before = [node for node in own if node.end_byte <= place.start_byte]
     right = set_once(before[-1:], body, place) if before else first
-    jumps = any(node.type in _JUMPS for node in walk(body))
+    jumps = any(node.type in _JUMPS for node in nodes_of(body))
     if right is None or jumps or any(_is_again(node, place, right) for node in own):
         return None
     names = {text_of(node) for node in walk(right) if node.type == "identifier"}
@@ -159,13 +204,21 @@ def is_listed(change: Node) -> bool:
     return change.type == "pointer_expression" and text_of(kind) == "void"
 
 
-def counts_processors(change: Node) -> bool:
-    """Whether a local is what ``cudaDeviceGetAttribute`` says of the number of multiprocessors."""
+def asked_of_device(change: Node) -> str:
+    """What ``cudaDeviceGetAttribute`` says of a device, as an expression, or how many blocks fit.
+
+    Registers and shared memory may let fewer fit: that is for the launch of a kernel to say.
+    """
     listed = change.parent
     call = listed.parent if listed is not None and listed.type == "argument_list" else None
     called = text_of(call.child_by_field_name("function")) if call is not None else ""
-    asked = [text_of(n) for n in (listed.named_children if listed else ())][1:2]
-    return called == "cudaDeviceGetAttribute" and asked == ["cudaDevAttrMultiProcessorCount"]
+    given = [text_of(n) for n in (listed.named_children if listed else ()) if n.type != "comment"]
+    if called == "cudaDeviceGetAttribute" and len(given) > 1:
+        return _ATTRIBUTES.get(given[1].removeprefix("cudaDevAttr"), "")
+    most = called.partition("<")[0] == "cudaOccupancyMaxActiveBlocksPerMultiprocessor"
+    if most and len(given) > 2 and given[0] == text_of(change):
+        return f"{_ATTRIBUTES['MaxThreadsPerMultiProcessor']} / ({given[2]})"
+    return ""
 
 
 def target(change: Node) -> str:

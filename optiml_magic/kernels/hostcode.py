@@ -7,29 +7,40 @@ them become launch directives where their arguments can be written as the direct
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from optiml_magic.kernels.hostarguments import COUNT
+from optiml_magic.kernels.hostargv import command_line, names_asked, with_numbers_given
 from optiml_magic.kernels.hostlaunches import launches as launched
 from optiml_magic.kernels.hostmacros import with_launches_expanded, without_idle_branches
 from optiml_magic.kernels.unit import lift
+from optiml_magic.source.dtypes import element_dtype
 from optiml_magic.source.edits import Edit, apply
-from optiml_magic.source.formals import text_of
-from optiml_magic.source.notes import Note
+from optiml_magic.source.formals import declared, text_of
+from optiml_magic.source.notes import Note, NoteKind
 from optiml_magic.source.program import parse_program
-from optiml_magic.source.syntax import line_of, name_of, parse, walk
+from optiml_magic.source.syntax import line_of, name_of, nodes_of, parse, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from tree_sitter import Node
 
+    from optiml_magic.source.syntax import Syntax
+
 _HOST_HEADERS = re.compile(
-    r"""[<"](?:iostream|fstream|sstream|iomanip|ostream|istream|vector|string|map|set|list|deque|
-    unordered_map|unordered_set|algorithm|numeric|random|chrono|thread|mutex|memory|functional|
-    stdexcept|exception|cstdlib|stdlib\.h|cstring|string\.h|ctime|time\.h|unistd\.h|omp\.h|mpi\.h|
+    r"""[<"](?:iostream|fstream|sstream|iomanip|ostream|istream|ios|vector|string|map|set|list|deque|
+    queue|stack|bitset|unordered_map|unordered_set|algorithm|numeric|random|chrono|thread|mutex|
+    future|condition_variable|memory|functional|iterator|execution|filesystem|regex|locale|typeinfo|
+    typeindex|any|variant|optional|string_view|charconv|new|
+    stdexcept|exception|system_error|cstdlib|stdlib\.h|cstring|string\.h|strings\.h|ctime|time\.h|
+    cstdarg|stdarg\.h|cctype|ctype\.h|cerrno|errno\.h|csignal|signal\.h|cinttypes|inttypes\.h|
+    malloc\.h|memory\.h|getopt\.h|libgen\.h|fcntl\.h|pthread\.h|sched\.h|dirent\.h|unistd\.h|
+    conio\.h|[wW]indows\.h|omp\.h|mpi\.h|
     sys/[\w.]+|cuda\.h|cuda_runtime\.h|cuda_runtime_api\.h|device_launch_parameters\.h|
     cuda_profiler_api\.h|cudaProfiler\.h|cublas[\w.]*|cusparse[\w.]*|cufft[\w.]*|cusolver[\w.]*|
-    curand\.h|nvToolsExt\.h|nvtx3/[\w./]+|(?:[\w./]*/)?helper_\w+\.h|gtest/[\w.]+|
+    curand\.h|cudnn[\w.]*|nccl\.h|nvml\.h|nvrtc\.h|nvToolsExt\.h|nvtx3/[\w./]+|(?:[\w./]*/)?helper_\w+\.h|gtest/[\w.]+|
     (?:torch|ATen|c10|pybind11|tensorflow)/[\w./]+)[>"]""",
     re.VERBOSE,
 )
@@ -42,10 +53,15 @@ _CONTAINERS = frozenset(
 )  # fmt: skip
 _DEVICE_WORDS = frozenset({"__global__", "__device__", "__constant__", "__managed__", "constexpr"})
 _ON_HOST = re.compile(
-    r"<<<|\bcuda(?:Malloc|Free|Memcpy|Memset)\w*\s*[<(]|\bcuda(?:Stream|Event)_t\b|"
+    r"<<<|\bcuda(?:Malloc|Free|Memcpy|Memset)\w*\s*[<(]|\bcuda(?:Stream|Event)\w+|"
     r"\bstd::(?:vector|string|map|unordered_map|function|unique_ptr|shared_ptr|chrono)\b"
 )
-_LIBRARIES = re.compile(r"<(?P<name>thrust|cub)/[\w./]+>")
+_LIBRARIES = re.compile(r"<(?P<name>\w+)(?:/[\w./+-]+|\.h(?:pp|xx)?)>")
+_OF_COMPILER = frozenset({"assert", "float", "limits", "math", "stdint", "stdio", "stddef"})
+_TYPES = frozenset(
+    {"struct_specifier", "class_specifier", "union_specifier", "type_definition",
+     "alias_declaration"}
+)  # fmt: skip
 _OF_CUDA = re.compile(
     r"(?:cu[A-Z]|cuda|cooperative_groups|curand|mma\b|math_|device_|vector_|sm_|texture_|surface_|"
     r"cub/|thrust/|nv/|crt/|common_functions|builtin_types|driver_types|host_)"
@@ -63,25 +79,40 @@ def drop_host_code(
     no notes. ``defines`` are integer macros from outside of the text; ``lacks`` tells of the name
     of a header whether the task is without it.
     """
+    whole, given = text, command_line(text)
+    text = given.text
     syntax = parse(text)
     dropped = list(_host_parts(syntax.root))
     functions = [_function_in(node) for node in dropped]
     frameworks = any(_FRAMEWORKS.search(text_of(node)) for node in dropped)
     expanded = with_launches_expanded(without_idle_branches(text, defines or {}))
+    if given.arguments:
+        expanded = with_numbers_given(expanded, given.arguments)
     running = syntax if expanded == text else parse(expanded)
     launches = any(node.type == "kernel_call_syntax" for node in walk(running.root))
     if not any(functions) and not launches and not frameworks:
-        return text, ()
+        return whole, ()
     left = apply(text, [_blanked(syntax.text, node) for node in dropped])
-    idle = list(_idle_includes(syntax.root, left, lacks))
+    unit = lift(text, defines, foreign=True)
+    found = launched(running, unit, {**(defines or {}), COUNT: len(given.arguments or ()) + 1})
+    launching = " ".join(str(directive) for directive in found.directives)
+    idle = [
+        *_idle_types(syntax, dropped, launching),
+        *(node for node in _idle_includes(syntax.root, left, lacks) if not _is_in(node, dropped)),
+    ]
     dropped, functions = [*dropped, *idle], [*functions, *(None for _ in idle)]
     notes = [_dropped(function) for function in functions if function]
     for node, function in zip(dropped, functions, strict=True):
         if function is None:
             told = f"dropped host line {line_of(node)}: `{_first_line(node)}`"
-            notes.append(Note("dropped_line", told))
-    unit = lift(text, defines, foreign=True)
-    found = launched(running, unit, defines or {})
+            own = text_of(node.child_by_field_name("path"))
+            absent = node in idle and own.startswith('"')
+            kind: NoteKind = "absent_header" if absent else "dropped_line"
+            notes.append(Note(kind, told, own.strip('"') if absent else "", line=line_of(node)))
+    asked = names_asked(running) if given.arguments is None else ()
+    if asked:
+        fix = f"#pragma optiml argv({', '.join(asked)})"
+        notes.append(Note("argv", f"numbers of the command line can be given: {fix}", fix=fix))
     device_text = apply(text, [_blanked(syntax.text, node) for node in dropped]).rstrip() + "\n"
     program = parse_program(device_text)
     if program.launches:
@@ -94,16 +125,78 @@ def drop_host_code(
 
 def _idle_includes(root: Node, left: str, lacks: Callable[[str], bool]) -> Iterator[Node]:
     """Headers of libraries that only host code used, and own ones that nobody has here."""
-    for node in walk(root):
+    for node in nodes_of(root):
         if node.type != "preproc_include" or _is_host(node):
             continue
         path = text_of(node.child_by_field_name("path"))
         library = _LIBRARIES.fullmatch(path)
-        if library is not None and not re.search(rf"\b{library['name']}\s*::", left):
+        if library is not None and _is_idle(library["name"], path.strip("<>"), left, lacks):
             yield node
         own = path.strip('"')
         if path.startswith('"') and not _OF_CUDA.match(own) and lacks(own):
             yield node
+
+
+def _is_in(node: Node, others: Iterable[Node]) -> bool:
+    return any(one.start_byte <= node.start_byte < one.end_byte for one in others)
+
+
+def _is_idle(library: str, header: str, left: str, lacks: Callable[[str], bool]) -> bool:
+    """Whether what is ``left`` names nothing of a library, which the compiler may not have."""
+    if library not in ("cub", "thrust") and (
+        library in _OF_COMPILER or _OF_CUDA.match(header) or not lacks(header)
+    ):
+        return False
+    return not re.search(rf"\b{library}\s*::|\bnamespace\s+{library}\b", left)
+
+
+def _idle_types(syntax: Syntax, dropped: Iterable[Node], launching: str) -> list[Node]:
+    """Types made of types of hosts, where neither what is left nor a launch has their names."""
+    every = [node for node in _outermost(syntax.root) if node.type in _TYPES]
+    own = {name for node in every for name in _names(node)}
+    types = [node for node in every if any(_is_foreign(one, own) for one in walk(node))]
+    found: list[Node] = []
+    gone = {*dropped}
+    while True:
+        left = apply(syntax.text.decode(), [_blanked(syntax.text, node) for node in gone])
+        words = Counter(re.findall(r"\w+", f"{left} {launching}"))
+        idle = [node for node in types if node not in gone and _is_unnamed(node, words)]
+        if not idle:
+            return found
+        found += idle
+        gone.update(idle)
+
+
+def _outermost(node: Node) -> Iterator[Node]:
+    """What stands outside of any function and type."""
+    for child in node.children:
+        if child.type in _CONTAINERS:
+            yield from _outermost(child)
+        else:
+            yield child
+
+
+def _is_unnamed(node: Node, words: Mapping[str, int]) -> bool:
+    """Whether nothing has the names of a type but itself."""
+    own = Counter(re.findall(r"\w+", text_of(node)))
+    names = _names(node)
+    return bool(names) and all(words[name] == own[name] for name in names)
+
+
+def _names(node: Node) -> set[str]:
+    """The names that a type has."""
+    names = {text_of(node.child_by_field_name("name"))}
+    if node.type == "type_definition":
+        kind = node.child_by_field_name("type")
+        names = {declared(one).name for one in node.children_by_field_name("declarator")}
+        names |= {text_of(kind.child_by_field_name("name"))} if kind is not None else set()
+    return names - {""}
+
+
+def _is_foreign(node: Node, own: Collection[str]) -> bool:
+    """Whether a name is that of a type which neither the text nor device code has."""
+    name = text_of(node)
+    return node.type == "type_identifier" and name not in own and element_dtype(name)[0] is None
 
 
 def _dropped(function: Node) -> Note:

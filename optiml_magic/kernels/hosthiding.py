@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from optiml_magic.source.formals import declared
-from optiml_magic.source.syntax import walk
+from optiml_magic.source.syntax import nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def hiding(body: Node, formals: Collection[str], place: Node | None) -> frozenset[str]:
     """The names of a function that are declared in several blocks that hold a place, if any."""
     times = Counter(formals)
-    for node in walk(body):
+    for node in nodes_of(body):
         if node.type == "declaration" and (place is None or is_seen(node, place)):
             times.update(
                 declared(child).name for child in node.children_by_field_name("declarator")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.source.formals import text_of
 from optiml_magic.source.notes import Note
-from optiml_magic.source.syntax import line_of, name_of, walk
+from optiml_magic.source.syntax import line_of, name_of, nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ def _unmentioned(root: Node) -> frozenset[int]:
     """The places of functions whose names stand nowhere but where they are declared."""
     times: Counter[str] = Counter()
     declared: dict[int, str] = {}
-    for node in walk(root):
+    for node in nodes_of(root):
         if node.type in _NAMES and not _is_declared(node):
             times[text_of(node)] += 1
         elif node.type == "function_definition" and name_of(node).isidentifier():

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from optiml_magic.kernels.hostbranches import Group, groups
 from optiml_magic.kernels.hostcalls import callers
 from optiml_magic.kernels.hostchanges import referring
+from optiml_magic.kernels.hostdeduced import deduced
 from optiml_magic.kernels.hostidle import coming_to
 from optiml_magic.kernels.hostmemory import filled_constants
 from optiml_magic.kernels.hostparts import parts_passed
 from optiml_magic.kernels.hostpassed import Passed, scalar_of
 from optiml_magic.kernels.hostscope import Call, Host, expressed
+from optiml_magic.kernels.hostspelled import spell
 from optiml_magic.kernels.hostwritten import written_launches
 from optiml_magic.kernels.signature import kernels, split_name
-from optiml_magic.source.aliases import type_aliases
+from optiml_magic.source.aliases import spelled, type_aliases, type_macros
 from optiml_magic.source.definitions import definitions
 from optiml_magic.source.directives import Directive, LaunchDirective
 from optiml_magic.source.expressions import Expression, parse_expression
@@ -62,8 +64,9 @@ def launches(syntax: Syntax, unit: Unit, defines: Mapping[str, int]) -> Launches
     found: list[LaunchDirective] = []
     notes: list[Note] = []
     seen: dict[str, str] = {}
+    types = {**type_aliases(syntax), **type_macros(syntax)}
     host = Host({**defines, **constants(syntax)}, definitions(syntax), callers(syntax),
-                type_aliases(syntax), referring(syntax.root))  # fmt: skip
+                types, referring(syntax.root))  # fmt: skip
     made = sorted(_calls(syntax, unit, notes, host), key=lambda call: call.order)
     reached, idle = coming_to(made, syntax.root)
     notes += idle
@@ -175,13 +178,26 @@ def _with_numbers(call: Call, arguments: Sequence[str]) -> str:
     What PyTorch dispatches on is a type for each instance; here it is that of most tensors.
     """
     values, caller = call.as_run, call.host.callers.get(call.place)
-    types = caller.types if caller is not None else {}
-    arguments = [types.get(argument, argument) for argument in arguments]
+    types = {**call.host.aliases, **(caller.types if caller is not None else {})}
+    arguments = [spelled(argument, types) for argument in arguments]
     found = [values.local(argument) for argument in arguments]
     given = [str(a if n is None else n) for a, n in zip(arguments, found, strict=True)]
+    given += _deduced(call, len(given), types)
     if "AT_DISPATCH_" in text_of(call.function):
         given = ["float" if name == "scalar_t" else name for name in given]
     return call.kernel.name + (f"<{', '.join(given)}>" if given else "")
+
+
+def _deduced(call: Call, given: int, types: Mapping[str, str]) -> Iterator[str]:
+    """The template arguments behind those that are given, as far as what is passed says them."""
+    wanted = call.kernel.template_parameters[given:]
+    taken = [(parameter.ctype, parameter.depth) for parameter in call.kernel.parameters]
+    names = [parameter.name for parameter in wanted if parameter.is_type]
+    found = deduced(names, taken, call.arguments, call.function, types)
+    for parameter in wanted:
+        if parameter.name not in found:
+            break
+        yield found[parameter.name]
 
 
 def _enclosing(node: Node) -> tuple[Node | None, bool]:
@@ -221,7 +237,7 @@ def _directive(
     values.otherwise = call.as_run
     for (parameter, argument), name in zip(pairs, names, strict=True):
         if not parameter.pointer and name.isidentifier():
-            values.spell(argument, name)
+            spell(values, argument, name)
             scalars = {**scalars, name: name} if name in values.spelled.values() else scalars
     values.spelled |= passed.extents(call, values)
     missing: list[str] = []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostchanges import set_once, target
 from optiml_magic.source.formals import text_of
-from optiml_magic.source.syntax import walk
+from optiml_magic.source.syntax import nodes_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -57,7 +57,7 @@ def _called(body: Node) -> set[str]:
     """What methods are called of."""
     functions = [
         node.child_by_field_name("function")
-        for node in walk(body)
+        for node in nodes_of(body)
         if node.type == "call_expression"
     ]
     return {

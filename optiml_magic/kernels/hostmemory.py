@@ -14,7 +14,7 @@ from optiml_magic.source.dtypes import element_dtype
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.formals import declared, text_of
 from optiml_magic.source.notes import Note
-from optiml_magic.source.syntax import line_of, walk
+from optiml_magic.source.syntax import line_of, nodes_of, walk
 from optiml_magic.source.values import changes, tidy
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _body_around(node: Node) -> Node:
 def filled_constants(root: Node, fixed: Mapping[str, int]) -> Iterator[Note]:
     """A note with how many elements each ``__constant__`` has that the host fills."""
     wanted = {text_of(args[0]): line_of(args[0]) for _, args in _calls(root, _TO_SYMBOL)}
-    for node in walk(root):
+    for node in nodes_of(root):
         if node.type != "declaration" or "__constant__" not in map(text_of, node.children):
             continue
         for declarator in node.children_by_field_name("declarator"):
@@ -142,7 +142,7 @@ def cleared(body: Node, origin: str, argument: Node) -> bool:
         all_of_it = [text_of(size) for size in whole] == [text_of(args[2])] if zero else False
         all_of_it = all_of_it and not _changes_between(body, whole[0], args[2])
         last = "zeros" if zero and all_of_it else "other"
-    jumps = any(node.type == "goto_statement" for node in walk(body))
+    jumps = any(node.type == "goto_statement" for node in nodes_of(body))
     return last == "zeros" and not jumps and not touched(body, origin, argument, _SET | _FILL)
 
 
@@ -157,7 +157,7 @@ def touched(body: Node, origin: str, argument: Node, but: frozenset[str] = froze
         and node.start_byte < argument.start_byte
         and text_of(node) == root
         and not _is_idle(node, origin, argument, but)
-        for node in walk(body)
+        for node in nodes_of(body)
     )
 
 
@@ -218,7 +218,7 @@ def _controls(node: Node) -> Iterator[Node]:
 
 
 def _calls(body: Node, wanted: frozenset[str]) -> Iterator[tuple[str, tuple[Node, ...]]]:
-    for node in walk(body):
+    for node in nodes_of(body):
         if node.type != "call_expression":
             continue
         function = text_of(node.child_by_field_name("function"))

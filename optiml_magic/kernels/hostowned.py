@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from optiml_magic.kernels.hostpointers import uncast
 from optiml_magic.kernels.signature import split_name
 from optiml_magic.source.formals import declared, formals, text_of
-from optiml_magic.source.syntax import line_of, name_of, walk
+from optiml_magic.source.syntax import line_of, name_of, nodes_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -33,7 +33,7 @@ def owned(name: str, body: Node, values: HostValues) -> Owned | None:
     """The memory of the one object of that name; None where that is unclear."""
     made = [
         (node, child)
-        for node in walk(body)
+        for node in nodes_of(body)
         if node.type == "declaration"
         for child in node.children_by_field_name("declarator")
         if declared(child).name == name
@@ -58,7 +58,7 @@ def _of_class(
         root = root.parent
     found = [
         node
-        for node in walk(root)
+        for node in nodes_of(root)
         if node.type in _CLASSES
         and text_of(node.child_by_field_name("name")) == base
         and node.child_by_field_name("body") is not None

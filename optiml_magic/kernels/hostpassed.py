@@ -6,9 +6,11 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from optiml_magic.kernels.hostfilled import filled
 from optiml_magic.kernels.hostmemory import allocations, cleared, touched
 from optiml_magic.kernels.hostpointers import is_null, pointed, read_at, times_set, uncast
 from optiml_magic.kernels.hostscope import Call, expressed
+from optiml_magic.kernels.hostspelled import spell
 from optiml_magic.kernels.hosttensors import shape_made, tensor_extent, tensor_made, tensor_of
 from optiml_magic.kernels.signature import Parameter, split_name
 from optiml_magic.source.directives import (
@@ -200,12 +202,13 @@ class Passed:
         if key not in self._named:
             self._named[key] = host.values(function, sizes)
             for member, own in members.values():
-                self._named[key].spell(member, own)
+                spell(self._named[key], member, own)
         sizes |= {own: own for _, own in members.values()}
         values = self._named[key], host.as_run(function)  # in any block of it
         caller = host.callers.get(function.start_byte)
         types = {**host.aliases, **(caller.types if caller is not None else {})}
         yield from allocations(given, origin, parameter, name, values, sizes, types)
+        yield from filled(origin, name, given, body, host.as_run(function, given))
         made = None
         if function == call.function and (definition := values[0].definition(origin)):
             values[0].spelled |= self.extents(call, values[0])

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from optiml_magic.source.formals import text_of
-from optiml_magic.source.syntax import walk
+from optiml_magic.source.syntax import nodes_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -88,7 +88,7 @@ def uncast(node: Node) -> Node:
 def times_set(name: str, place: Node, body: Node) -> int:
     """How often a pointer has been set before a place: each time it may lead to other memory."""
     found = 0
-    for node in walk(body):
+    for node in nodes_of(body):
         if node.start_byte >= place.start_byte:
             break
         if node.type == "assignment_expression":
@@ -107,7 +107,7 @@ def exchanged(
 
     Functions of the names in ``but`` are looked at by who asks.
     """
-    ahead = [n for n in walk(body) if n.start_byte < place.start_byte]
+    ahead = [n for n in nodes_of(body) if n.start_byte < place.start_byte]
     between = [n for n in ahead if since.end_byte <= n.start_byte]
     found, before = {name}, 0
     while len(found) > before:

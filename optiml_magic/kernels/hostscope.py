@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from optiml_magic.kernels.hostarguments import COUNT
 from optiml_magic.kernels.hostbranches import Arm, arms, is_reached
 from optiml_magic.kernels.hostcalls import Caller
 from optiml_magic.kernels.hosthiding import hiding
@@ -60,9 +61,8 @@ class Host:
         """The numbers of the program where its command line gives none.
 
         A function that is called several times has those of its first call, or, with ``every``,
-        none that a call gives it.
+        none that a call gives it. So does what a loop counts have that of the first round, or none.
         """
-        every = every and not self._is_called_once(function)
         key = (function.start_byte, place.start_byte if place is not None else -1, depth, every)
         if key not in self.read:
             self.read[key] = self._as_run(function, place, depth, every=every)
@@ -81,10 +81,11 @@ class Host:
         body = function.child_by_field_name("body") or function
         own = [formal.name for formal in formals(function)]
         fixed = {name: value for name, value in self.fixed.items() if name not in own}
-        fixed |= {"argc": 1} if "argc" in own else {}
+        fixed |= {COUNT: self.fixed.get(COUNT, 1)} if COUNT in own else {}
         reals: dict[str, float] = {}
         caller = self.callers.get(function.start_byte)
-        if caller is not None and depth < DEEPEST and not (every and caller.others):
+        several = every and not self._is_called_once(function)
+        if caller is not None and depth < DEEPEST and not (several and caller.others):
             outer = self.as_run(caller.function, caller.call, depth + 1, every=every)
             for name, given in caller.arguments.items():
                 axes = outer.axes(given) or []
@@ -94,7 +95,7 @@ class Host:
                 fixed |= {named: n for named, n in numbers if isinstance(n, int)}
                 reals |= {named: n for named, n in numbers if isinstance(n, float)}
         values = HostValues(body, fixed, (), self.functions, as_run=True, place=place,
-                            referring=self.referring)  # fmt: skip
+                            referring=self.referring, rounds=every)  # fmt: skip
         values.hide(hiding(body, own, place))
         values.reals = reals
         values.types = {**self.aliases, **(caller.types if caller is not None else {})}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 import re
 from typing import TYPE_CHECKING
@@ -11,19 +10,29 @@ from optiml_magic.errors import SourceError
 from optiml_magic.kernels.hostarguments import COUNT, Arguments
 from optiml_magic.kernels.hostbraces import arguments_of, braces, given, is_braced
 from optiml_magic.kernels.hostchanges import (
+    PROPERTIES,
+    asked_of_device,
     changed_by_calls,
-    counts_processors,
+    first_round,
     given_anew,
     is_given_from_outside,
     is_listed,
+    is_only_read,
     last_set,
     set_once,
     set_over,
     target,
 )
 from optiml_magic.kernels.hosthiding import hiding, is_seen
-from optiml_magic.kernels.hostliterals import cast_of, literal_number
+from optiml_magic.kernels.hostliterals import (
+    cast_of,
+    computed,
+    converted,
+    literal_number,
+    named_number,
+)
 from optiml_magic.kernels.hostmembers import members_set
+from optiml_magic.source.aliases import resolve
 from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.formals import declared, text_of
 from optiml_magic.source.operators import SM_COUNT
@@ -42,7 +51,7 @@ _REAL = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.
 _VECTOR = re.compile(r"(?:std|thrust)?(?:::)?(?:host_|device_)?vector\s*<")
 _COPIED = re.compile(r"(\w+)(?:\.begin\(\))?")
 _SIZE = re.compile(r"(\w+)\.size\(\)")
-_RESIZED = re.compile(
+RESIZED = re.compile(
     r"\b(\w+)(?:\.|->)(?:push_back|emplace_back|resize|assign|insert|erase|clear|pop_back|swap)\b"
 )
 _DEEPEST = 8
@@ -52,15 +61,16 @@ class HostValues(Values):
     """The locals of a host function, with the axes of its ``dim3`` ones.
 
     One that is declared bare and set once, outside of any branch, has that value. With ``as_run``,
-    one that only the command line changes has its value where none is given there. ``spelled`` has
-    names for what a launch passes that is no name itself, ``mat.rows``, by its text. Locals are
-    those that are seen from ``place``, where that is given. What is not known has its number by
-    ``otherwise``, where that is given, and is told in ``assumed``. ``types`` are those of the
-    function's template parameters, ``reals`` its parameters that are not whole numbers. Functions
-    ``referring`` may change what they are called with.
+    one that only the command line changes has its value where none is given there, and, but for all
+    ``rounds`` of a loop, one that this counts its first. ``spelled`` has names for what a launch
+    passes that is no name itself, ``mat.rows``, by its text. Locals are those that are seen from
+    ``place``, where that is given. What is not known has its number by ``otherwise``, where that is
+    given, and is told in ``assumed``. ``types`` are those of the function's template parameters,
+    ``reals`` its parameters that are not whole numbers. Functions ``referring`` may change what
+    they are called with.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what is known around it
         self,
         body: Node,
         constants: Mapping[str, int] | None = None,
@@ -70,9 +80,10 @@ class HostValues(Values):
         as_run: bool = False,
         place: Node | None = None,
         referring: Mapping[str, frozenset[int]] | None = None,
+        rounds: bool = False,
     ) -> None:
         self._place = place
-        self._body = body
+        self.body = body
         self.spelled: dict[str, str] = {}
         self.otherwise: HostValues | None = None
         self.types: Mapping[str, str] = {}
@@ -107,11 +118,12 @@ class HostValues(Values):
         unclear = several | by_calls
         made = {n: m for n, m in self._made.items() if n not in self._dims | unclear}
         self.members = members_set(body, made, places, unclear)
-        for name in {found[1] for found in _RESIZED.finditer(text_of(body))} | self.changed:
+        for name in {found[1] for found in RESIZED.finditer(text_of(body))} | self.changed:
             self._vectors.pop(name, None)
         for name, nodes in places.items():
-            if len(nodes) == 1 and counts_processors(nodes[0]):
-                self.spelled[name] = SM_COUNT
+            if len(nodes) == 1 and (asked := asked_of_device(nodes[0])):
+                self._read_again(name, asked, nodes[0])
+                self.changed -= {name}
             if name in self._dims and name not in self.definitions and self.declared[name] == 1:
                 self._set_by_axis(name, nodes)
             sure = name not in several and run.is_sure(nodes[0])
@@ -121,10 +133,15 @@ class HostValues(Values):
                 right = set_over(name, nodes, body, run)
             elif not bare:
                 right = None
-            if right is not None and self.declared.get(name) == 1 and name not in several:
+            own = right is not None and any(text_of(n) == name for n in walk(right))
+            once = self.declared.get(name) == 1 and name not in several
+            if right is not None and once and not own:  # `dt = dt / 2` asks what it was
                 self.definitions[name] = right
                 self.changed -= {name}
-            elif as_run and all(map(is_given_from_outside, nodes)):
+            elif as_run and (
+                all(map(is_given_from_outside, nodes))
+                or (not rounds and first_round(name, nodes, place))
+            ):
                 self.changed -= {name}
         self._moved = {name: places[name] for name in self.kept if name in places}
         self.changed |= by_calls
@@ -154,23 +171,39 @@ class HostValues(Values):
             local = self.definition(text_of(node))
             found = self.number(local) if local is not None else self._real_given(text_of(node))
             whole = text_of(node) in self._whole and isinstance(found, float)
-            return self._converted(found, "int") if whole else found
+            return converted(found, "int") if whole else found
+        if node.type == "subscript_expression":
+            return self.number(self._element(node))
         if node.type == "field_expression" and self._runs:
             right, given = self.members.get(text_of(node)), self._real_given(text_of(node))
             return self.number(right) if right is not None else given
         return self._real(node)
 
+    def _element(self, node: Node) -> Node | None:
+        """What an array that stays as it is was listed with at a place, ``sizes[0]``."""
+        array, indices = (node.child_by_field_name(part) for part in ("argument", "indices"))
+        name = text_of(array)
+        listed = self._pointers.get(name) if is_only_read(name, self.body) else None
+        at = self.number(indices.named_child(0)) if indices is not None else None
+        if listed is None or listed.type != "initializer_list" or self.declared.get(name) != 1:
+            return None
+        every = [one for one in listed.named_children if one.type != "comment"]
+        return every[at] if isinstance(at, int) and 0 <= at < len(every) else None
+
     def _real_given(self, name: str) -> float | None:
-        """What a caller gives a parameter that stays as it is."""
-        root = name.partition(".")[0]
-        return self.reals.get(name) if root not in {*self.changed, *self.declared} else None
+        """What a caller gives a parameter that stays as it is, or a constant of the C library."""
+        if name.partition(".")[0] in {*self.changed, *self.declared}:
+            return None
+        return self.reals.get(name, named_number(name))
 
     def _real(self, node: Node) -> int | float | None:
         """A cast, or a sum, product and so on of which one side is no whole number."""
         if node.type == "parenthesized_expression" and node.named_child_count == 1:
             return self.number(node.named_child(0))
+        if (made := computed(node, self.number)) is not None:
+            return made
         if (cast := cast_of(node)) is not None:
-            return self._converted(self.number(cast[1]), self.types.get(cast[0], cast[0]))
+            return converted(self.number(cast[1]), resolve(cast[0], self.types)[0])
         if node.type != "binary_expression":
             return None
         left, right = (self.number(node.child_by_field_name(side)) for side in ("left", "right"))
@@ -184,15 +217,6 @@ class HostValues(Values):
         except (ZeroDivisionError, OverflowError):
             return None
 
-    @staticmethod
-    def _converted(number: float | None, to: str) -> int | float | None:
-        dtype = scalar_dtype(to)
-        if number is None or dtype is None or not math.isfinite(number):
-            return None
-        if dtype[-2] == "f" or dtype == "bfloat16":
-            return float(number)
-        return int(number) if dtype[-2] in "iu" and abs(number) < 2**31 else None
-
     def local(self, name: str) -> int | float | None:
         """The number that a local of that name stands for."""
         given = self.definition(name)
@@ -201,13 +225,23 @@ class HostValues(Values):
     def _set_by_axis(self, name: str, nodes: list[Node]) -> None:
         """``dim3 grid; grid.x = 4;``, each axis once, where nothing can go around it."""
         axes = {axis: [n for n in nodes if target(n) == f"{name}.{axis}"] for axis in "xyz"}
-        values = {axis: set_once(own, self._body, self._place) for axis, own in axes.items() if own}
+        values = {axis: set_once(own, self.body, self._place) for axis, own in axes.items() if own}
         if sum(map(len, axes.values())) == len(nodes) and all(values.values()):
             words = ", ".join(text_of(values.get(axis)) or "1" for axis in "xyz")
-            reread = walk(parse(f"auto x = dim3({words});").root)
-            self.definitions[name] = next(n for n in reread if n.type == "call_expression")
-            self._since[name] = nodes[0].start_byte
+            self._read_again(name, f"dim3({words})", nodes[0])
             self.changed -= {name}
+
+    def _read_again(self, name: str, words: str, since: Node) -> None:
+        """Take a local for what these words say where it is set."""
+        if words == SM_COUNT:
+            self.spelled[name] = words
+            return
+        reread = parse(f"auto x = {words};").root
+        made = next((n for n in walk(reread) if n.type == "init_declarator"), None)
+        value = made.child_by_field_name("value") if made is not None else None
+        if value is not None:
+            self.definitions[name] = value
+            self._since[name] = since.start_byte
 
     def definition(self, name: str) -> Node | None:
         """What a local stands for, but for one that a kept name changes behind.
@@ -217,7 +251,7 @@ class HostValues(Values):
         local = super().definition(name)
         if local is None or not self._moved:
             return local
-        end = self._place.start_byte if self._place is not None else self._body.end_byte
+        end = self._place.start_byte if self._place is not None else self.body.end_byte
         names = {text_of(node) for node in walk(local) if node.type == "identifier"}
         moved = (node for own in names for node in self._moved.get(own, ()))
         since = self._since.get(name, local.start_byte)
@@ -227,11 +261,11 @@ class HostValues(Values):
         """What a local that is set several times was set to last where a name stands."""
         own = text_of(name)
         root: Node | None = name
-        while root is not None and root != self._body:
+        while root is not None and root != self.body:
             root = root.parent
         if root is None or own in self._unclear or self.declared.get(own) != 1:
             return None
-        return last_set(own, self.definitions.get(own), name, self._body)
+        return last_set(own, self.definitions.get(own), name, self.body)
 
     def vector(self, name: str, depth: int = 0) -> Node | None:
         """How many elements a vector has, which may be made of another."""
@@ -282,48 +316,13 @@ class HostValues(Values):
             self._dims.add(declared(child).name)
             if child.type == "function_declarator":
                 axes = text_of(child.child_by_field_name("parameters"))
-                reread = walk(parse(f"auto x = dim3{axes};").root)
-                value = next((n for n in reread if n.type == "call_expression"), None)
-                if value is not None:
-                    self.definitions[declared(child).name] = value
-                    self._since[declared(child).name] = child.start_byte
-
-    def spell(self, node: Node, name: str) -> None:
-        """Take ``name`` for what is spelled like a node, where nothing of that changes.
-
-        A member that is set once, from another that stays, stands for that one, too.
-        """
-        if node.type not in ("field_expression", "call_expression"):
-            return
-        roots = {text_of(n) for n in walk(node) if n.type == "identifier"}
-        mutated = {found[1] for found in _RESIZED.finditer(text_of(self._body))}
-        if roots & mutated or any(self.declared.get(root, 1) != 1 for root in roots):
-            return
-        places = [n for root, n in changes(self._body) if root in roots]
-        if node.type == "call_expression" and places:
-            return
-        own, written = text_of(node), [n for n in places if target(n) == text_of(node)]
-        if any(target(n) in roots for n in places):
-            return
-        right = set_once(written, self._body) if written else self.members.get(own)
-        if written:
-            first = next(n for n in walk(self._body) if text_of(n) == own)
-            if right is None or first.start_byte != written[0].start_byte:
-                return  # before it is set there, it is something else
-        if right is not None:
-            if right.type == "field_expression":
-                others = {text_of(n) for n in walk(right) if n.type == "identifier"}
-                if not others & self.changed:
-                    self.spelled.setdefault(text_of(right), name)
-            elif right.type == "identifier" and own in self.members:
-                self.spelled.setdefault(text_of(right), name)
-        self.spelled[own] = name
+                self._read_again(declared(child).name, f"dim3{axes}", child)
 
     def text(self, node: Node | None, depth: int = 0) -> str | None:
         found = self._told(node, depth)
         if found is None and node is not None and text_of(node) in self._whole:
             real = self.definition(text_of(node))  # as `int n = 1e6`
-            whole = None if real is None else self._converted(literal_number(real), "int")
+            whole = None if real is None else converted(literal_number(real), "int")
             found = None if whole is None else f"({whole})"
         if found is not None or node is None or self.otherwise is None or node.type not in _NAMED:
             return found
@@ -352,8 +351,8 @@ class HostValues(Values):
                 return self.text(count, depth + 1)
         if node is not None and node.type == "field_expression":
             field = text_of(node.child_by_field_name("field"))
-            if field == "multiProcessorCount":
-                return SM_COUNT
+            if field in PROPERTIES:
+                return PROPERTIES[field]
             right = self.members.get(text_of(node)) if self._runs else None
             if right is not None:
                 return self.text(right, depth + 1)
@@ -374,7 +373,7 @@ class HostValues(Values):
         if node is None:
             return None
         if node.type == "identifier":
-            local = self.definition(text_of(node))
+            local = self.definition(text_of(node)) or self.held(node)
             if local is not None and local.type in ("argument_list", "initializer_list",
                                                     "call_expression"):  # fmt: skip
                 return self.axes(local)

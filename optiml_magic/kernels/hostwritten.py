@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostpointers import uncast
 from optiml_magic.source.formals import declared, text_of
-from optiml_magic.source.syntax import walk
+from optiml_magic.source.syntax import nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ class Written:
 
 def written_launches(syntax: Syntax) -> Iterator[Written]:
     """The launches of a text in order."""
-    for node in walk(syntax.root):
+    for node in nodes_of(syntax.root):
         if node.type != "call_expression":
             continue
         called, given = node.child_by_field_name("function"), _given(node)
@@ -58,7 +58,7 @@ def _listed(array: Node, call: Node) -> tuple[Node, ...]:
         return ()
     made = [
         node.child_by_field_name("value")
-        for node in walk(function)
+        for node in nodes_of(function)
         if node.type == "init_declarator" and declared(node).name == text_of(array)
     ]
     if len(made) != 1 or made[0] is None or made[0].type != "initializer_list":

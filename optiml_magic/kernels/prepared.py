@@ -55,6 +55,12 @@ def with_launches(
     notes += structs + rows
     _require_own_types(dropped)
     program = parse_program(dropped)
+    for given in program.argv:
+        raise SourceError(
+            "argv(...) is for a program with a `main` that launches",
+            fix="remove it, or paste the `main`",
+            line=given.line,
+        )
     if program.launches:
         _require_all(program, notes)
         return PreparedProgram(program, "given", notes)
@@ -78,7 +84,7 @@ def with_launches(
     except SourceError as unclear:
         unread = [note for note in notes if note.kind == "unread_launch"][:1]
         reasons = "; ".join([*(note.text for note in unread), unclear.message])
-        fix = unread[0].fix if unread and unread[0].fix else unclear.fix
+        fix = _asked(notes) or (unread[0].fix if unread and unread[0].fix else unclear.fix)
         raise SourceError(reasons, fix=fix, line=unclear.line) from None
     note = Note("inferred_launch", f"launch inferred: {launch}")
     return PreparedProgram(program.with_launches([launch]), "inferred", (*notes, note))
@@ -117,9 +123,17 @@ def _require_all(program: Program, notes: Sequence[Note]) -> None:
             written.insert(note.place + more, note.fix.rpartition(": ")[2])
         raise SourceError(
             "; ".join(_by_reason(missing)),
-            fix="write all launches in their order, with your own sizes for the words in capitals: "
+            fix=_asked(notes)
+            or "write all launches in their order, with your own sizes for the words in capitals: "
             + "; ".join(dict.fromkeys(written)),
         )
+
+
+def _asked(notes: Sequence[Note]) -> str:
+    """How to say what a program is run with, where its launches need that."""
+    lines = [note.fix for note in notes if note.kind == "argv"]
+    said = "say what the program is run with, your numbers for the words in capitals"
+    return f"{said}: {lines[0]}" if lines else ""
 
 
 def _by_reason(missing: Sequence[Note]) -> Iterator[str]:
@@ -138,10 +152,15 @@ def _by_reason(missing: Sequence[Note]) -> Iterator[str]:
 
 @contextmanager
 def explained(notes: Sequence[Note]) -> Iterator[None]:
-    """A BindingError about a member that a struct is passed by says so in its fix."""
+    """A BindingError about a member that a struct is passed by says so in its fix.
+
+    One about what the command line may give says how to.
+    """
     try:
         yield
     except BindingError as error:
+        if re.search(r"\bno (?:array|value)", error.message) and (run := _asked(notes)):
+            error.fix = f"{run}; or {error.fix}"
         names = re.findall(r"`(\w+)`", error.message)
         for note in notes:
             members = note.text.rpartition(" is passed as ")[2].split(", ")

@@ -15,10 +15,12 @@ import numpy as np
 
 from optiml_magic import binding
 from optiml_magic.binding.interface import launched, pairs
+from optiml_magic.errors import UsageError
 from optiml_magic.kernels.stored_extents import is_no_index, stored_extent
 from optiml_magic.kernels.unit import lift_program
 from optiml_magic.kernels.variables import device_variables
 from optiml_magic.model.dtypes import DType, title
+from optiml_magic.problem.filling import as_filled
 from optiml_magic.source.expressions import parse_expression
 
 if TYPE_CHECKING:
@@ -79,13 +81,15 @@ def drawn_as_allocated(
 ) -> tuple[dict[str, Any], list[str]]:
     """Random numbers for the arrays that launches read and nobody gives, as the host sizes them.
 
-    Whole numbers only where they are no indices, of which any would do harm. Who gives an array or
-    a reference means to give all of them.
+    Whole numbers that may be indices only where a loop of the host says what they are, since any
+    others would do harm. What is only added to starts from zeros. Who gives an array or a reference
+    means to give all of them, unless the arrays are as large as the host allocates them.
     """
     allocated, found, notes = _allocated(read), dict[str, Any](), list[str]()
+    filled = {note.name: note for note in read if note.kind == "filled"}
     cleared = {directive.buffer for directive in program.zeros}
     seen = {*values, *task.outputs, *cleared}
-    given = any(isinstance(value, np.ndarray) for value in values.values())
+    given = _of_other_sizes(allocated, values)
     if not allocated or given or task.reference is not None or callable(task.inputs):
         return {}, []
     for launch, kernel in launched(program, task.defines):
@@ -95,7 +99,7 @@ def drawn_as_allocated(
                 continue
             seen.add(name)
             note = allocated.get(name)
-            kept = parameter.reads and parameter.certain and not parameter.adds
+            kept = (parameter.reads or parameter.adds) and parameter.certain
             if (
                 note is None
                 or not kept
@@ -104,9 +108,22 @@ def drawn_as_allocated(
             ):
                 continue
             dtype = np.dtype(parameter.dtype)
+            count = _count(note, values) * parameter.lanes
+            if count * dtype.itemsize > _MOST_BYTES:
+                raise _too_large(name, note, count * dtype.itemsize)
+            if parameter.adds and 0 < count * dtype.itemsize <= _MOST_BYTES:
+                found[name] = np.zeros(count, dtype)
+                notes.append(f"`{name}` starts from zeros: {note.text}")
+                continue
+            if dtype.kind in "iu" and (by := filled.get(name)) and count * 8 <= _MOST_BYTES:
+                drawn = as_filled(parse_expression(by.extent), dtype, count, len(found))
+                if drawn is not None:
+                    found[name] = drawn
+                    notes.append(f"{by.text}; {note.text}")
+                continue
             if dtype.kind in "iu" and not _is_no_index(program, task, name):
                 continue
-            drawn = _drawn(dtype, _count(note, values) * parameter.lanes, len(found))
+            drawn = _drawn(dtype, count, len(found))
             if drawn is not None:
                 whole = math.prod(note.shape) == drawn.size
                 found[name] = drawn.reshape(note.shape) if note.shape and whole else drawn
@@ -115,7 +132,12 @@ def drawn_as_allocated(
         note = allocated.get(variable.bare_name)
         if note is None or variable.initialised or variable.bare_name in seen:
             continue
-        if variable.space == "constant" and variable.dtype in ("<f2", "<f4", "<f8"):
+        plain = variable.dtype in ("<f2", "<f4", "<f8")
+        whole = variable.dtype is not None and variable.dtype[1] in "iu"
+        if variable.space == "constant" and (
+            plain or (whole and _is_no_index(program, task, variable.bare_name, variable=True))
+        ):
+            assert variable.dtype is not None
             many = _count(note, values) * variable.lanes
             drawn = _drawn(np.dtype(variable.dtype), many, len(found))
             if drawn is not None:
@@ -124,9 +146,17 @@ def drawn_as_allocated(
     return found, notes
 
 
+def _too_large(name: str, note: Note, size: int) -> UsageError:
+    return UsageError(
+        f"{note.text}: {size / 2**30:.3g} GiB, and no array of more than "
+        f"{_MOST_BYTES // 2**20} MiB is made up",
+        fix=f"make the sizes in the host's code smaller, or define `{name}`",
+    )
+
+
 def sized_by_numbers(task: Task, values: Mapping[str, Any], read: Sequence[Note]) -> frozenset[str]:
     """The arrays that are drawn so where the numbers of the host's code are given."""
-    given = any(isinstance(value, np.ndarray) for value in values.values())
+    given = _of_other_sizes(_allocated(read), values)
     if given or task.reference is not None or callable(task.inputs):
         return frozenset()
     extents = {name: parse_expression(note.extent) for name, note in _allocated(read).items()}
@@ -148,24 +178,35 @@ def _told(name: str, drawn: Array, note: Note) -> str:
     return f"`{name}` is {drawn.size} random {title(drawn.dtype)} from 0 to {top}: {note.text}"
 
 
-def _is_no_index(program: Program, task: Task, name: str) -> bool:
-    """Whether no launch that takes a buffer computes a place from what it holds."""
+def _is_no_index(program: Program, task: Task, name: str, *, variable: bool = False) -> bool:
+    """Whether no launch that takes a buffer computes a place from what it holds.
+
+    A ``variable`` is taken by every launch, under its own name.
+    """
     unit = lift_program(program, task.defines)
     functions = {function.name: function for function in unit.kernels}
     for launch, kernel in launched(program, task.defines):
-        for parameter, passed in pairs(launch, kernel):
-            if not parameter.pointer or passed.text != name:
-                continue
+        taken = [p.name for p, passed in pairs(launch, kernel) if p.pointer and passed.text == name]
+        for own in [name] if variable else taken:
             function = functions.get(kernel.name)
             if function is None:
                 return False
-            if not is_no_index(unit, function, kernel.template_arguments, parameter.name):
+            if not is_no_index(unit, function, kernel.template_arguments, own):
                 return False
     return True
 
 
 def _allocated(read: Sequence[Note]) -> dict[str, Note]:
     return {note.name: note for note in read if note.kind == "allocated"}
+
+
+def _of_other_sizes(allocated: Mapping[str, Note], values: Mapping[str, Any]) -> bool:
+    """Whether an array that is given is not one of those that the host allocates."""
+    given = {name: value.size for name, value in values.items() if isinstance(value, np.ndarray)}
+    return any(
+        name not in allocated or size != _count(allocated[name], values)
+        for name, size in given.items()
+    )
 
 
 def _count(note: Note, values: Mapping[str, Any]) -> int:

@@ -23,10 +23,10 @@ from optiml_magic.problem.outputs import drawn_as_allocated, sized_by_numbers, w
 from optiml_magic.problem.reference import Answer
 from optiml_magic.problem.references import References
 from optiml_magic.problem.scales import Maps
-from optiml_magic.source.notes import Note
+from optiml_magic.source.notes import Note, taken_out
 from optiml_magic.source.program import Program
 
-_KEPT_BACK = frozenset({"literal", "called", "allocated"})  # told where they are used
+_KEPT_BACK = frozenset({"literal", "called", "allocated", "filled"})  # told where they are used
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,8 @@ class Problem:
     """What an evaluator needs to know of a task. ``notes`` are told to the user with the result.
 
     The first instance is the user's own, and the one that is measured. ``dropped`` has the notes on
-    host functions that were taken out of the text, by their names. ``references`` answers where the
+    host functions that were taken out of the text, by their names; ``absent`` are headers of the
+    text's own that the task lacks. ``references`` answers where the
     task has a reference; ``verified`` are smaller sizes that it is verified at, if there are any.
     """
 
@@ -48,6 +49,7 @@ class Problem:
     notes: tuple[str, ...]
     homes: Mapping[str, Home] = field(default_factory=dict)
     dropped: Mapping[str, str] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
     references: References | None = None
     verified: sizes.Sizes = field(default_factory=dict)
 
@@ -184,7 +186,7 @@ def prepare(
         name = task.oracle or getattr(task.reference, "__name__", "the reference")
         oracle = f"{name} in {'float64' if wide else 'the dtypes of the inputs'}"
     _, kernel = binding.launched(program, task.defines)[0]
-    dropped = {n.name: n.text for n in reversed(prepared.notes) if n.kind == "dropped_function"}
+    dropped, absent = taken_out(prepared.notes)
     return Problem(
         task,
         task.name or kernel.name,
@@ -196,6 +198,7 @@ def prepare(
         tuple(notes),
         border.homes,
         dropped,
+        absent,
         references,
         smaller,
     )

@@ -13,7 +13,7 @@ from optiml_magic.errors import SourceError
 from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.formals import formals, text_of
-from optiml_magic.source.syntax import name_of, walk
+from optiml_magic.source.syntax import name_of, nodes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,10 +33,13 @@ class Definition:
     body: str
     is_macro: bool
 
-    def applied(self, arguments: Sequence[str], constants: Mapping[str, int]) -> str | None:
+    def applied(
+        self, arguments: Sequence[str], constants: Mapping[str, int], *, alone: bool = False
+    ) -> str | None:
         """The body with its parameters replaced, or None where that cannot be decided for certain.
 
-        A macro is told where brackets around its arguments and its result would change nothing.
+        A macro is told where brackets around its arguments and its result would change nothing;
+        around its result they do not where it stands ``alone``.
         """
         if len(arguments) != len(self.parameters):
             return None
@@ -44,8 +47,9 @@ class Definition:
         if not self.is_macro:
             return closed
         try:
-            as_written = parse_expression(f"~{self._replaced(arguments, constants)}")
-            return closed if as_written == parse_expression(f"~({closed})") else None
+            beside = "" if alone else "~"
+            as_written = parse_expression(f"{beside}{self._replaced(arguments, constants)}")
+            return closed if as_written == parse_expression(f"{beside}({closed})") else None
         except SourceError:
             return None
 
@@ -67,7 +71,7 @@ def definitions(syntax: Syntax) -> dict[str, Definition]:
 
 
 def _definitions(syntax: Syntax) -> Iterator[tuple[str, Definition]]:
-    for node in walk(syntax.root):
+    for node in nodes_of(syntax.root):
         if node.type == "preproc_function_def":
             listed = node.child_by_field_name("parameters")
             body = text_of(node.child_by_field_name("value")).split("//")[0].strip()

@@ -177,6 +177,16 @@ class InitDirective(Directive):
 
 
 @dataclass(frozen=True)
+class ArgvDirective(Directive):
+    """What the command line gives the ``main`` of a pasted program; gone with that."""
+
+    arguments: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"#pragma optiml argv({', '.join(self.arguments)})"
+
+
+@dataclass(frozen=True)
 class SizeDirective(Directive):
     """A scalar parameter that follows an array's shape when sizes change."""
 

@@ -12,7 +12,7 @@ _INTEGERS = {"char": "i1", "short": "i2", "int": "i4", "long": "i8"}
 _NAMED = {
     "bool": "|b1", "float": "<f4", "double": "<f8", "half": "<f2", "__half": "<f2",
     "__nv_bfloat16": "bfloat16", "nv_bfloat16": "bfloat16", "bfloat16": "bfloat16",
-    "size_t": "<u8", "ptrdiff_t": "<i8", "uintptr_t": "<u8", "intptr_t": "<i8",
+    "size_t": "<u8", "ptrdiff_t": "<i8", "uintptr_t": "<u8", "intptr_t": "<i8", "clock_t": "<i8",
     "uchar": "|u1", "ushort": "<u2", "uint": "<u4", "ulong": "<u8",
     "float16": "<f2", "float32": "<f4", "float64": "<f8",
     "cuFloatComplex": "<c8", "cuComplex": "<c8", "cuDoubleComplex": "<c16",

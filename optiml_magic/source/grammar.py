@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError, nearest
 from optiml_magic.source.directives import (
+    ArgvDirective,
     Directive,
     InitDirective,
     LaunchDirective,
@@ -58,6 +59,7 @@ FORMS: Mapping[str, Form] = MappingProxyType(
         "scratch": Form("scratch partial float[cdiv(n, 256)]", "a temporary buffer"),
         "zero": Form("zero(out)", "a buffer cleared before the launches"),
         "init": Form("init(out) = 0", "what an output holds before the launches"),
+        "argv": Form("argv(1024, 10)", "what the `main` of a pasted program is given"),
         "size": Form("size n = shape(a, 0)", "a scalar that follows an array's shape"),
         "repeat": Form("repeat(COUNT) swap(a, b)", "the launches below run so often, with swaps"),
     }
@@ -340,6 +342,11 @@ def _size(reader: _Reader) -> SizeDirective:
     return SizeDirective(name, reader.expression(reader.rest()), **reader.place)
 
 
+def _argv(reader: _Reader) -> ArgvDirective:
+    words = (part.strip().strip("\"'") for part in reader.parts(FORMS["argv"].usage))
+    return ArgvDirective(tuple(word for word in words if word), **reader.place)
+
+
 _DIRECTIVES: Mapping[str, Callable[[_Reader], Directive]] = MappingProxyType(
     {
         "launch": _launch,
@@ -348,6 +355,7 @@ _DIRECTIVES: Mapping[str, Callable[[_Reader], Directive]] = MappingProxyType(
         "scratch": _scratch,
         "zero": _zero,
         "init": _init,
+        "argv": _argv,
         "size": _size,
         "repeat": _repeat,
     }

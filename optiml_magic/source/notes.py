@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 NoteKind = Literal[
     "dropped_function",  # a host function; ``name`` is its name
     "dropped_line",
+    "absent_header",  # one of the text's own that the task lacks; ``name`` is its name
     "launch",  # one that became a directive, or is the same as or beside one that did
     "unread_launch",  # one that no directive can say
     "inferred_launch",
     "literal",  # a number that a launch passes; ``name`` is what it is passed as
     "called",  # another name that the host has for one; ``called`` is it
     "allocated",  # how many elements the host gives a buffer: ``extent``, and ``value`` as it runs
+    "filled",  # what the host fills a buffer with: ``extent`` is an expression for each element
+    "argv",  # numbers of the command line that nobody gives; ``fix`` is the directive for them
     "unpacked",  # a struct, passed by its members; ``name`` is the parameter's
     "flat_rows",  # a pointer to rows, passed as one to elements; ``name`` is the parameter's
 ]
@@ -37,3 +43,9 @@ class Note:
 
     def __str__(self) -> str:
         return self.text
+
+
+def taken_out(notes: Sequence[Note]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What the notes say of host functions, by their names, and the headers that nobody has."""
+    functions = {n.name: n.text for n in reversed(notes) if n.kind == "dropped_function" and n.name}
+    return functions, tuple(n.name for n in notes if n.kind == "absent_header")

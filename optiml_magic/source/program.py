@@ -18,6 +18,7 @@ from optiml_magic.source.checks import (
     check_unique,
 )
 from optiml_magic.source.directives import (
+    ArgvDirective,
     Directive,
     InitDirective,
     LaunchDirective,
@@ -85,6 +86,11 @@ class Program:
     @property
     def sizes(self) -> tuple[SizeDirective, ...]:
         return self._of(SizeDirective)
+
+    @property
+    def argv(self) -> tuple[ArgvDirective, ...]:
+        """What a ``main`` would be given: a text with one has it dropped, and these as well."""
+        return self._of(ArgvDirective)
 
     @property
     def is_template(self) -> bool:

@@ -1,8 +1,9 @@
 """CUDA text to a tree-sitter syntax tree whose byte offsets are those of the text.
 
-The grammar stumbles over a few attributes, and over an unroll hint between a head and its loop, so
-they are blanked out before parsing, byte for byte; every span read back comes from the untouched
-text. Whether a text is *valid* is for the compiler alone to say.
+The grammar stumbles over a few attributes, an unroll hint between a head and its loop, and a
+comment in a macro of several lines. They are blanked out before parsing, byte for byte; every
+span read back comes from the untouched text. Whether a text is *valid* is for the compiler alone
+to say.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _HINT_BEHIND_HEAD = re.compile(
     rb"(#[ \t]*pragma[ \t]+(?:GCC[ \t]+)?(?:no)?unroll\b[^\\\n]*)(?=\n)",
     re.DOTALL,
 )
+_LONG_MACRO = re.compile(rb"^[ \t]*#[ \t]*define\b(?:[^\n]*\\\r?\n)+[^\n]*", re.MULTILINE)
+_COMMENT = re.compile(rb"\"(?:\\.|[^\"\\\n])*\"|(/\*[^\n]*?\*/)")
 _PARENTHESIS = re.compile(rb"[()]")
 _VISIBLE = re.compile(rb"[^\r\n]")
 _LONGEST = 500  # bytes: no attribute is longer, so one that is closed far away is none
@@ -70,6 +73,12 @@ def walk(node: Node) -> Iterator[Node]:
         stack.extend(reversed(current.children))
 
 
+@lru_cache(maxsize=256)
+def nodes_of(node: Node) -> tuple[Node, ...]:
+    """What ``walk`` comes to: of a function's body, which is walked again for each of its names."""
+    return tuple(walk(node))
+
+
 def in_macros(syntax: Syntax, name: str) -> bool:
     """Whether a macro that the text defines has this word in it."""
     word = re.compile(rf"\b{re.escape(name)}\b".encode())
@@ -91,7 +100,7 @@ def parse(text: str) -> Syntax:
             fix="remove the lone surrogate",
             line=text.count("\n", 0, error.start) + 1,
         ) from None
-    return Syntax(raw, _parser().parse(_mask_hints(_mask_attributes(raw))).root_node)
+    return Syntax(raw, _parser().parse(_masked(raw)).root_node)
 
 
 _NAMED = frozenset({"identifier", "function_declarator"})
@@ -117,6 +126,19 @@ def language() -> Language:
 @lru_cache(maxsize=1)
 def _parser() -> Parser:
     return Parser(language())
+
+
+def _masked(text: bytes) -> bytes:
+    return _mask_comments(_mask_hints(_mask_attributes(text)))
+
+
+def _mask_comments(text: bytes) -> bytes:
+    """Those between the lines of a macro, behind which the grammar takes it to be over."""
+    if b"/*" not in text or b"\\\n" not in text.replace(b"\r", b""):
+        return text
+    return _LONG_MACRO.sub(
+        lambda macro: _COMMENT.sub(lambda c: b" " * len(c[0]) if c[1] else c[0], macro[0]), text
+    )
 
 
 def _mask_attributes(text: bytes) -> bytes:

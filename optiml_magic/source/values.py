@@ -14,7 +14,7 @@ from optiml_magic.source.definitions import definitions
 from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.expressions import Expression, parse_expression
 from optiml_magic.source.formals import declared, text_of
-from optiml_magic.source.syntax import walk
+from optiml_magic.source.syntax import nodes_of, walk
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -31,6 +31,10 @@ _CALLS = {"min": "min", "max": "max", "cdiv": "cdiv", "ceil_div": "cdiv", "ceild
 
 
 _AROUND = frozenset({"parenthesized_expression", "field_expression"})
+_ALONE = frozenset(
+    {"argument_list", "init_declarator", "initializer_list", "kernel_call_syntax",
+     "parenthesized_expression"}
+)  # fmt: skip
 _OPEN = frozenset({"binary_expression", "conditional_expression", "unary_expression"})
 
 
@@ -56,7 +60,7 @@ class Values:
         self.names = frozenset(names) - self.changed
         self.definitions: dict[str, Node] = {}
         self.declared: dict[str, int] = {}
-        for node in walk(body):
+        for node in nodes_of(body):
             if node.type in ("declaration", "init_statement"):
                 self._declare(node)
 
@@ -149,7 +153,8 @@ class Values:
         if base in self.functions:
             spelled = [part if argument.type in _OPEN else f"({part})"
                        for argument, part in zip(arguments, known, strict=True)]  # fmt: skip
-            return self.functions[base].applied(spelled, self.constants)
+            alone = node.parent is not None and node.parent.type in _ALONE
+            return self.functions[base].applied(spelled, self.constants, alone=alone)
         name = _CALLS.get(base)
         if name is None or len(parts) != 2:
             return None
@@ -244,11 +249,19 @@ def _constant_texts(syntax: Syntax, known: Mapping[str, int]) -> Iterator[tuple[
                     value = child.child_by_field_name("value")
                     text = Values(node, (), known, functions=functions).text(value)
                     yield declared(child).name, text or text_of(value)
+    for node in nodes_of(syntax.root):
+        if node.type == "enum_specifier" and text_of(node.child(1)) not in ("class", "struct"):
+            before = "-1"
+            for one in walk(node):
+                if one.type == "enumerator":
+                    name, value = (one.child_by_field_name(part) for part in ("name", "value"))
+                    yield text_of(name), text_of(value) or f"({before}) + 1"
+                    before = text_of(name)
 
 
 def changes(body: Node) -> Iterator[tuple[str, Node]]:
     """The names assigned, updated, or whose address or reference is taken, and where."""
-    for node in walk(body):
+    for node in nodes_of(body):
         target = None
         if node.type == "assignment_expression":
             target = node.child_by_field_name("left")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from optiml_magic.errors import BindingError
+from optiml_magic.errors import BindingError, UsageError
 from optiml_magic.model.task import Task
 from optiml_magic.problem import prepare
 
@@ -45,6 +45,38 @@ def test_one_that_is_missing_keeps_its_own_words() -> None:
     error = refused(KERNEL, **arrays, v=np.ones((9, 4), np.float32), a=2.0)
     assert error.message == "no value for the parameter `n`"
     assert error.fix == "define `n`, or give it in the task's inputs"
+
+
+def test_what_the_kernel_takes_already_is_not_meant() -> None:
+    kernel = KERNEL.replace("int n)", "int n, int n2)").replace("i < n)", "i < n2)")
+    arrays = {"x": np.ones(9, np.float32), "at": np.ones(9, np.int32)}
+    error = refused(kernel, **arrays, v=np.ones((9, 4), np.float32), a=2.0, n=9)
+    assert error.message == "no value for the parameter `n2`"
+    assert error.fix == "define `n2`, or give it in the task's inputs"
+
+
+WHOLE = (
+    "__global__ void k(const float* x, const int* at, float* y, int n) { y[0] = x[at[n]]; }\n"
+    "int main() { int n = 64; float *x, *y; int* d; cudaMalloc(&x, n * sizeof(float));"
+    " cudaMalloc(&d, n * sizeof(int)); load(d); k<<<1, 64>>>(x, d, y, n); }\n"
+)
+
+
+def test_arrays_beside_one_that_is_as_large_as_allocated_are_made_up() -> None:
+    assert refused(WHOLE).message == "no array named `at`"
+    given = {"at": np.zeros(64, np.int32)}
+    assert prepare(Task(WHOLE, inputs=given), seeds=1).instances[0].values["x"].shape == (64,)
+    assert refused(WHOLE, at=np.zeros(65, np.int32)).message == "no array named `x`"
+
+
+def test_arrays_that_are_too_large_to_make_up_are_named() -> None:
+    text = (
+        "__global__ void k(const float* x, float* y, int n) { y[threadIdx.x] = x[n]; }\n"
+        "int main() { int n = 1 << 28; float *x, *y; cudaMalloc(&x, n * sizeof(float));"
+        " k<<<1, 64>>>(x, y, n); }\n"
+    )
+    with pytest.raises(UsageError, match="1 GiB, and no array of more than 256 MiB is made up"):
+        prepare(Task(kernel=text), seeds=1)
 
 
 def test_numbers_that_no_size_gives_are_named_with_the_arrays() -> None:

@@ -179,6 +179,21 @@ def test_read_and_written_with_nothing_to_start_from_is_asked_for() -> None:
     assert "--out p" in raised.value.fix
 
 
+def test_all_that_lacks_is_asked_for_at_once() -> None:
+    text = (
+        "#pragma optiml launch grid(1) block(1)\n"
+        "__global__ void k(int* p, float* q, const float* x, int n) { p[n] += 1; q[n] += x[n]; }"
+    )
+    with pytest.raises(BindingError, match="`p` and `q` are read and written") as raised:
+        bound(text)
+    assert "there are no arrays to start from; no array named `x`, and no value" in str(
+        raised.value
+    )
+    lines = ["p = np.ones(SIZE, np.int32)", "x = np.ones(SIZE, np.float32)", "n = NUMBER"]
+    assert all(line in raised.value.fix for line in lines)
+    assert "#pragma optiml zero(p); #pragma optiml zero(q)" in raised.value.fix
+
+
 def test_an_output_that_is_only_added_to_needs_a_first_value() -> None:
     text = (
         "#pragma optiml launch k grid(1) block(32)\n"

@@ -35,6 +35,8 @@ def test_help_is_shown_and_nothing_exits(words: str) -> None:
         ("help optmize", "`optmize` is not a command", "did you mean `optimize`?"),
         ("optimize --budget many", "is not a whole number", "-h"),
         ("optimize --budget 0", "0 is less than 1", "-h"),
+        ("explain --ref f", "`explain` is not a command", "did you mean `annotate`?"),
+        ("benchmark --ref f", "`benchmark` is not a command", "did you mean `profile`?"),
         ("check 'open", "No closing quotation", "close the quote"),
         ("run --llm none", "unknown option --llm", "-h"),
     ],

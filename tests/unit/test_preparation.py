@@ -7,8 +7,9 @@ import pytest
 
 from optiml_magic.evaluation import stages
 from optiml_magic.evaluation.stages import Context
+from optiml_magic.model.build import Diagnostic
 from optiml_magic.model.task import Task
-from optiml_magic.preparation import Prepared
+from optiml_magic.preparation import Prepared, advice, telling
 from optiml_magic.problem import prepare
 from optiml_magic.session import session
 from optiml_magic.settings import resolve
@@ -67,3 +68,35 @@ def test_a_program_is_the_same_however_many_sides_of_its_dispatch_there_was_time
     assert isinstance(again, Prepared)
     assert len(again.plans) == len(first.plans) + 1
     assert again.identity == first.identity
+
+
+def undefined(name: str) -> Diagnostic:
+    return Diagnostic(3, "error", f'identifier "{name}" is undefined', name)
+
+
+@pytest.mark.parametrize(
+    ("error", "absent", "fix"),
+    [
+        (undefined("colums"), (), "did you mean `columns`?"),
+        (undefined("depth"), (), "fix this line"),
+        (undefined("helper"), (), "dropped host function `helper` (line 1): mark it __device__"),
+        (undefined("real"), ("types.h",), "it may be of `types.h`, which the task lacks"),
+        (Diagnostic(3, "error", 'expected a ";"'), ("types.h",), "fix this line"),
+        (
+            Diagnostic(1, "error", 'cannot open source file "own.h"'),
+            (),
+            "pass its folder with -I, or keep its text with %%optiml header own.h",
+        ),
+    ],
+)
+def test_what_to_do_about_an_error_of_the_compiler(
+    error: Diagnostic, absent: tuple[str, ...], fix: str
+) -> None:
+    dropped = {"helper": "dropped host function `helper` (line 1)"}
+    assert advice(error, dropped, absent, "void k(int columns, int row) {}").startswith(fix)
+
+
+def test_the_error_of_a_name_is_shown_where_a_header_is_missing() -> None:
+    errors = [Diagnostic(2, "error", "does not apply here"), undefined("real")]
+    assert telling(errors, ("types.h",)).undefined == "real"
+    assert telling(errors, ()).line == 2

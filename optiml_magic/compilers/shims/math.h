@@ -15,10 +15,21 @@
 #define M_2_SQRTPI 1.12837916709551257390
 #define M_SQRT2 1.41421356237309504880
 #define M_SQRT1_2 0.70710678118654752440
-// Arguments of several types count as double: [c.math], of which nvcc takes this one as well.
+// Arguments of several types count as double: [c.math], of which nvcc takes the first one as well.
 template <bool> struct optiml_if {}; template <> struct optiml_if<true> { typedef double type; };
 template <class T, class U> using optiml_mixed = typename optiml_if<!__is_class(T) && !__is_class(U)>::type;
 template <class T, class U> inline __device__ optiml_mixed<T, U> pow(T a, U b) { return pow((double)a, (double)b); }
+template <class T, class U> inline __device__ optiml_mixed<T, U> fmax(T a, U b) { return fmax((double)a, (double)b); }
+template <class T, class U> inline __device__ optiml_mixed<T, U> fmin(T a, U b) { return fmin((double)a, (double)b); }
+template <class T, class U> inline __device__ optiml_mixed<T, U> fmod(T a, U b) { return fmod((double)a, (double)b); }
+template <class T, class U> inline __device__ optiml_mixed<T, U> atan2(T a, U b) { return atan2((double)a, (double)b); }
+template <class T, class U> inline __device__ optiml_mixed<T, U> hypot(T a, U b) { return hypot((double)a, (double)b); }
+// So does a whole number, which is no float.
+template <class T, class U = T> inline __device__ optiml_mixed<T, U> sqrt(T a) { return sqrt((double)a); }
+template <class T, class U = T> inline __device__ optiml_mixed<T, U> exp(T a) { return exp((double)a); }
+template <class T, class U = T> inline __device__ optiml_mixed<T, U> log(T a) { return log((double)a); }
+template <class T, class U = T> inline __device__ optiml_mixed<T, U> sin(T a) { return sin((double)a); }
+template <class T, class U = T> inline __device__ optiml_mixed<T, U> cos(T a) { return cos((double)a); }
 namespace std { using ::isinf; }
 namespace std { using ::isnan; }
 namespace std { using ::isfinite; }

@@ -85,6 +85,7 @@ class Lockstep(SharedPlaces):
         self.kinds: dict[Variable, CType] = {}
         self.sources: dict[object, Source] = {}
         self.taken: list[str] = []
+        self.named: dict[str, Expr] = {}  # what each thread's own locals were given first, by name
         self.pending: list[Statement] = []
         self.adding = False  # whether a block adds up what its threads would each add
         self.combines = False  # whether threads combined anything, or one of them walks for all
@@ -327,6 +328,16 @@ class Lockstep(SharedPlaces):
     def same_array(self, one: str, other: str) -> bool:
         """Whether two arrays may be one."""
         return "?" in (one, other) or self.effects.same(one, other)
+
+    def own_name(self, variable: Variable, form: Expr) -> str:
+        """A name for what a local is each thread's own: another, where it was something else.
+
+        Two blocks may have a local of that name, and each round of a loop another value.
+        """
+        if self.named.setdefault(variable.name, form) is form:
+            return variable.name
+        self.taken.append(self.kernel.fresh(variable.name, *self.taken))
+        return self.taken[-1]
 
     def changed(self, variable: Variable) -> None:
         """A local gets another value: what is spelled with it is no longer so."""

@@ -190,7 +190,8 @@ class Raising(Unshared):
                 return None
             const, stars = variable.type.const, "*" * variable.type.depth
             words = f"{'const ' if const else ''}{variable.type.base}{stars}"
-            own = Local(words, variable.name, value.form)
+            own = Local(words, self.own_name(variable, value.form), value.form)
+            name = replace(name, name=own.name)
             if variable.type.base == "auto":
                 raise NotLegal(f"`{variable.name}` is not followed", variable.line)
             self.env[variable] = replace(

@@ -112,9 +112,23 @@ def test_a_kernel_called_as_a_function_of_the_headers_is_named_by_its_line(
 
 
 def test_an_error_in_a_header_names_the_header(nvrtc: NvrtcCompiler) -> None:
-    (error, *_) = failure(nvrtc, "#include <cub/cub.cuh>\n__global__ void k() {}\n").errors
+    (error, *_) = failure(nvrtc, "#include <thrust/sort.h>\n__global__ void k() {}\n").errors
     assert error.line == 0
-    assert re.search(r"\(in \w+\.cuh:\d+\)$", error.message)
+    assert re.search(r"\(in \w+\.(?:cuh|h):\d+\)$", error.message)
+
+
+def test_the_header_of_all_of_cub_is_what_device_code_uses_of_it(nvrtc: NvrtcCompiler) -> None:
+    found = nvrtc.compile(
+        "#include <cub/cub.cuh>\n"
+        "__global__ void total(const float* x, float* out) {\n"
+        "    using Warp = cub::WarpReduce<float>;\n"
+        "    __shared__ typename Warp::TempStorage room;\n"
+        "    float all = Warp(room).Sum(x[threadIdx.x]);\n"
+        "    if (threadIdx.x == 0) *out = all;\n"
+        "}\n",
+        ("total",), chip("h200"), CompileOptions(),
+    )  # fmt: skip
+    assert isinstance(found, Build)
 
 
 def test_line_information_does_not_change_the_machine_code(nvrtc: NvrtcCompiler) -> None:
@@ -240,6 +254,8 @@ def test_the_digest_is_that_of_another_process() -> None:
     "value",
     [
         "pow(x, 1.0 / 3.0)", "pow(x, 2)", "pow(i, 2)", "pow(2, i)", "pow(1.5, x)", "pow(2.0f, i)",
+        "fmax(x, 1.0)", "fmin(i, 3)", "fmin(i, 2u)", "std::fmax(i, x)", "fmod(x, 2)", "sqrt(i)",
+        "atan2(i, x)", "std::exp(i) + log(i + 1)", "sqrt(i * 2ull)", "fmax(1.0, fmin(x, 2))",
         "std::sqrt(x) + std::abs(x) + std::pow(x, 2.0f)", "std::fmax(x, 1.0f) * M_1_PI * M_SQRT1_2",
     ],
 )  # fmt: skip
@@ -249,6 +265,16 @@ def test_functions_that_nvcc_takes_with_arguments_of_several_types(
     text = f"__global__ void k(float x, int i, double* out) {{ out[0] = {value}; }}"
     build = nvrtc.compile(text, ("k",), chip("h200"), CompileOptions())
     assert isinstance(build, Build), build
+
+
+def test_floats_alone_take_the_functions_of_floats(nvrtc: NvrtcCompiler) -> None:
+    text = (
+        "__global__ void k(float x, float* y) {"
+        " y[0] = fmax(x, 1.0f) + fmin(x, y[1]) + sqrt(x) + exp(x) + std::log(x); }"
+    )
+    build = nvrtc.compile(text, ("k",), chip("h200"), CompileOptions())
+    assert isinstance(build, Build)
+    assert ".f64" not in build.ptx
 
 
 def test_a_class_that_becomes_a_float_takes_the_float_function(nvrtc: NvrtcCompiler) -> None:
@@ -282,3 +308,15 @@ __global__ void k(float* a) { a[0] = SCALE * N * w[threadIdx.x] * c[threadIdx.x]
         "seen": (4, "device", True),
         "where": (8, "device", True),
     }
+
+
+def test_what_the_assembler_refuses_is_said_without_the_rest_of_its_log(
+    nvrtc: NvrtcCompiler,
+) -> None:
+    text = "__global__ void k(float* x) { __shared__ float s[99999]; s[threadIdx.x] = *x; *x = s[0]; }\n"
+    found = nvrtc.compile(text, ("k",), chip("h200"), CompileOptions())
+    assert isinstance(found, CompileFailure)
+    (error,) = found.errors
+    assert error.message.startswith("ptxas: Entry function")
+    assert "too much shared data" in error.message
+    assert "\n" not in error.message

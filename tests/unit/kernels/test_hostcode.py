@@ -441,3 +441,48 @@ def test_what_a_launch_passes_is_known_by_how_it_is_spelled(host: str, launch: s
 )
 def test_what_may_have_changed_since_is_not_known(host: str) -> None:
     assert not launch_of(f"void f(M m, std::vector<int>& v) {{ {host} }}\n")
+
+
+def test_types_that_only_host_code_used_go_with_it() -> None:
+    clock = "struct Clock { struct timespec from, to; };\nstruct Clock clock_of_all;\n"
+    kept = "struct Pair { float a, b; };\nstruct Handles { handle_t stream; };\n"
+    uses = "__global__ void k(float* y, Handles* h) { y[0] = 1; }\n"
+    text, _ = drop_host_code(clock + kept + uses + "int main() { k<<<1, 1>>>(y, h); }")
+    assert "Clock" not in text
+    assert "timespec" not in text
+    assert kept in text
+
+
+def test_a_functor_that_a_launch_names_stays() -> None:
+    functor = "struct Op { half_t unit; float operator()(float x) const { return x; } };\n"
+    kernel = "template <class F> __global__ void k(float* y) { y[0] = F()(y[0]); }\n"
+    text, _ = drop_host_code(functor + kernel + "int main() { k<Op><<<1, 1>>>(y); }")
+    assert functor in text
+
+
+@pytest.mark.parametrize(
+    ("header", "code", "kept"),
+    [
+        ("<raylib.h>", "", False),
+        ("<opencv2/opencv.hpp>", "", False),
+        ("<execution>", "", False),
+        ("<cstdarg>", "", False),
+        ("<math.h>", "", True),
+        ("<cuda_fp16.h>", "", True),
+        ("<cutlass/array.h>", "cutlass::Array<float, 4> a; ", True),
+    ],
+)
+def test_headers_that_nobody_has_go_where_nothing_of_them_is_named(
+    header: str, code: str, kept: bool
+) -> None:
+    device = f"#include {header}\n__global__ void k(float* y) {{ {code}y[0] = 1; }}\n"
+    text, _ = drop_host_code(device + "int main() { k<<<1, 1>>>(y); }", lacks=lambda _: True)
+    assert (header in text) is kept
+
+
+def test_a_comment_within_a_long_macro_hides_nothing_behind_it() -> None:
+    macro = "#define TIMED(call) \\\n do { \\\n /* warm up */ \\\n call; \\\n } while (0)\n"
+    kernel = "template <const int B>\n__global__ void k(float* y) { y[B] = 1; }\n"
+    text, _ = drop_host_code(macro + kernel + "int main() { k<3><<<1, 1>>>(y); }")
+    assert "launch k<3> grid(1) block(1)" in text
+    assert macro + kernel in text

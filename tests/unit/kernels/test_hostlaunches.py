@@ -167,6 +167,15 @@ def test_a_launch_by_a_function_is_read(call: str, launch: list[str]) -> None:
     [
         (("int s; cudaDeviceGetAttribute(&s, cudaDevAttrMultiProcessorCount, 0);"
          "k<<<4 * s, 32>>>(a, b, 4);"), "grid(4 * sm_count) block(32)"),
+        (("int s; cudaDeviceGetAttribute(&s, cudaDevAttrMaxThreadsPerBlock, 0);"
+         "k<<<4, s>>>(a, b, 4);"), "grid(4) block(1024)"),
+        ("cudaDeviceProp p; get(&p, 0); k<<<4, p.maxThreadsPerBlock / 2>>>(a, b, 4);",
+         "grid(4) block(1024 / 2)"),
+        (("int t = 128, o; cudaOccupancyMaxActiveBlocksPerMultiprocessor(&o, k, t, 0);"
+         "k<<<o, t>>>(a, b, 4);"), "grid(2048 / 128) block(128)"),
+        (("int sm_count; cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, 0);"
+         "k<<<sm_count, 32>>>(a, b, 4);"), "grid(sm_count) block(32)"),
+        ("int sm_count = 5; k<<<sm_count, 32>>>(a, b, 4);", "grid(5) block(32)"),
         ("{ dim3 t(32); } { dim3 t(64); k<<<4, t>>>(a, b, 4); }", "grid(4) block(64)"),
         ("if (c) { int t = 32; g(t); } else { int t = 64; k<<<4, t>>>(a, b, 4); }",
          "grid(4) block(64)"),
@@ -185,7 +194,7 @@ def test_numbers_of_a_launch_are_read(host: str, launch: str) -> None:
 @pytest.mark.parametrize(
     "host",
     [
-        "int s; cudaDeviceGetAttribute(&s, cudaDevAttrMaxThreadsPerBlock, 0); k<<<s, 32>>>(a, b, 4);",
+        "int s; cudaDeviceGetAttribute(&s, cudaDevAttrClockRate, 0); k<<<s, 32>>>(a, b, 4);",
         (
             "int s; cudaDeviceGetAttribute(&s, cudaDevAttrMultiProcessorCount, 0); s *= 2;"
             "k<<<s, 32>>>(a, b, 4);"
@@ -321,3 +330,144 @@ def test_a_grid_of_what_a_number_was_before_is_not_of_what_is_passed(
 ) -> None:
     found = directives(f"void f(int c) {{ {host} }}\n")
     assert found == ([] if grid is None else [f"launch k {grid} block(32)"])
+
+
+SCALES = (
+    "template <typename T> __global__ void k(const T* x, T* y, T f, int n) { y[n] = f * x[n]; }\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("host", "launch"),
+    [
+        ("int main() { float *a, *b; k<<<1, 32>>>(a, b, 2.0f, 3); }", "k<float>"),
+        ("int main() { const double* a; double* b; k<<<1, 32>>>(a, b, s, 3); }", "k<double>"),
+        ("typedef float real;\nint main() { real *a, *b; k<<<1, 32>>>(a, b, s, 3); }", "k<float>"),
+        ("#define REAL double\nint main() { REAL *a; k<<<1, 32>>>(a, b, s, 3); }", "k<double>"),
+        ("int main() { k<<<1, 32>>>((int*)a, (int*)b, 2, 3); }", "k<int>"),
+        (
+            (
+                "template <class U> void f(U* a, U* b, int n) { k<<<1, 32>>>(a, b, (U)2, n); }\n"
+                "int main() { short *p, *q; f(p, q, 3); }"
+            ),
+            "k<short>",
+        ),
+    ],
+)
+def test_template_arguments_are_deduced_from_what_is_passed(host: str, launch: str) -> None:
+    assert directives(host, SCALES) == [f"launch {launch} grid(1) block(32)"]
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "int main() { float* a; double* b; k<<<1, 32>>>(a, b, s, 3); }",
+        "int main() { auto a = made(); k<<<1, 32>>>(a, b, s, 3); }",
+        "int main() { if (x) { float* a; } else { int* a; k<<<1, 32>>>(a, a, s, 3); } float* a; }",
+    ],
+)
+def test_a_template_argument_that_nothing_says_alike_is_asked_for(host: str) -> None:
+    assert directives(host, SCALES)[0].split(" grid")[0] == "launch k"
+
+
+@pytest.mark.parametrize(
+    ("host", "found"),
+    [
+        ("float s = 1.0f / sqrtf(16); k<<<1, 32>>>(a, b, s, 3);", 0.25),
+        ("double s = 2 * M_PI; k<<<1, 32>>>(a, b, s, 3);", 6.283185307179586),
+        ("float s = pow(2, 0.5) * 0 + std::exp(0.0f); k<<<1, 32>>>(a, b, s, 3);", 1.0),
+        ("float s; int d; s = 0.5f, d = 4; k<<<1, 32>>>(a, b, s, d);", 0.5),
+        ("float s = sqrt(-1.0); k<<<1, 32>>>(a, b, s, 3);", None),
+        ("float s = measure(2.0f); k<<<1, 32>>>(a, b, s, 3);", None),
+    ],
+)
+def test_numbers_by_functions_and_constants_of_the_c_library(host: str, found: object) -> None:
+    device = "__global__ void k(const float* x, float* y, float f, int n) { y[n] = f * x[n]; }\n"
+    assert told(f"int main() {{ {host} }}", "literal", device).get("f") == found
+
+
+def test_extents_that_are_set_again_are_those_set_last() -> None:
+    host = (
+        "int main() { dim3 g, b; g = dim3(4, 2); b = dim3(32); k<<<g, b>>>(a, c, 3); "
+        "g = dim3(8); b = dim3(64); l<<<g, b>>>(c, d, 3); }"
+    )
+    assert [line.partition(" args")[0] for line in directives(host, TWO)] == [
+        "launch k grid(4, 2) block(32)", "launch l grid(8) block(64)"
+    ]  # fmt: skip
+
+
+def test_a_number_that_is_made_of_itself_is_not_followed() -> None:
+    host = "int main() { float d; read(d); d = d / 2; float s = 1 / d; k<<<1, 32>>>(a, b, s, 3); }"
+    device = "__global__ void k(const float* x, float* y, float f, int n) { y[n] = f * x[n]; }\n"
+    assert "f" not in told(host, "literal", device)
+
+
+def test_a_bare_semicolon_leaves_nothing() -> None:
+    assert directives("int main() { if (n > 2) ; k<<<2, 32>>>(a, b, 3); }") == [
+        "launch k grid(2) block(32)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("macro", "grid"),
+    [
+        ("((a) + (b) - 1) / (b)", "cdiv(n, 32)"),
+        ("(a + b - 1) / b", "cdiv(n, 32)"),
+    ],
+)
+def test_a_macro_without_brackets_around_it_is_read_where_it_stands_alone(
+    macro: str, grid: str
+) -> None:
+    head = f"#define BLOCKS(a, b) {macro}\n"
+    host = "int main() { int n = 99; k<<<BLOCKS(n, 32), 32>>>(a, b, n); }"
+    assert directives(head + host) == [f"launch k grid({grid}) block(32)"]
+    beside = head + "int main() { int n = 99; k<<<2 * BLOCKS(n, 32), 32>>>(a, b, n); }"
+    assert all(grid not in line for line in directives(beside))
+
+
+@pytest.mark.parametrize(
+    ("enumeration", "given", "found"),
+    [
+        ("enum Mode { SUM, MEAN };", "MEAN", 1),
+        ("typedef enum { SUM = 4, MEAN } Mode;", "MEAN", 5),
+        ("enum Mode : int { SUM = 1 << 3, MEAN = SUM + 2 };", "MEAN", 10),
+        ("enum Mode { SUM, MEAN };", "(Mode)1", 1),
+    ],
+)
+def test_an_enumeration_is_passed_as_its_number(enumeration: str, given: str, found: int) -> None:
+    device = (
+        f"{enumeration}\n__global__ void k(const float* x, float* y, Mode m) {{ y[m] = x[m]; }}\n"
+    )
+    assert told(f"int main() {{ k<<<1, 32>>>(a, b, {given}); }}", "literal", device) == {"m": found}
+
+
+@pytest.mark.parametrize(
+    ("host", "found"),
+    [
+        ("for (int s = 4; s < 99; s *= 2) k<<<1, 32>>>(a, b, s);", 4),
+        ("for (int i = 0; i < 9; i++) for (int j = i + 2; j; j--) k<<<1, 32>>>(a, b, j);", 2),
+        (("int sizes[] = {32, 64};"
+          "for (int i = 0; i < 2; i++) { int s = sizes[i]; k<<<1, 32>>>(a, b, s); }"), 32),
+        ("for (int i = 0; i < 9; i++) f(i); for (int i = 3; i < 9; i++) k<<<1, 32>>>(a, b, i);", 3),
+        ("for (int i = 0; i < 9; i++) { i += read(); k<<<1, 32>>>(a, b, i); }", None),
+        ("int i = 1; while (i < 9) { i *= 2; k<<<1, 32>>>(a, b, i); }", None),
+        ("int sizes[] = {32, 64}; sizes[0] = read(); k<<<1, 32>>>(a, b, sizes[0]);", None),
+    ],
+)  # fmt: skip
+def test_a_loop_that_launches_gives_the_numbers_of_its_first_round(
+    host: str, found: object
+) -> None:
+    assert told(f"int main() {{ {host} }}", "literal").get("n") == found
+
+
+def test_the_first_round_decides_no_branch() -> None:
+    host = "int main() { for (int i = 0; i < 9; i++) if (i > 0) k<<<1, 32>>>(a, b, 4); }"
+    assert directives(host) == ["launch k grid(1) block(32)"]
+    other = "int main() { for (int i = 0; i < 9; i++) { if (i % 2) k<<<1, 32>>>(a, b, 4); } }"
+    assert directives(other) == ["launch k grid(1) block(32)"]
+
+
+def test_an_include_within_a_host_function_goes_with_it() -> None:
+    host = 'int main() {\n#include "more.inl"\nk<<<1, 32>>>(a, b, 4); }\n'
+    text, _ = drop_host_code(ONE + host, lacks=lambda _: True)
+    assert "more.inl" not in text

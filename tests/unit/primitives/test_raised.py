@@ -384,3 +384,15 @@ __global__ void k(const int* a, unsigned int* o, int h, int w) {{
     after = written(raised(kernel_of(text)))
     arrays = {"a": Array("i4", ("h", "64")), "o": Array("u4", ("h",), "zeros")}
     assert end_of(text, after, arrays, {"h": 9, "w": 1}, {"h": 1, "w": 3}) == "same"
+
+
+def test_two_locals_of_one_name_stay_two() -> None:
+    twice = "".join(
+        f"    {{ unsigned i = row * w + t + {first}; if (i < (row + 1) * w) sum += a[i]; }}\n"
+        for first in (0, 64)
+    )
+    text = f"{HEAD}    float sum = 0.0f;\n{twice}    part[t] = sum;\n    __syncthreads();\n"
+    text += f"    {TREES['halves']}\n{END}"
+    after = written(raised(kernel_of(text)))
+    assert "__shared__" not in after.partition("{")[2]
+    assert end_of(text, after, ARRAYS, {"h": 5, "w": 150}, OTHERS, rounds=True) == "same"
