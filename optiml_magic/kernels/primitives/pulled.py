@@ -16,12 +16,15 @@ from dataclasses import replace
 from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
 from optiml_magic.kernels.primitives.beforehand import works
+from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.grids import needed, said_alike
 from optiml_magic.kernels.primitives.naming import declared_type
 from optiml_magic.kernels.primitives.parameters import with_parameters
 from optiml_magic.kernels.primitives.pulls import Pull
+from optiml_magic.kernels.primitives.released import released
 from optiml_magic.kernels.primitives.sizes import with_grid
 from optiml_magic.kernels.primitives.unravelled import unravelled
+from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.updates import updated
 from optiml_magic.kernels.primitives.works import Finder
 from optiml_magic.kernels.tidying import tidied
@@ -193,3 +196,8 @@ class _Launches:
 
 def _inside(finder: Finder, statements: set[Statement]) -> set[object]:
     return {e for statement in statements for e in finder.effects.inside(statement)}
+
+
+#: What rules do first that look for products and sums: before blocks become threads of their own,
+#: since the launch that is left would have those.
+PULLED = (released, unstrided, in_full, pulled)
