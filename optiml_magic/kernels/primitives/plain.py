@@ -1,6 +1,7 @@
 """What rules do first to kernels that are half tuned already, where it applies.
 
-Functions that combine stand where they are called, local vectors become a local for each member, of
+Functions that combine stand where they are called, local vectors become a local for each member,
+sums that data choose among a local for each, of
 equals the order of rounds says which is kept, what rounds add to one place is added behind them,
 what the threads of a block add up together one thread does in loops, an atomic operation on what
 one thread alone has is a plain one, tiles in shared memory become direct loads, also where a round
@@ -17,6 +18,7 @@ apart have a thread each.
 from __future__ import annotations
 
 from optiml_magic.kernels.primitives.aligned import aligned
+from optiml_magic.kernels.primitives.bins_apart import bins_apart
 from optiml_magic.kernels.primitives.bits import bits_at_once
 from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.boxed import boxed
@@ -44,6 +46,7 @@ from optiml_magic.kernels.primitives.untied import untied
 PLAIN = (
     unfolded,
     fields,
+    bins_apart,
     untied,
     collected,
     raised,
