@@ -42,7 +42,7 @@ from optiml_magic.kernels.tree import (
 )
 from optiml_magic.kernels.types import named
 
-_MOST = 4  # elements of such an array, since all are asked about: ours
+_MOST = 8  # elements of such an array, since all are asked about: ours
 _ONE = Polynomial.constant(1)
 _WORD = 4  # bytes of a counter
 
