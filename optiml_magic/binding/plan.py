@@ -94,6 +94,12 @@ def plan(
                 fix=nearest(name, known) or f"name a buffer: {', '.join(known)}",
                 line=line,
             )
+        if name not in buffers and name not in zeros:
+            raise SourceError(
+                f"`{name}` is scratch, which `init` does not set",
+                fix=f"let a kernel fill it in a launch before, or write zero({name})",
+                line=line,
+            )
         found_buffer = buffers.get(name)
         if name in zeros and found_buffer is not None and found_buffer.role != "output":
             raise BindingError(

@@ -154,9 +154,11 @@ class MemoryWalker(Walker):
             return self.opaque(kind, depends, frozenset())
         low, high = bounds(kind)
         self.recorder.trusted.add(access.array)
+        known = self.recorder.arrays.get(access.array)
+        seen = kind.name if known is not None and known.element != kind else ""
         symbol = Symbol(
             f"{access.array}[{index}]:{kind.name}", "load", depends, kind.name,
-            (index,), array=access.array, width=kind.size or 0, low=low, high=high,
+            (index,), array=access.array, width=kind.size or 0, low=low, high=high, seen=seen,
         )  # fmt: skip
         return Value(kind, depends, self.operations.symbols.of(symbol))
 

@@ -116,7 +116,10 @@ class Speller:
             and symbol.array in self.steady - self.moved
             and len(symbol.arguments) == 1
         ):
-            return f"{symbol.array}[{self.form(self.local(symbol.arguments[0]), depth + 1)}]"
+            array = symbol.array
+            if symbol.seen:
+                array = f"reinterpret_cast<const {symbol.seen}*>({array})"
+            return f"{array}[{self.form(self.local(symbol.arguments[0]), depth + 1)}]"
         if symbol.kind == "operation" and symbol.op in _INFIX and len(symbol.arguments) == 2:
             sides = [self._side(argument, depth) for argument in symbol.arguments]
             return f"({sides[0]} {symbol.op} {sides[1]})"

@@ -28,7 +28,8 @@ Kind = Literal["builtin", "scalar", "counter", "operation", "load", "select", "f
 class Symbol:
     """``low`` and ``high`` are bounds that hold by type or by construction, both included.
 
-    ``width`` are the bytes of what is loaded, or of a scalar; 0 where nothing tells.
+    ``width`` are the bytes of what is loaded, or of a scalar; 0 where nothing tells. What is loaded
+    from an array of another type, such as a member of a vector, is ``seen`` as one of its own type.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Symbol:
     width: int = 0
     low: int | None = None
     high: int | None = None
+    seen: str = ""
 
 
 @dataclass(frozen=True)

@@ -162,6 +162,11 @@ def test_what_does_not_fit_names_the_parameter_its_line_and_the_fix(
         (("int n)", "int n, float2 v)"), {"n": 4, "v": 1.0}, "`v` is a `float2`"),
         (("block(4)", "block(4) args(x, out)"), {"n": 4}, "takes 3 arguments, the launch gives 2"),
         (("#pragma", "#pragma optiml zero(y)\n#pragma"), {"n": 4}, "there is no buffer `y`"),
+        (
+            ("#pragma", "#pragma optiml scratch y f4[n]\n#pragma optiml init(y) = -1\n#pragma"),
+            {"n": 4},
+            "`y` is scratch, which `init` does not set",
+        ),
     ],
 )
 def test_a_plan_that_cannot_be_is_a_usage_error(

@@ -106,7 +106,8 @@ class Rounds:
     def alike(self, access: Access) -> bool:
         """Whether a load takes the same element for all items."""
         known = self.old.reading.symbols
-        return access.offset is not None and not {*self.ours} & known.depends(access.offset)
+        form = access.offset
+        return form is not None and known.known(form) and not {*self.ours} & known.depends(form)
 
     def _sort(self) -> None:
         """Loops with the same rounds for all items, and locals that may differ between these."""

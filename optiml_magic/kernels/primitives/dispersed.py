@@ -129,7 +129,8 @@ def _apart(kernel: Kernel, axis: Axis, form: Polynomial) -> bool:
     """Whether rounds go to other elements each: nothing that moves in a round is in the form."""
     moving = {a.name for a in kernel.reading.axes}
     others = [Polynomial.symbol(name) for name in form.symbols - {axis.name}]
-    return not any(moving & kernel.reading.symbols.inside(other) for other in others)
+    known = kernel.reading.symbols.known(form)
+    return known and not any(moving & kernel.reading.symbols.inside(other) for other in others)
 
 
 def _is_some(kernel: Kernel, access: Access, factor: Polynomial) -> bool:

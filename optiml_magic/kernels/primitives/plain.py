@@ -1,22 +1,25 @@
 """What rules do first to kernels that are half tuned already, where it applies.
 
-Functions that combine stand where they are called, local vectors become a local for each member, of
-equals the order of rounds says which is kept, what rounds add to one place is added behind them,
-what the threads of a block add up together one thread does in loops, an atomic operation on what
-one thread alone has is a plain one, tiles in shared memory become direct loads, also where a round
-has one beside them, blocks are without threads that do nothing, guards stand before the loops that
-need them, blocks that are tiles of a plane lie along its axes, blocks of a small matrix each become
-a box of threads, a launch of whole blocks has a guard, one of more threads than work has as many,
-counters that trail others are computed, bits are counted at once, the element at a place that a
-loop keeps is kept with it, flags that rounds set are what these combine, a loop that leaves the
-kernel ends before, a counter stands alone in its test, rounds that take their number apart have a
-counter for each part of it, quotients have no counters that do not change them, and items a grid
-apart have a thread each.
+Functions that combine stand where they are called, local vectors become a local for each member,
+sums that data choose among a local for each, of equals the order of rounds says which is kept, what
+rounds add to one place is added behind them, what the threads of a block add up together one thread
+does in loops, an atomic operation on what one thread alone has is a plain one, tiles in shared
+memory become direct loads, also where a round has one beside them, blocks are without threads that
+do nothing, guards stand before the loops that need them, blocks that are tiles of a plane lie along
+its axes, blocks of a small matrix each become a box of threads, a launch of whole blocks has a
+guard, one of more threads than work has as many, counters that trail others are computed, bits are
+counted at once, the element at a place that a loop keeps is kept with it, flags that rounds set are
+what these combine, a loop that leaves the kernel ends before, a counter stands alone in its test,
+pairs of an item with itself are left out behind what rounds find by loops, rounds that take their
+number apart have a counter for each part of it, quotients have no counters that do not change them,
+and items a grid apart have a thread each.
 """
 
 from __future__ import annotations
 
 from optiml_magic.kernels.primitives.aligned import aligned
+from optiml_magic.kernels.primitives.asked_late import asked_late
+from optiml_magic.kernels.primitives.bins_apart import bins_apart
 from optiml_magic.kernels.primitives.bits import bits_at_once
 from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.boxed import boxed
@@ -44,6 +47,7 @@ from optiml_magic.kernels.primitives.untied import untied
 PLAIN = (
     unfolded,
     fields,
+    bins_apart,
     untied,
     collected,
     raised,
@@ -63,6 +67,7 @@ PLAIN = (
     stopped,
     let_on,
     solved,
+    asked_late,
     digit_loops,
     coarser,
     unstrided,

@@ -138,7 +138,7 @@ def _by_data(kernel: Kernel, form: Polynomial | None, axis: str) -> bool:
 
 def _alike(kernel: Kernel, form: Polynomial | None, axis: str) -> bool:
     """Whether items along an axis update one element, and their neighbours along x another."""
-    if form is None or axis == "x":
+    if form is None or axis == "x" or not kernel.reading.symbols.known(form):
         return False
     inside = kernel.reading.symbols.inside(form)
     return "threadIdx.x" in inside and not {f"threadIdx.{axis}", f"blockIdx.{axis}"} & {*inside}

@@ -10,13 +10,13 @@ from dataclasses import replace
 from optiml_magic.kernels.editing import Node, lines, text
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import uses
-from optiml_magic.kernels.primitives.effects import Effects
+from optiml_magic.kernels.primitives.effects import Effects, names
 from optiml_magic.kernels.primitives.grids import form_of, needed
-from optiml_magic.kernels.primitives.mapped import mapped
+from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.places import as_wide
 from optiml_magic.kernels.primitives.planes import Plane, ends
-from optiml_magic.kernels.tree import Statement
+from optiml_magic.kernels.tree import Declare, Statement
 from optiml_magic.source.expressions import Expression, parse_expression
 
 _PLACE = "blockIdx.x * blockDim.x + threadIdx.x"
@@ -67,19 +67,32 @@ def _plane(kernel: Kernel, width: int) -> Kernel:
     swaps |= {e: text(as_wide(kernel, e, f"({_PLACE})")) for e in found.whole}
     swaps |= {e: text("blockIdx.y") for e in planes.whole}
     tests = [kernel.spelled(t, swaps) for t in items.tests]
-    if whole:  # every block along y is a row
-        tests.append(f"({_PLACE}) < {rows}")
-    name = items.name
+    name, within = items.name, _within(items)
     made = [
         f"for ({items.words} {name} = 0; {name} < {items.limit(speller)}; ++{name}) {{",
         *(kernel.show(s, swaps) for s in items.inside),
         "}",
     ]
+    outside = [kernel.show(s, swaps) for s in items.outside]
+    made = [*outside[within:], *made]
     if tests:
         made = [f"if ({' && '.join(f'({t})' for t in tests)}) {{", *made, "}"]
-    outside = [kernel.show(s, swaps) for s in items.outside]
-    body = (lines("\n".join([*outside, *made])),)
-    return _relaunched(kernel, body, rows, width)
+    made = [*outside[:within], *made]
+    if whole:  # every block along y is a row, and what it loads is there for these alone
+        made = [f"if (({_PLACE}) < {rows}) {{", *made, "}"]
+    return _relaunched(kernel, (lines("\n".join(made)),), rows, width)
+
+
+def _within(items: Mapped) -> int:
+    """How many statements outside of the items stand before their tests: what these ask for."""
+    asked = names(items.tests)
+    found = 0
+    for at in reversed(range(len(items.outside))):
+        statement = items.outside[at]
+        if not isinstance(statement, Declare) or asked & {*statement.variables}:
+            found = max(found, at + 1)
+            asked |= names(statement.expressions)
+    return found
 
 
 def _all_blocks(kernel: Kernel) -> Expression | None:

@@ -6,7 +6,7 @@ What the numbers require of the sizes is said, so that others are left to the pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, text
@@ -15,6 +15,8 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.grids import said_alike
+from optiml_magic.kernels.primitives.sizes import rounds
+from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.symbols import BLOCKS, THREADS, Compare
 from optiml_magic.kernels.tree import expressions
 from optiml_magic.kernels.types import named
@@ -56,6 +58,21 @@ def multipliers(kernel: Kernel, most: int, mode: str = "load") -> dict[str, int]
                 (name,) = names
                 found[name] = int(given[name])
     return {name: size for name, size in found.items() if 1 <= size <= most}
+
+
+def bounding(
+    kernel: Kernel, most: int, wanted: Callable[[Axis], bool] = lambda _: True
+) -> dict[str, int]:
+    """The scalars that bound the few rounds of loops, ``most`` at most, with their values."""
+    sizes = dict[str, int]()
+    given = kernel.facts.scalars if kernel.facts is not None else {}
+    for axis in kernel.axes().values():
+        named_ = {name for form in (axis.start, axis.stop) if form is not None
+                  for name in form.symbols}  # fmt: skip
+        few = axis.trips is None and 1 < (rounds(kernel, axis) or 0) <= most
+        if few and named_ <= given.keys() and wanted(axis):
+            sizes |= {name: int(given[name]) for name in sorted(named_)}
+    return {name: size for name, size in sizes.items() if name not in kernel.program.values}
 
 
 def tile_sizes(kernel: Kernel) -> dict[str, int]:

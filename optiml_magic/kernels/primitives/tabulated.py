@@ -17,6 +17,7 @@ from optiml_magic.kernels.expressions import (
     Cast,
     Choice,
     Expr,
+    Index,
     Literal,
     Member,
     Name,
@@ -27,8 +28,9 @@ from optiml_magic.kernels.functions import COMBINING, bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.computing import only_computes
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in, names
+from optiml_magic.kernels.primitives.loaded_always import in_all_rounds
 from optiml_magic.kernels.primitives.staged import hints_of
-from optiml_magic.kernels.reading import Axis
+from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -38,6 +40,7 @@ from optiml_magic.kernels.tree import (
     walk,
 )
 from optiml_magic.kernels.types import CType
+from optiml_magic.source.directives import RequireDirective
 
 LONGEST = 64  # words that a thread holds
 _WORD = 4
@@ -47,7 +50,10 @@ READ = (Literal, Name, Member, Unary, Binary, Choice, Cast, Call)
 
 @dataclass(frozen=True)
 class Value:
-    """``node`` in a loop along ``axis``, and the locals of a round of it that it is made of."""
+    """``node`` in a loop along ``axis``, and the locals of a round of it that it is made of.
+
+    Arrays have what it loads, also where the loop around makes no round, as is ``asked``.
+    """
 
     node: Expr
     axis: Axis
@@ -55,6 +61,7 @@ class Value:
     kind: str
     words: int
     hint: str
+    asked: tuple[RequireDirective, ...] = ()
 
     @property
     def rounded(self) -> bool:
@@ -84,15 +91,18 @@ def _short(axis: Axis, effects: Effects) -> bool:
 class Still:
     """What only computes, from what the rounds of a loop have in common.
 
-    ``but`` is what may move all the same; ``locals`` are those of a round that are made of it.
+    ``but`` is what may move all the same; ``locals`` are those of a round that are made of it. With
+    ``loads``, it may load what nobody writes.
     """
 
     def __init__(
-        self, kernel: Kernel, loop: Loop, effects: Effects, but: Variable | None = None
-    ) -> None:
+        self, kernel: Kernel, loop: Loop, effects: Effects, but: Variable | None = None,
+        *, loads: bool = False,
+    ) -> None:  # fmt: skip
         self.kernel, self.but = kernel, but
         # Variables of the module and functions that read memory are among these.
         self.touching = {access.own for access in kernel.reading.accesses}
+        self.loads = {a.own for a in _steady_loads(kernel, effects)} if loads else set[Expr]()
         declared = {v for s in walk(loop) if isinstance(s, Declare) for v in s.variables}
         self.moving = {*declared, *effects.changed(loop)} - {but}
         self.locals: dict[Variable, Declare] = {}
@@ -107,7 +117,7 @@ class Still:
     def steady(self, expr: Expr) -> bool:
         """Whether it is such an expression."""
         moving = self.moving - self.locals.keys()
-        return not moving & names([expr]) and is_value(self.kernel, expr, self.touching)
+        return not moving & names([expr]) and is_value(self.kernel, expr, self.touching, self.loads)
 
     def costly(self, expr: Expr) -> bool:
         """Whether it takes long: a function, or a quotient of floats."""
@@ -134,9 +144,38 @@ class Still:
         return kind if plain else None
 
 
-def is_value(kernel: Kernel, expr: Expr, touching: Collection[Expr]) -> bool:
-    """Whether an expression only computes, from plain locals and numbers; none is ``touching``."""
+def _steady_loads(kernel: Kernel, effects: Effects) -> Iterator[Access]:
+    """The loads of global memory that the kernel writes nothing of, each in its own text."""
+    written = kernel.reading.written
+    for access in kernel.reading.accesses:
+        plain = access.mode == "load" and access.space == "global" and access.call is None
+        if (
+            plain
+            and _element(access.own)
+            and not any(effects.same(access.array, other) for other in written)
+        ):
+            yield access
+
+
+def _element(expr: Expr) -> Index | None:
+    """The element of an array by its name that an expression is, or is a member of."""
+    while isinstance(expr, Member) and not expr.arrow:
+        expr = expr.base
+    return expr if isinstance(expr, Index) and isinstance(expr.base, Name) else None
+
+
+def is_value(
+    kernel: Kernel, expr: Expr, touching: Collection[Expr], loads: Collection[Expr] = ()
+) -> bool:
+    """Whether an expression only computes, from plain locals and numbers; none is ``touching``.
+
+    It may load what is among ``loads``.
+    """
+    places = [place for load in loads if (place := _element(load)) is not None]
+    allowed = {*loads, *places, *(place.base for place in places)}
     for part in every(expr):
+        if part in allowed:
+            continue
         if part in touching:
             return False
         match part:
@@ -157,7 +196,7 @@ class _Round:
 
     def __init__(self, kernel: Kernel, loop: Loop, axis: Axis, effects: Effects) -> None:
         self.axis = axis
-        self.still = Still(kernel, loop, effects, but=axis.variable)
+        self.still = Still(kernel, loop, effects, but=axis.variable, loads=True)
 
     def values(self) -> Iterator[Value]:
         within = {s for inner in loops_in(self.axis.node.body) for s in walk(inner)}
@@ -166,11 +205,18 @@ class _Round:
                 continue
             for top in statement.expressions:
                 for node in self._largest(top):
-                    kind = self.still.kind(node)
-                    if kind is not None:
+                    kind, known = self.still.kind(node), self.still.made_of(node)
+                    asked = self._asked(node, known)
+                    if kind is not None and asked is not None:
                         words = -(-(kind.size or _WORD) // _WORD) * (self.axis.trips or 0)
-                        known, hint = self.still.made_of(node), named_after(statement, node)
-                        yield Value(node, self.axis, known, kind.name, words, hint)
+                        hint = named_after(statement, node)
+                        yield Value(node, self.axis, known, kind.name, words, hint, tuple(asked))
+
+    def _asked(self, node: Expr, known: Sequence[Declare]) -> list[RequireDirective] | None:
+        """What arrays must have where a value loads from them; None where that is not certain."""
+        made = [node, *(v.value for one in known for v in one.variables if v.value is not None)]
+        loads = {e for top in made for e in every(top)} & self.still.loads
+        return in_all_rounds(self.still.kernel, self.axis, loads)
 
     def _largest(self, expr: Expr) -> Iterator[Expr]:
         still = self.still
@@ -212,7 +258,8 @@ def tabulated(kernel: Kernel, at: int) -> Kernel:
     found = values(kernel, loop, effects)
     if not found:
         raise NotLegal("no short loop in it computes the same in each of its rounds", loop.line)
-    return kernel.rewritten(_computed(kernel, loop, found))
+    asked = dict.fromkeys(one for value in found for one in value.asked)
+    return kernel.rewritten(_computed(kernel, loop, found), directives=[*asked])
 
 
 def _computed(kernel: Kernel, loop: Loop, found: Sequence[Value]) -> Block:

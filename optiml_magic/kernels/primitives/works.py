@@ -115,6 +115,7 @@ class Finder:
                     continue
                 for more in (n for n in long if n < at and n not in {*common.chosen, *covered}):
                     common = self._with(common, more)
+                common = self._onward(common)
                 covered |= {*common.chosen}
                 found.append((len(path), common))
         yield from (common for _, common in sorted(found, key=lambda pair: -pair[0]))
@@ -131,6 +132,25 @@ class Finder:
         except NotLegal:
             return common
         return wider if wider.kept == common.kept else common
+
+    def _onward(self, common: Common) -> Common:
+        """With the locals that its results alone are for, so that no more than these are kept.
+
+        What loops find stays as it is, since another loop may find the same.
+        """
+        if any(loops_in(s) or self.called_loops(s) for s in common.statements):
+            return common
+        own, known, chosen = common.own, {*common.results}, {*common.chosen}
+        for n in range(common.chosen[-1] + 1, len(own)):
+            if isinstance(own[n], Declare) and self.effects.mentions(own[n]) & known:
+                chosen |= {*self._closed(own, n)}
+                known |= self.effects.given(own[n])
+        try:
+            wider = self._common(common.path, common.body, own, sorted(chosen))
+        except NotLegal:
+            return common
+        same = wider.kept == common.kept and len(wider.results) <= len(common.results)
+        return wider if same else common
 
     def called_loops(self, statement: Statement) -> list[Loop]:
         """The loops of the functions that a statement calls by itself."""
@@ -166,7 +186,7 @@ class Finder:
         around = [s for s in path if isinstance(s, Loop)]
         if any(loop not in self._counters.values() for loop in around):
             raise NotLegal("a loop around it does not count from 0 by 1", line)
-        asked = self.asked((e for s in statements for e in _heads(s)), inner)
+        asked = self.asked((e for s in statements for i in walk(s) for e in i.expressions), inner)
         if any(isinstance(one, Loop) and one not in around for one in asked):
             raise NotLegal("it asks for the counter of another loop", line)
         rest = [s for n, s in enumerate(own) if n not in chosen]
@@ -376,10 +396,3 @@ def _bodies(
         for part in inner:
             if isinstance(part, Block):
                 yield from _bodies(part, path_)
-
-
-def _heads(statement: Statement) -> Iterator[Expr]:
-    """The expressions of a statement and of those in it that stand in no other."""
-    yield from statement.expressions
-    for inner in statement.statements:
-        yield from _heads(inner)

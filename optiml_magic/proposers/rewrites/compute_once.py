@@ -19,8 +19,10 @@ from optiml_magic.kernels.primitives.one_place import one_place
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.pruned import pruned
+from optiml_magic.kernels.primitives.scoped import scoped
 from optiml_magic.kernels.primitives.set_apart import set_apart
 from optiml_magic.kernels.primitives.shaped import planar
+from optiml_magic.kernels.primitives.sines_apart import sines_apart
 from optiml_magic.kernels.primitives.sizes import most_rounds, value
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.unravelled_planes import unravelled_planes
@@ -48,8 +50,8 @@ class ComputeOnce(KernelRule):
 
     name = "compute_once"
     before = (
-        *PLAIN, planar, in_full, direct, opened, unscaled, one_place, evenly, unravelled,
-        unravelled_planes, floored, short_counted, set_apart, distributed,
+        sines_apart, scoped, *PLAIN, planar, in_full, direct, opened, unscaled, one_place, evenly,
+        unravelled, unravelled_planes, floored, short_counted, set_apart, distributed,
     )  # fmt: skip
     teaches = (
         "A loop depended on some of the indices of its thread alone, so that threads that differ "

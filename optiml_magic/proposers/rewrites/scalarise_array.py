@@ -28,8 +28,7 @@ from optiml_magic.kernels.primitives.resident import points, resident
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.searched import searched, searches
 from optiml_magic.kernels.primitives.shaped import linear
-from optiml_magic.kernels.primitives.sized import sized
-from optiml_magic.kernels.primitives.sizes import rounds
+from optiml_magic.kernels.primitives.sized import bounding, sized
 from optiml_magic.kernels.primitives.unshadowed import unshadowed
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.walked import walked, walks
@@ -79,7 +78,7 @@ class ScalariseArray(KernelRule):
         yield from _rows(kernel)
         yield from own_in_registers(kernel)
         yield from _owning(kernel)
-        sizes = _bounding(kernel, lambda _: True)
+        sizes = bounding(kernel, _LONG)
         known = sized(kernel, sizes) if sizes else kernel
         if isinstance(known, Kernel) and sizes:
             where = "".join(f", where {name} is {size}" for name, size in sizes.items())
@@ -169,7 +168,7 @@ def _flags(kernel: Kernel) -> Iterator[Site]:
 
 def _sized(kernel: Kernel) -> Iterator[Site]:
     """Local arrays that loops walk through to a size that the kernel is given."""
-    sizes = _bounding(kernel, lambda axis: _walks(kernel, axis))
+    sizes = bounding(kernel, _LONG, lambda axis: _walks(kernel, axis))
     if sizes:
         where = ", ".join(f"{name} is {size}" for name, size in sizes.items())
         yield Site(
@@ -178,20 +177,6 @@ def _sized(kernel: Kernel) -> Iterator[Site]:
                 partial(sized, values=sizes), _held, partial(where_legal, searched), written_short,
             )), 0.85, LOCAL,
         )  # fmt: skip
-
-
-def _bounding(kernel: Kernel, wanted: Callable[[Axis], bool]) -> dict[str, int]:
-    """The sizes that a kernel is given and that bound the few rounds of its loops of this kind."""
-    sizes = dict[str, int]()
-    given = kernel.facts.scalars if kernel.facts is not None else {}
-    for axis in kernel.axes().values():
-        named = {name for form in (axis.start, axis.stop) if form is not None
-                 for name in form.symbols}  # fmt: skip
-        length = rounds(kernel, axis)
-        few = axis.trips is None and 1 < (length or 0) <= _LONG
-        if few and named <= given.keys() and wanted(axis):
-            sizes |= {name: int(given[name]) for name in sorted(named)}
-    return {name: size for name, size in sizes.items() if name not in kernel.program.values}
 
 
 def _walked(kernel: Kernel) -> Iterator[Site]:
@@ -210,7 +195,7 @@ def own_in_registers(kernel: Kernel) -> Iterator[Site | Refused]:
     inside = [a for a in kernel.reading.accesses if a.loops and a.array in scratch]
     if not inside:
         return
-    sizes = _bounding(kernel, lambda axis: any(axis.name in a.loops for a in inside))
+    sizes = bounding(kernel, _LONG, lambda axis: any(axis.name in a.loops for a in inside))
     ready = where_legal(sized, where_legal(unshadowed, kernel), values=sizes)
     made = in_turn(ready, (localised, written_short))
     if isinstance(made, Refused):

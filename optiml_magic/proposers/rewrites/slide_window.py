@@ -8,16 +8,18 @@ from math import prod
 
 from optiml_magic.kernels.expressions import Lambda
 from optiml_magic.kernels.primitives.accumulating import in_register
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.branched import branched
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
+from optiml_magic.kernels.primitives.hopped import hopped
 from optiml_magic.kernels.primitives.in_ints import in_ints
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.room import SHARED
 from optiml_magic.kernels.primitives.shaped import linear, planar
+from optiml_magic.kernels.primitives.sized import multipliers, sized
 from optiml_magic.kernels.primitives.sizes import rounds, value
 from optiml_magic.kernels.primitives.slid import ITEMS, ROWS, down, extent_name, slid
 from optiml_magic.kernels.primitives.slid_planes import column, slid_planes, tall_name
@@ -34,6 +36,7 @@ from optiml_magic.proposers.rewrites.multiplying import with_multipliers
 _LEAST = 8  # rounds of a window below which its neighbours have little in common: ours
 _LEAST_BOTH = 7  # the same where they have something in common in both directions: ours
 _LONGEST = 1 << 12  # rounds of a window that a block can keep, with its own items: ours
+_HOP = 256  # elements that the window of the next item is ahead: ours
 _MOVED = 4  # rounds that bringing and storing an item takes: ours
 _PLANES = (9, 4), (9, 8), (7, 4), (5, 2)  # items of a thread and rows of a warp, the best first
 _ROOM = 12 << 10  # bytes of a warp, which leave room for 18 of them: ours
@@ -58,7 +61,10 @@ class SlideWindow(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        yield from with_multipliers(kernel, self.all_sites)
+        found = [*with_multipliers(kernel, self.all_sites)]
+        made = kernel if any(isinstance(one, Site) for one in found) else _by_pieces(kernel)
+        more = [*self.all_sites(made)] if made is not kernel else []
+        yield from more if any(isinstance(one, Site) for one in more) else found
 
     def all_sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         """The sites of a kernel as it is."""
@@ -86,6 +92,19 @@ class SlideWindow(KernelRule):
             little = f"windows of {length} places have little in common"
             refused.append(Refused(little, loop.line))
         yield from refused
+
+
+def _by_pieces(kernel: Kernel) -> Kernel:
+    """With its first window that goes on by several elements an item in pieces of so many."""
+    known = multipliers(kernel, _HOP)
+    made = where_legal(sized, kernel, known) if known else kernel
+    for number, loop in enumerate(loops_in(made.function.body)):
+        axis = made.axes().get(loop)
+        if axis is not None and not may_slide(made, loop):
+            pieces = hopped(made, number)
+            if isinstance(pieces, Kernel):
+                return pieces
+    return kernel
 
 
 def _ready(kernel: Kernel, number: int) -> Kernel:

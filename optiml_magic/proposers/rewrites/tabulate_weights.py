@@ -13,6 +13,9 @@ from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.invariant import computed_before, repeating
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.scoped import scoped
+from optiml_magic.kernels.primitives.sines_apart import sines_apart
+from optiml_magic.kernels.primitives.sized import bounding, sized
 from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.tabulated import LONGEST, Value, tabulated, tabulating
 from optiml_magic.kernels.tree import expressions
@@ -39,7 +42,7 @@ class TabulateWeights(KernelRule):
     """Weights of a filter along x, which are those of every row; angles of a transform."""
 
     name = "tabulate_weights"
-    before = (*PLAIN, in_full, direct, short_counted)
+    before = (sines_apart, scoped, *PLAIN, in_full, direct, short_counted)
     teaches = (
         "Every round of a loop computed the same row of weights anew, or the same value, with "
         "functions that take dozens of instructions. They are computed once, before the loop, into "
@@ -48,9 +51,12 @@ class TabulateWeights(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        found = tabulating(kernel)
+        given, sizes, found = kernel, dict[str, int](), tabulating(kernel)
+        if found is None and (sizes := _short_sizes(kernel)):
+            kernel = where_legal(sized, kernel, sizes)
+            found = tabulating(kernel)
         if found is None:
-            yield from self._alike(kernel)
+            yield from self._alike(given)
             return
         at, values = found
         loop = loops_in(kernel.function.body)[at]
@@ -59,7 +65,8 @@ class TabulateWeights(KernelRule):
         rounded = any(value.rounded for value in values) or repeating(kernel)
         yield Site(
             f"before {at}",
-            "compute what a short loop weighs by before the loop around it",
+            "compute what a short loop weighs by before the loop around it"
+            + "".join(f", where {name} is {size}" for name, size in sizes.items()),
             partial(_apply, kernel, at),
             _PLACES if all(_is_place(kernel, value) for value in values) else 0.8, _fewer(times),
             arithmetic=_ROUNDED if rounded else (),
@@ -78,6 +85,12 @@ class TabulateWeights(KernelRule):
             "compute what is the same in all rounds of a loop before it",
             partial(_before, kernel), 0.6, _fewer(times), arithmetic=_ROUNDED,
         )  # fmt: skip
+
+
+def _short_sizes(kernel: Kernel) -> dict[str, int]:
+    """The sizes that bound short loops within others."""
+    inner = {x for loop in loops_in(kernel.function.body) for x in loops_in(loop.body)}
+    return bounding(kernel, LONGEST, lambda axis: axis.node in inner)
 
 
 def _is_place(kernel: Kernel, value: Value) -> bool:

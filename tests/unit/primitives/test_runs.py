@@ -100,3 +100,11 @@ def test_columns_whose_place_moves_with_the_row_are_none(place: str) -> None:
 def test_others_stay(body: str, why: str) -> None:
     found = refused(in_runs(kernel(LINE.format(type="float", body=body)), "x"))
     assert found[0] == why
+
+
+def test_places_that_a_search_finds_are_not_alike() -> None:
+    search = "int b = 0; while (b < 7 && v > at[b]) b++;\n    "
+    text = PLANE.replace(
+        "atomicAdd(&out[(at[i] & 7) * m + j]", f"{search}atomicAdd(&out[j * 8 + b]"
+    )
+    assert refused(in_runs(kernel(text), "y"))[0] == "no data say which element an item updates"

@@ -44,3 +44,30 @@ def test_every_block_may_be_a_row_and_planes_stay(launch: str, z: str) -> None:
 def test_rows_that_the_launch_does_not_say_are_refused(launch: str, z: str) -> None:
     before = PLANES.replace("LAUNCH", launch).replace("Z;", f"{z};")
     assert refused(by_rows(kernel_of(before), 128))
+
+
+STARTS = """\
+#pragma optiml launch k grid(cdiv(m, 32), n) block(32)
+__global__ void k(const float* x, const int* at, float* out, int n, int m) {
+    int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y;
+    %s
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if (j >= m) return; const float* row = x + at[i] * m; out[i * m + j] = row[j];",
+        "if (j < m) { int begin = at[i], own = at[begin]; out[i * m + j] = own + j; }",
+    ],
+)
+def test_what_a_row_loads_is_asked_for_where_there_is_one(body: str) -> None:
+    text = STARTS % body
+    after = written(by_rows(kernel_of(text), 32))
+    assert "< n" in after[: after.index("at[")].partition("{")[2]
+    arrays = {
+        "x": Array("f4", ("n", "m")), "at": Array("i4", ("n",), "below n"),
+        "out": Array("f4", ("n", "m"), "zeros"),
+    }  # fmt: skip
+    assert end_of(text, after, arrays, {"n": 6, "m": 40}, {"n": 3, "m": 5}) == "same"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.tabulated import tabulated, tabulating
+from optiml_magic.model.facts import ArrayFacts, LaunchFacts
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.tabulate_weights import TabulateWeights
 
@@ -119,3 +122,71 @@ def test_places_that_a_few_instructions_clamp_come_later(place: str, likely: boo
     (site,) = TabulateWeights().sites(kernel(text))
     assert isinstance(site, Site)
     assert (site.prior > 0.5) == likely
+
+
+STEERING = """\
+#pragma optiml launch k grid(cdiv(n, 32)) block(32)
+__global__ void k(const float2* __restrict__ at, const float* __restrict__ w,
+                  const int* __restrict__ order, float* __restrict__ out, int n, int few,
+                  int sets) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float all = 0.0f;
+    for (int j = 0; j < sets; ++j) {
+        float sum = 0.0f;
+        for (int m = 0; m < %s; ++m) {
+            %s
+        }
+        all += sum * sum;
+    }
+    out[i] = all;
+}
+"""
+STEERED = {
+    "at": ("few", "2"), "w": ("sets", "few"), "order": ("i4", "few"), "out": ("n",),
+}  # fmt: skip
+TURNED = "float turn = at[m].x * i + at[m].y; sum += sinf(turn) * w[j * few + m];"
+SIZES = {"n": 40, "few": 6, "sets": 3}
+ARRAYS = {
+    "at": ArrayFacts("at", "in", "float32", (6, 2), 48, 256),
+    "w": ArrayFacts("w", "in", "float32", (3, 6), 72, 256),
+    "order": ArrayFacts("order", "in", "int32", (6,), 24, 256),
+    "out": ArrayFacts("out", "out", "float32", (40,), 160, 256),
+}
+MEASURED = LaunchFacts("k", 1, (2, 1, 1), (32, 1, 1), ARRAYS, SIZES)
+
+
+def test_what_is_loaded_alike_in_all_rounds_may_be_what_it_is_made_of() -> None:
+    text = STEERING % ("6", TURNED)
+    found = applied(tabulated(replace(kernel(text), facts=MEASURED), 0))
+    assert "sinf(turn);" in found.program.text
+    assert "sum += made[m] * w[j * few + m];" in found.program.text
+    assert [str(one.condition) for one in found.program.requires] == [
+        "size(at) >= 11", "size(at) >= 12",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "sum += sinf(w[j * few + m]);",
+        "sum += sinf(w[i * few + m]);",
+        "sum += sinf(at[order[m]].x);",
+        "sum += sinf(out[m]);",
+        "const float* p = &w[m]; sum += sinf(*p);",
+    ],
+)
+def test_loads_that_change_or_may_lead_nowhere_stay(body: str) -> None:
+    read = replace(kernel(STEERING % ("6", body)), facts=MEASURED)
+    assert tabulating(read) is None
+
+
+def test_short_loops_that_a_size_bounds_are_written_out_where_it_is_measured() -> None:
+    text = STEERING % ("few", TURNED)
+    rule = TabulateWeights()
+    (site,) = rule.sites(rule.shaped(replace(kernel(text), facts=MEASURED)))
+    assert isinstance(site, Site)
+    assert site.title.endswith(", where few is 6")
+    made_ = applied(site.apply())
+    assert "made[m] = sinf(turn);" in made_.program.text
+    same(text, made_, STEERED, SIZES, rounds=True)

@@ -274,3 +274,44 @@ __global__ void k(const int* shape, const float* x, float* out, int w, int rank)
         facts = LaunchFacts("k", 1, (40, 1, 1), (256, 1, 1), {}, {"w": 10240, "rank": rank})
         shaped = ComputeOnce().shaped(replace(kernel, facts=facts))
         assert len([*ComputeOnce().sites(shaped)]) == sites, rank
+
+
+WIPED = """\
+#pragma optiml launch k grid(cdiv(n, 64), m) block(64)
+__global__ void k(const float* x, const float* code, const float* rate, float* out, int m, int n) {
+    int lag = blockIdx.x * blockDim.x + threadIdx.x, bin = blockIdx.y;
+    if (lag >= n) return;
+    float sum = 0.0f, w = rate[bin];
+    for (int i = 0; i < n; i++) {
+        float s, c;
+        sincosf(w * i, &s, &c);
+        float v = x[i];
+        float re = v * c + s, im = v * s;
+        sum += re * code[(i + lag) % n] - im;
+    }
+    out[bin * n + lag] = sum;
+}
+"""
+WIPED_ARRAYS = {
+    "x": Array("f4", ("n",)),
+    "code": Array("f4", ("n",)),
+    "rate": Array("f4", ("m",)),
+    "out": Array("f4", ("m", "n"), "zeros"),
+}
+
+
+def test_what_sines_alone_are_for_is_computed_with_them(propose):
+    (made,) = propose("compute_once", WIPED)
+    assert "re_found[" in made.text
+    assert "s_found" not in made.text
+    assert end_of(WIPED, made.text, WIPED_ARRAYS, {"m": 3, "n": 70}, {"m": 2, "n": 33},
+                  rounds=True) == "same"  # fmt: skip
+
+
+def test_as_many_results_as_before_are_kept(propose):
+    wider = WIPED.replace("- im;", "- im * s;")
+    (made,) = propose("compute_once", wider)
+    assert "s_found[" in made.text
+    assert "re_found" not in made.text
+    assert end_of(wider, made.text, WIPED_ARRAYS, {"m": 3, "n": 70}, {"m": 2, "n": 33},
+                  rounds=True) == "same"  # fmt: skip

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from optiml_magic.source.program import parse_program
 from tests.ideas import asked
+from tests.rewriting.writing import Array
+from tests.unit.primitives.alike import end_of
 
 LINE = """
 #pragma optiml launch k grid(cdiv(n, 256)) block(256)
@@ -96,3 +98,23 @@ def test_many_sums_have_fewer_rows_so_that_other_warps_have_room(propose):
     )
     values = parse_program(propose("slide_window", many)[0].text).values
     assert (values["ITEMS"], values["TALL"]) == (5, 2)
+
+
+FRAMES = """\
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* x, float* out, int n, int len) {
+    int f = blockIdx.x * blockDim.x + threadIdx.x;
+    if (f >= n) return;
+    float s = 0;
+    for (int i = f * 4; i < f * 4 + 96 && i < len; i++) s += x[i] * x[i];
+    out[f] = s;
+}
+"""
+
+
+def test_frames_that_go_on_by_several_elements_slide_by_pieces(propose):
+    made = propose("slide_window", FRAMES)[0]
+    assert "piece * 4 + element" in made.text
+    arrays = {"x": Array("f4", ("len",)), "out": Array("f4", ("n",), "zeros")}
+    sizes = {"n": 70, "len": 300}, {"n": 33, "len": 90}
+    assert end_of(FRAMES, made.text, arrays, *sizes, rounds=True) == "same"

@@ -11,6 +11,8 @@ from optiml_magic.proposers.rewrites.vectorise_map import VectoriseMap
 from optiml_magic.proposers.rules import plain
 from optiml_magic.source.program import parse_program
 from tests.ideas import asked
+from tests.rewriting.writing import Array
+from tests.unit.primitives.alike import end_of
 
 HERE = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
 MAP = "if (i < n) y[i] = 2 * x[i];"
@@ -170,3 +172,40 @@ def test_a_window_by_a_function(body: str) -> None:
 @pytest.mark.parametrize("begin", ["s[t] = 0; q[t] = 0;", "s[t] = q[t] = 0;"])
 def test_sums_in_shared_memory_by_what_they_begin_with(begin: str) -> None:
     seen(RowToLanes(), BLOCK_SUMS.format(begin))
+
+
+LAGS = """\
+#pragma optiml launch k grid(cdiv(m, 32), n) block(32)
+__global__ void k(const float* __restrict__ x, const {kind}* __restrict__ ends,
+                  float* __restrict__ out, int n, int m, int len) {{
+    int lag = blockIdx.x * blockDim.x + threadIdx.x, p = blockIdx.y;
+    if (lag >= m) return;
+    const float* a = x + {first} * len;
+    float s = 0.0f;
+    for (int t = 0; t < len; t++) s += a[t];
+    out[p * m + lag] = s * lag;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "first"),
+    [("int2", "ends[p].y"), ("int", "((const short*)ends)[p]"), ("int", "ends[p]")],
+)
+def test_rows_that_a_member_of_a_vector_says_are_spelled_as_it_is_loaded(
+    propose, compiles, kind, first
+):
+    text = LAGS.format(kind=kind, first=first)
+    made = [p.text for p in propose("row_to_lanes", text) if "ends" in p.text]
+    assert made
+    for one in made[:2]:
+        compiles(one)
+    arrays = {
+        "x": Array("f4", ("n * len",)),
+        "ends": Array("i4", ("n", "2"), "below n"),
+        "out": Array("f4", ("n", "m"), "zeros"),
+    }
+    if kind == "int":
+        arrays["ends"] = Array("i4", ("n",), "below n")
+    sizes = {"n": 6, "m": 40, "len": 70}, {"n": 3, "m": 33, "len": 5}
+    assert end_of(text, made[0], arrays, *sizes, rounds=True) == "same"
