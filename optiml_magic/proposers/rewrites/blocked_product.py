@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from optiml_magic.kernels.primitives.accumulating import in_register
+from optiml_magic.kernels.primitives.alongside import products_alongside
 from optiml_magic.kernels.primitives.base import (
     Kernel,
     NotLegal,
@@ -91,7 +92,7 @@ class BlockedProduct(KernelRule):
     name = "blocked_product"
     before = (
         *PLAIN, item_a_thread, bounded, planar, in_full, evenly, unravelled, sieved_by_residue,
-        all_rectangular, all_inward, whole_elements, in_register,
+        all_rectangular, all_inward, whole_elements, in_register, products_alongside,
     )  # fmt: skip
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "
