@@ -14,10 +14,11 @@ from itertools import product
 from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.expressions import Name
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
+from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
 from optiml_magic.kernels.primitives.beside import Beside, beside
 from optiml_magic.kernels.primitives.cutting import TOLD
 from optiml_magic.kernels.primitives.flow import ends
+from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.operands import combining
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.reading import Access
@@ -40,7 +41,7 @@ def alongside(kernel: Kernel, worth: Callable[[Beside], bool] = lambda _: True) 
 
 def products_alongside(kernel: Kernel) -> Kernel | Refused:
     """The kernel with its products of one row with several columns as one loop each."""
-    made = alongside(kernel, _of_one_row)
+    made = alongside(where_legal(opened, kernel), _of_one_row)
     while isinstance(made, Kernel):
         kernel, made = made, alongside(made, _of_one_row)
     return kernel
