@@ -12,8 +12,10 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.beforehand import beforehand, works
 from optiml_magic.kernels.primitives.chunks import front
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.operands import combining
 from optiml_magic.kernels.primitives.raised import raised, rows_left
 from optiml_magic.kernels.primitives.recomputed import found_again
+from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.compute_once import (
     LARGEST,
@@ -57,7 +59,11 @@ class ProductBefore(KernelRule):
         except NotLegal:
             return
         for at, work in enumerate(found):
-            if work.dropped or not any(loops_in(s) for s in work.statements):
+            loops = [loop for s in work.statements for loop in loops_in(s)]
+            if work.dropped or not loops:
+                continue
+            within = any(isinstance(part, Loop) for part in work.path)
+            if not within and not any(combining(kernel, loop) for loop in loops):
                 continue
             if kernel.facts is not None:
                 sizes = [items_of(kernel, finder, one) for one in work.kept]
