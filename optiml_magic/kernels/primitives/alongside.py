@@ -16,7 +16,9 @@ from optiml_magic.kernels.expressions import Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
 from optiml_magic.kernels.primitives.beside import Beside, beside
+from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.cutting import TOLD
+from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.operands import combining
@@ -41,9 +43,19 @@ def alongside(kernel: Kernel, worth: Callable[[Beside], bool] = lambda _: True) 
 
 def products_alongside(kernel: Kernel) -> Kernel | Refused:
     """The kernel with its products of one row with several columns as one loop each."""
-    made = alongside(where_legal(opened, kernel), _of_one_row)
+    if sum(combining(kernel, loop) for loop in loops_in(kernel.function.body)) < 2:
+        return kernel
+    made = alongside(all_simple(kernel), _of_one_row)
     while isinstance(made, Kernel):
         kernel, made = made, alongside(made, _of_one_row)
+    return kernel
+
+
+def all_simple(kernel: Kernel) -> Kernel:
+    """The kernel as ``beside`` reads it: without braces that nothing has, its loops counted."""
+    kernel = where_legal(opened, kernel)
+    for number in range(len(loops_in(kernel.function.body))):
+        kernel = where_legal(as_counted, kernel, number, is_simple)
     return kernel
 
 

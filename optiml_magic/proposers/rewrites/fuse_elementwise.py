@@ -6,13 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from optiml_magic.chips import CHIPS
-from optiml_magic.kernels.primitives.alongside import alongside
+from optiml_magic.kernels.primitives.alongside import all_simple, alongside
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
-from optiml_magic.kernels.primitives.counted import as_counted
-from optiml_magic.kernels.primitives.effects import is_simple, loops_in
+from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.fused import fused
 from optiml_magic.kernels.primitives.localised import localised
-from optiml_magic.kernels.primitives.opened import opened
 from optiml_magic.kernels.primitives.operands import combining
 from optiml_magic.kernels.primitives.paired import rounds
 from optiml_magic.kernels.primitives.scoped import scoped
@@ -89,10 +87,7 @@ def _products(kernel: Kernel) -> int:
 def _passing(made: Kernel) -> Kernel:
     """The kernel where what one of its loops leaves for the same round of the next is a local."""
     plain = where_legal(localised, made, single=True)
-    counted = where_legal(opened, plain)
-    for number in range(len(loops_in(counted.function.body))):
-        counted = where_legal(as_counted, counted, number, is_simple)
-    both = alongside(counted)
+    both = alongside(all_simple(plain))
     while isinstance(both, Kernel):
         found = localised(both, single=True)
         if isinstance(found, Kernel):

@@ -151,3 +151,24 @@ def test_products_that_need_what_is_between_them_stay_apart(old: str, new: str, 
     assert applied(made).program.text.count("for (") == loops
     if loops == 3:
         same(text, made, CELL_SHAPES, CELL_SIZES)
+
+
+def test_products_by_pointers_are_one_loop() -> None:
+    text = (
+        CELL[: CELL.index("    float a =")]
+        + """\
+    const float *p = x + i * n, *q = A + j * n;
+    int left = n;
+    float a = 0.0f, c = 0.0f;
+    while (left-- > 0) a += *p++ * *q++;
+    p = x + i * n;
+    { const float* q = C + j * n; for (int k = n; k > 0; --k) c += *p++ * *q++; }
+    out[i * w + j] = a / (1.0f + expf(-c));
+}
+"""
+    )
+    made = products_alongside(_first(text))
+    after = applied(made).program.text
+    assert after.count("for (") == 1
+    assert "while" not in after
+    same(text, made, CELL_SHAPES, CELL_SIZES)

@@ -456,3 +456,14 @@ def test_an_output_that_is_stored_and_asked_for_again(stores: str, at_once: bool
     assert ("out_items[" in applied(made).program.text) == at_once
     shapes = {"a": ("m", "d"), "b": ("d", "n"), "out": ("m", "n")}
     same(text, made, shapes, {"m": 19, "n": 35, "d": 7}, rounds=True)
+
+
+@pytest.mark.parametrize("width", ["3", "n / w"])
+def test_columns_that_are_parted_to_be_stored_are_columns(width: str) -> None:
+    text = (PLANE % (LOOP % "a[i * d + k] * b[j * d + k]")).replace(
+        "out[i * n + j]", f"out[(j / ({width}) * m + i) * ({width}) + j % ({width})]"
+    )
+    text = text.replace("int d)", "int d, int w)")
+    made = block_outputs(kernel(text), 0, TILE)
+    shapes = {"a": ("m", "d"), "b": ("n", "d"), "out": ("m", "n")}
+    same(text, made, shapes, {"m": 19, "n": 36, "d": 7, "w": 9}, rounds=True)
