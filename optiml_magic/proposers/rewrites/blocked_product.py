@@ -33,6 +33,7 @@ from optiml_magic.kernels.primitives.multiplied import multiplied
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rectangular import all_rectangular
+from optiml_magic.kernels.primitives.renewed import renewed
 from optiml_magic.kernels.primitives.residues import sieved_by_residue
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sized import sized
@@ -92,7 +93,7 @@ class BlockedProduct(KernelRule):
     name = "blocked_product"
     before = (
         *PLAIN, item_a_thread, bounded, planar, in_full, evenly, unravelled, sieved_by_residue,
-        all_rectangular, all_inward, whole_elements, in_register, products_alongside,
+        all_rectangular, all_inward, whole_elements, in_register, products_alongside, renewed,
     )  # fmt: skip
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "
