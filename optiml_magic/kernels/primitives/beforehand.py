@@ -46,6 +46,7 @@ from optiml_magic.source.expressions import parse_expression
 
 _BLOCKS = ((1,), (128,), (32, 8), (32, 8, 1))
 _SIZES = (4, 8)
+_MOST = 5  # indices of a result, of which those behind the second are blocks along z; ours
 
 
 @primitive
@@ -115,7 +116,7 @@ class _Moving:
         self.work = work
         self.taken: list[str] = []
         self.speller = Speller(kernel.reading.symbols, {}, moved=self.effects.moved)
-        if len(work.kept) >= len(_BLOCKS):
+        if len(work.kept) > _MOST:
             raise NotLegal("it depends on more axes than a launch has", work.own[0].line)
         self.results = tuple(self._kept(v) for v in work.results)
         plain, _, _ = (kernel.launch.kernel or kernel.function.name).partition("<")
@@ -189,10 +190,15 @@ class _Moving:
         plain, opening, given = spelled.partition("<")
         scope, colons, _ = plain.rpartition("::")
         made, passed = self._first(self.name)
-        blocks = _BLOCKS[len(sizes)]
+        counts = [str(size) for size in reversed(sizes)] or ["1"]
+        blocks = _BLOCKS[min(len(sizes), len(_BLOCKS) - 1)]
+        if more := counts[len(blocks) :]:
+            counts[len(blocks) - 1 :] = [
+                " * ".join(f"({c})" for c in (counts[len(blocks) - 1], *more))
+            ]
         grid = tuple(
-            parse_expression(f"cdiv({size}, {width})" if width > 1 else str(size))
-            for size, width in zip(reversed(sizes or [parse_expression("1")]), blocks, strict=True)
+            parse_expression(f"cdiv({count}, {width})" if width > 1 else count)
+            for count, width in zip(counts, blocks, strict=True)
         )
         block = tuple(parse_expression(str(width)) for width in blocks)
         scratch = [parse_expression(kept.scratch) for kept in self.results]

@@ -157,13 +157,15 @@ class Contraction:
 
     def _flat(self) -> Outputs | None:
         """Rows and columns as ``t / n`` and ``t % n`` of a thread's one index ``t``."""
-        for symbol in self._quotients():
-            length = symbol.arguments[1]
-            whole = needed_form(self.kernel, "x")
+        whole = needed_form(self.kernel, "x")
+        lengths = [symbol.arguments[1] for symbol in self._quotients()]
+        for length in lengths:
             rows = whole.over(length) if whole is not None else None
-            if rows is None:
-                raise NotLegal("its launch and its guards do not bound the outputs alike")
-            return Outputs(rows, length, length, swapped=False)
+            if rows is not None:
+                return Outputs(rows, length, length, swapped=False)
+        # Where rows are an axis of their own, the parts of a column are no other index.
+        if lengths and not {"threadIdx.y", "blockIdx.y"} & self.kernel.reading.symbols.table.keys():
+            raise NotLegal("its launch and its guards do not bound the outputs alike")
         return None
 
     def _quotients(self) -> Iterator[Symbol]:

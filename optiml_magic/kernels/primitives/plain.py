@@ -6,13 +6,13 @@ rounds add to one place is added behind them, what the threads of a block add up
 does in loops, an atomic operation on what one thread alone has is a plain one, tiles in shared
 memory become direct loads, also where a round has one beside them, blocks are without threads that
 do nothing, guards stand before the loops that need them, blocks that are tiles of a plane lie along
-its axes, blocks of a small matrix each become a box of threads, a launch of whole blocks has a
-guard, one of more threads than work has as many, counters that trail others are computed, bits are
-counted at once, the element at a place that a loop keeps is kept with it, flags that rounds set are
-what these combine, a loop that leaves the kernel ends before, a counter stands alone in its test,
-pairs of an item with itself are left out behind what rounds find by loops, rounds that take their
-number apart have a counter for each part of it, quotients have no counters that do not change them,
-and items a grid apart have a thread each.
+its axes, those that are a row each become a plane of threads, those of a small matrix each a box of
+them, a launch of whole blocks has a guard, one of more threads than work has as many, counters that
+trail others are computed, bits are counted at once, the element at a place that a loop keeps is
+kept with it, flags that rounds set are what these combine, a loop that leaves the kernel ends
+before, a counter stands alone in its test, pairs of an item with itself are left out behind what
+rounds find by loops, rounds that take their number apart have a counter for each part of it,
+quotients have no counters that do not change them, and items a grid apart have a thread each.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from optiml_magic.kernels.primitives.forestalled import forestalled
 from optiml_magic.kernels.primitives.let_on import let_on
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.remembered import remembered
+from optiml_magic.kernels.primitives.rowed import rowed
 from optiml_magic.kernels.primitives.signalled import signalled
 from optiml_magic.kernels.primitives.slimmed import slimmed
 from optiml_magic.kernels.primitives.solved import solved
@@ -58,6 +59,7 @@ PLAIN = (
     forestalled,
     unasked,
     aligned,
+    rowed,
     boxed,
     bounded,
     trailing,

@@ -20,6 +20,7 @@ from optiml_magic.kernels.primitives.places import placed
 from optiml_magic.kernels.primitives.tile_guards import is_bound
 from optiml_magic.kernels.primitives.tile_layout import RUN, Layout
 from optiml_magic.kernels.reading import Access
+from optiml_magic.kernels.symbols import Condition
 from optiml_magic.kernels.tree import (
     Block,
     Evaluate,
@@ -286,10 +287,8 @@ class _Outputs:
         if any(found != form for found in forms):
             return False
         order = [*expressions(self.old.function.body)]
-        first = min(order.index(a.node) for a in own)
-        within = {e for a in own for e in every(a.node)}
         return all(
-            a.own in behind or a.own in within or (a.own in order and order.index(a.own) < first)
+            a.own in behind or (a.own in order and not any(_earlier(order, one, a) for one in own))
             for a in loads
         )
 
@@ -311,16 +310,14 @@ class _Outputs:
     def _behind(self, own: Sequence[Access]) -> list[Expr]:
         """The loads of an element that an output has certainly stored before."""
         order = [*expressions(self.old.function.body)]
-        if len(own) != 1 or own[0].node not in order:
-            return []
-        held = {c for g in own[0].guard for c in g.conjuncts()}
         return [
             a.own for a in self.old.reading.accesses
-            if a.mode == "load" and a.array == own[0].array and a.index == own[0].index
-            and not a.loops and a.own in order and a.element == own[0].element
-            and order.index(a.own) > order.index(own[0].node)
-            and a.own not in set(every(own[0].node))
-            and held <= {c for g in a.guard for c in g.conjuncts()}
+            if a.mode == "load" and not a.loops and a.own in order
+            and any(
+                a.array == one.array and a.index == one.index and a.element == one.element
+                and one.node in order and _earlier(order, one, a) and _held(one) <= _held(a)
+                for one in own
+            )
         ]  # fmt: skip
 
     def _tests(self, access: Access, form: Polynomial) -> tuple[str, ...] | None:
@@ -357,6 +354,19 @@ class _Outputs:
             "}",
         ]
         return "\n".join(made if one.there else [f"if ({self.row} < {rows}) {{", *made, "}"])
+
+
+def _earlier(order: Sequence[Expr], store: Access, load: Access) -> bool:
+    """Whether a store may be done before a load, of an item that does both."""
+    if order.index(store.node) > order.index(load.own) or load.own in set(every(store.node)):
+        return False
+    ways = _held(store), _held(load)
+    return not any({*(~c).conjuncts()} <= other for one, other in (ways, ways[::-1]) for c in one)
+
+
+def _held(access: Access) -> frozenset[Condition]:
+    """The parts of all that holds where an access is made."""
+    return frozenset(part for guard in access.guard for part in guard.conjuncts())
 
 
 def _behind(body: Statement, last: Statement) -> set[Statement]:

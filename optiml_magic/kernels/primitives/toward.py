@@ -66,8 +66,8 @@ class Way:
         self.free = False  # whether it does the work of rows that no thread may come to
         self.bounds: list[str] = []  # where there is no such item, as tests
         self.holding: set[Variable] = set()
-        for place, one in zip("xyz", reversed(work.kept), strict=False):
-            self._named(place, one)
+        for one, index in zip(reversed(work.kept), self._indices(), strict=True):
+            self._named(one, index)
         self.called.reverse()
         self.own.reverse()
         self.names += self.own
@@ -90,9 +90,23 @@ class Way:
                 found = f"{found} * {self.speller.factor(size)} + {name}"
         return found or "0"
 
-    def _named(self, place: str, one: One) -> None:
+    def _indices(self) -> Iterator[str]:
+        """Where a thread of this launch finds its indices, the innermost first.
+
+        A launch has three axes: blocks along z are of all that is left, the outermost slowest.
+        """
+        some = min(len(self.extents), 2 if len(self.extents) > 3 else 3)
+        for place in "xyz"[:some]:
+            yield f"blockIdx.{place} * blockDim.{place} + threadIdx.{place}"
+        plane = "blockIdx.z"
+        for size in reversed(self.extents[1:-some]):
+            yield f"{plane} % {self.speller.factor(size)}"
+            plane += f" / {self.speller.factor(size)}"
+        if self.extents[:-some]:
+            yield plane
+
+    def _named(self, one: One, index: str) -> None:
         """The index that a thread has in this launch, by its name in the kernel if it has one."""
-        index = f"blockIdx.{place} * blockDim.{place} + threadIdx.{place}"
         if isinstance(one, Variable):
             self.opening.append(f"{one.type.base} {one.name} = {index};")
             self.called.append(one.name)

@@ -66,7 +66,7 @@ class Finder:
     Locals that are ``pinned`` stand for themselves, whatever they are made of: whole numbers from 0
     to below a form of sizes, which tells how many items there are of them.
 
-    Who looks ``apart`` takes what a round of a loop computes for its thread alone as well.
+    Who looks ``apart`` takes what a round computes for its thread alone too, and one of its loops.
     """
 
     def __init__(
@@ -131,7 +131,8 @@ class Finder:
             wider = self._common(common.path, common.body, common.own, chosen)
         except NotLegal:
             return common
-        return wider if wider.kept == common.kept else common
+        shared = common.dropped or any(isinstance(s, Loop) for s in common.path)
+        return wider if shared and wider.kept == common.kept else common
 
     def _onward(self, common: Common) -> Common:
         """With the locals that its results alone are for, so that no more than these are kept.
@@ -195,7 +196,8 @@ class Finder:
         every.sort(key=lambda one: one == "x")  # lanes find results side by side
         kept = tuple(one for one in every if one in asked)
         dropped = tuple(one for one in every if one not in asked)
-        if not results or not (dropped or (self.apart and around)):
+        others = self.apart and any(loops_in(statement) for statement in rest)
+        if not results or not (dropped or (self.apart and around) or others):
             raise NotLegal("all threads ask for one of their own", line)
         ordered = sorted(results, key=lambda v: (v.line, v.name))
         return Common(path, body, own, tuple(chosen), tuple(ordered), kept, dropped)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from optiml_magic.kernels.primitives.accumulating import in_register
+from optiml_magic.kernels.primitives.alongside import products_alongside
 from optiml_magic.kernels.primitives.base import (
     Kernel,
     NotLegal,
@@ -33,6 +34,7 @@ from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.pulled import PULLED
 from optiml_magic.kernels.primitives.rectangular import all_rectangular
+from optiml_magic.kernels.primitives.renewed import renewed
 from optiml_magic.kernels.primitives.residues import sieved_by_residue
 from optiml_magic.kernels.primitives.shaped import planar
 from optiml_magic.kernels.primitives.sized import sized
@@ -91,8 +93,9 @@ class BlockedProduct(KernelRule):
 
     name = "blocked_product"
     before = (
-        *PULLED, *PLAIN, item_a_thread, bounded, planar, in_full, evenly,
-        unravelled, sieved_by_residue, all_rectangular, all_inward, whole_elements, in_register,
+        *PULLED, *PLAIN, item_a_thread, bounded, planar, in_full, evenly, unravelled,
+        sieved_by_residue, all_rectangular, all_inward, whole_elements, in_register,
+        products_alongside, renewed,
     )  # fmt: skip
     teaches = (
         "Each thread read a row and a column for one output, so every element came through the "

@@ -172,8 +172,9 @@ def _loops(work: Common) -> bool:
 
 def items_of(kernel: Kernel, finder: Finder, one: One) -> int | None:
     """How many items there are along an axis, or of a loop or a local, at the measured sizes."""
-    if isinstance(one, Loop):
-        return most_rounds(kernel, finder.axes[one])
+    most = most_rounds(kernel, finder.axes[one]) if isinstance(one, Loop) else None
+    if most is not None:
+        return most
     try:
         return value(kernel, finder.count(one))
     except NotLegal:

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from optiml_magic.chips import CHIPS
-from optiml_magic.kernels.primitives.alongside import alongside
+from optiml_magic.kernels.primitives.alongside import all_simple, alongside
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
-from optiml_magic.kernels.primitives.counted import as_counted
-from optiml_magic.kernels.primitives.effects import is_simple, loops_in
+from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.fused import fused
 from optiml_magic.kernels.primitives.localised import localised
-from optiml_magic.kernels.primitives.opened import opened
+from optiml_magic.kernels.primitives.operands import combining
 from optiml_magic.kernels.primitives.paired import rounds
 from optiml_magic.kernels.primitives.scoped import scoped
 from optiml_magic.kernels.primitives.sizes import threads
@@ -45,6 +44,8 @@ class FuseElementwise(KernelRule):
         while made.behind is not None:
             last = made.behind
             again = fused(made)
+            if isinstance(again, Kernel) and _products_apart(made, last, again):
+                again = Refused("each of them is a product of its own")
             if isinstance(again, Refused):
                 if len(joined) == 1:
                     yield again
@@ -71,13 +72,22 @@ class FuseElementwise(KernelRule):
         yield from _with(_PRODUCT, fuse)
 
 
+def _products_apart(one: Kernel, other: Kernel, both: Kernel) -> bool:
+    """Whether each of two launches is a product, and these have no row in common.
+
+    Tiles are made of one product, which the other would be in the way of.
+    """
+    return bool(_products(one) and _products(other)) and _products(_PRODUCT.shaped(both)) > 1
+
+
+def _products(kernel: Kernel) -> int:
+    return sum(combining(kernel, loop) for loop in loops_in(kernel.function.body))
+
+
 def _passing(made: Kernel) -> Kernel:
     """The kernel where what one of its loops leaves for the same round of the next is a local."""
     plain = where_legal(localised, made, single=True)
-    counted = where_legal(opened, plain)
-    for number in range(len(loops_in(counted.function.body))):
-        counted = where_legal(as_counted, counted, number, is_simple)
-    both = alongside(counted)
+    both = alongside(all_simple(plain))
     while isinstance(both, Kernel):
         found = localised(both, single=True)
         if isinstance(found, Kernel):

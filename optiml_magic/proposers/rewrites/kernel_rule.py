@@ -120,7 +120,7 @@ class KernelRule(ABC):
         return (*_SHAPES, *self.before) if self.before else ()
 
     def _idea(self, written: Kernel, kernel: Kernel, site: Site, view: View, place: int) -> Idea:
-        points = tuple(_spelled(kernel, point) for point in site.points)
+        points = tuple(spelled(kernel, point) for point in site.points)
         first = points[0]
         numbers = ", ".join(f"{name} = {value}" for name, value in first.items())
         return Idea(
@@ -197,7 +197,7 @@ def _lengthwise(made: Kernel, written: Kernel) -> Iterator[Kernel]:
         yield from lengthwise(made, written)
 
 
-def _spelled(kernel: Kernel, point: Point) -> Point:
+def spelled(kernel: Kernel, point: Point) -> Point:
     """A point by the names that primitives give: others where the text has them already.
 
     A name of its own the rule may mean; one that other launches alone have it does not.

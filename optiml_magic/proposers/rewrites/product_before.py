@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
+from optiml_magic.kernels.primitives.alongside import products_alongside
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.beforehand import beforehand, works
 from optiml_magic.kernels.primitives.chunks import front
 from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.operands import combining
 from optiml_magic.kernels.primitives.raised import raised, rows_left
 from optiml_magic.kernels.primitives.recomputed import found_again
+from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.compute_once import (
     LARGEST,
@@ -20,7 +24,7 @@ from optiml_magic.proposers.rewrites.compute_once import (
     products,
     rounds_of,
 )
-from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site, spelled
 
 _LONG = 16  # rounds for a result, below which it costs more to keep than to find: ours
 _ROUNDED = "the rounding of products"
@@ -28,10 +32,13 @@ _TILES = Hypothesis(TIME, "lower", "tiles are loaded once for many results", (1.
 
 
 class ProductBefore(KernelRule):
-    """A gate, or the nearest of some centres: a thread an item, a loop over its scores."""
+    """A gate, or the nearest of some centres: a thread an item, a loop over its scores.
+
+    And steps of recurrent networks, which add up a product of the input and one of the state.
+    """
 
     name = "product_before"
-    before = ComputeOnce.before
+    before = (*ComputeOnce.before, products_alongside)
     teaches = (
         "Each thread went through a row of its own once for each of several results, such as the "
         "scores of an item, and did something with them then. A launch before finds these alone, "
@@ -52,7 +59,11 @@ class ProductBefore(KernelRule):
         except NotLegal:
             return
         for at, work in enumerate(found):
-            if work.dropped or not any(loops_in(s) for s in work.statements):
+            loops = [loop for s in work.statements for loop in loops_in(s)]
+            if work.dropped or not loops:
+                continue
+            within = any(isinstance(part, Loop) for part in work.path)
+            if not within and not any(combining(kernel, loop) for loop in loops):
                 continue
             if kernel.facts is not None:
                 sizes = [items_of(kernel, finder, one) for one in work.kept]
@@ -67,7 +78,7 @@ class ProductBefore(KernelRule):
                 continue
             names = ", ".join(v.name for v in work.results)
             tiled = products(front(made))
-            for site in tiled:
+            for site in [*_both(made, tiled), *tiled]:
                 yield replace(
                     site,
                     key=f"apart {at} {site.key}",
@@ -77,3 +88,42 @@ class ProductBefore(KernelRule):
                 )
             if tiled:
                 return
+
+
+def _both(made: Kernel, tiled: Sequence[Site]) -> Iterator[Site]:
+    """Tiles for the launch before and for what is left, of kernels that add up two products."""
+    for site in tiled:
+        first = site.apply()
+        if isinstance(first, Refused):
+            continue
+        left = _left(made, first)
+        more = max(products(left), key=lambda s: s.prior, default=None)
+        if more is None:
+            return
+        points = (
+            {**own, **spelled(left, other)}
+            for own, other in zip(site.points, more.points, strict=False)
+        )
+        yield replace(
+            site,
+            key=f"both {site.key}",
+            title=f"{site.title}, then {more.title}",
+            apply=partial(_each, made, site.apply, more.key),
+            points=tuple(points),
+            arithmetic=(*site.arithmetic, *more.arithmetic),
+        )
+        return
+
+
+def _each(made: Kernel, first: Callable[[], Kernel | Refused], key: str) -> Kernel | Refused:
+    """What is left of a kernel in tiles, behind what a site made of the launch before."""
+    done = first()
+    if isinstance(done, Refused):
+        return done
+    return next(s for s in products(_left(made, done)) if s.key == key).apply()
+
+
+def _left(made: Kernel, first: Kernel) -> Kernel:
+    """The kernel itself in the program where its launch before has become another."""
+    launch = next(d for d in first.program.launches if str(d) == str(made.launch))
+    return replace(made, program=first.program, launch=launch)

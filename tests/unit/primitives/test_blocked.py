@@ -438,3 +438,32 @@ def test_bytes_come_four_at_a_time() -> None:
     assert "(unsigned int)0" in applied(made).program.text
     shapes = {"a": ("i1", "m", "d"), "b": ("i1", "d", "n"), "out": ("i4", "m", "n")}
     same(text, made, shapes, {"m": 20, "n": 36, "d": 24})
+
+
+@pytest.mark.parametrize(
+    ("stores", "at_once"),
+    [
+        ("out[i * n + j] = s; out[i * n + j] = out[i * n + j] * s + 1.0f;", True),
+        ("if (s > 0.0f) out[i * n + j] = s; out[i * n + j] = out[i * n + j] + 1.0f;", False),
+        ("if (d > 2) out[i * n + j] = s; else out[i * n + j] = out[i * n + j] + s;", True),
+        ("if (s > 0.0f && d > 2) out[i * n + j] = s; else out[i * n + j] += s; out[i * n + j] *= 2.0f;", False),
+        ("float t = out[i * n + j]; out[i * n + j] = s + t; out[i * n + j] = t * s;", True),
+    ],
+)  # fmt: skip
+def test_an_output_that_is_stored_and_asked_for_again(stores: str, at_once: bool) -> None:
+    text = (PLANE % (LOOP % "a[i * d + k] * b[k * n + j]")).replace("out[i * n + j] = s;", stores)
+    made = block_outputs(kernel(text), 0, TILE)
+    assert ("out_items[" in applied(made).program.text) == at_once
+    shapes = {"a": ("m", "d"), "b": ("d", "n"), "out": ("m", "n")}
+    same(text, made, shapes, {"m": 19, "n": 35, "d": 7}, rounds=True)
+
+
+@pytest.mark.parametrize("width", ["3", "n / w"])
+def test_columns_that_are_parted_to_be_stored_are_columns(width: str) -> None:
+    text = (PLANE % (LOOP % "a[i * d + k] * b[j * d + k]")).replace(
+        "out[i * n + j]", f"out[(j / ({width}) * m + i) * ({width}) + j % ({width})]"
+    )
+    text = text.replace("int d)", "int d, int w)")
+    made = block_outputs(kernel(text), 0, TILE)
+    shapes = {"a": ("m", "d"), "b": ("n", "d"), "out": ("m", "n")}
+    same(text, made, shapes, {"m": 19, "n": 36, "d": 7, "w": 9}, rounds=True)

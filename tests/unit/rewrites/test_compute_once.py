@@ -8,11 +8,14 @@ import pytest
 
 from optiml_magic.kernels.primitives.base import kernels
 from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.model.idea import Idea
 from optiml_magic.proposers.rewrites.compute_once import ComputeOnce
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.source.program import parse_program
-from tests.ideas import asked
-from tests.rewriting.writing import Array
+from tests.ideas import asked, view_of
+from tests.rewriting.offers import Offer
+from tests.rewriting.trying import Stand
+from tests.rewriting.writing import Array, Made
 from tests.unit.primitives.alike import end_of
 
 ATTENTION = """\
@@ -315,3 +318,68 @@ def test_as_many_results_as_before_are_kept(propose):
     assert "re_found" not in made.text
     assert end_of(wider, made.text, WIPED_ARRAYS, {"m": 3, "n": 70}, {"m": 2, "n": 33},
                   rounds=True) == "same"  # fmt: skip
+
+
+CHUNKS = """\
+#define C 8
+#define D 8
+#pragma optiml launch chunks grid(n / C, h) block(D)
+__global__ void chunks(const float* q, const float* k, const float* v, float* out, int h, int n) {
+    __shared__ float qs[C][D], ks[C][D];
+    int c = blockIdx.x, head = blockIdx.y, j = threadIdx.x;
+    for (int t = 0; t < C; t++) {
+        qs[t][j] = q[((size_t)head * n + c * C + t) * D + j];
+        ks[t][j] = k[((size_t)head * n + c * C + t) * D + j];
+    }
+    __syncthreads();
+    for (int t = 0; t < C; t++) {
+        float acc = 0.0f;
+        for (int s = 0; s <= t; s++) {
+            float dot = 0.0f;
+            for (int i = 0; i < D; i++) dot += qs[t][i] * ks[s][i];
+            acc += dot * v[((size_t)head * n + c * C + s) * D + j];
+        }
+        out[((size_t)head * n + c * C + t) * D + j] = acc;
+    }
+}
+"""
+HEADS = """\
+#pragma optiml launch heads grid(n, h, b) block(16)
+__global__ void heads(const float* q, const float* k, const float* v, float* out, int b, int h, int n) {
+    int t = blockIdx.x, head = blockIdx.y, image = blockIdx.z, j = threadIdx.x;
+    const float* own = q + ((image * h + head) * n + t) * 16;
+    float acc = 0.0f;
+    for (int s = 0; s < n; s++) {
+        float dot = 0.0f;
+        for (int i = 0; i < 16; i++) dot += own[i] * k[((image * h + head) * n + s) * 16 + i];
+        acc += fmaxf(dot, 0.0f) * v[((image * h + head) * n + s) * 16 + j];
+    }
+    out[((image * h + head) * n + t) * 16 + j] = acc;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "sizes"),
+    [
+        (CHUNKS, ("h", "n", "8"), {"h": 3, "n": 40}),
+        (HEADS, ("b", "h", "n", "16"), {"b": 2, "h": 3, "n": 19}),
+    ],
+)
+def test_results_of_four_indices_have_two_of_them_along_z(
+    text: str, shape: tuple[str, ...], sizes: dict[str, int]
+) -> None:
+    others = dict.fromkeys(sizes, 1) | {"n": 16}
+    arrays = {name: Array("f4", shape) for name in ("q", "k", "v")}
+    arrays["out"] = Array("f4", shape, "zeros")
+    stand = Stand(Made("one", text, arrays, sizes, others, exact=False))
+    view = replace(view_of(text), find_facts=lambda: stand.facts(text))
+    found = [*ComputeOnce().propose(parse_program(text), view)]
+    ideas = [one for one in found if isinstance(one, Idea)]
+    assert [idea.title[:11] for idea in ideas] == ["compute dot"] * 2
+    for idea in ideas:
+        made = idea.make()
+        assert isinstance(made, str)
+        assert "blockIdx.z / " in made
+        after = stand.applied(Offer("compute_once", "", made, rounds=True), text)
+        assert after.sound, f"{after.end}: {after.detail}"

@@ -86,6 +86,52 @@ __global__ void relu(float* c, const float* bias, int m, int n) {
     compiles(found)
 
 
+GATED = """\
+#pragma optiml scratch u f4[m * n]
+#pragma optiml launch first grid(cdiv(n, 16), cdiv(m, 16)) block(16, 16)
+#pragma optiml launch second grid(cdiv(n, 16), cdiv(m, 16)) block(16, 16)
+#pragma optiml launch gated grid(cdiv(m * n, 256)) block(256)
+__global__ void first(const float* a, const float* v, float* c, int m, int n, int k) {
+    int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= m || j >= n) return;
+    float s = 0.0f;
+    for (int q = 0; q < k; q++) s += a[i * k + q] * v[j * k + q];
+    c[i * n + j] = s;
+}
+__global__ void second(const float* a, const float* w, float* u, int m, int n, int k) {
+    int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i >= m || j >= n) return;
+    float s = 0.0f;
+    for (int q = 0; q < k; q++) s += a[i * k + q] * w[j * k + q];
+    u[i * n + j] = s;
+}
+__global__ void gated(float* c, const float* u, int m, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < m * n) c[i] = c[i] / (1.0f + expf(-c[i])) * u[i];
+}
+"""
+
+
+def test_two_products_of_one_row_are_one(compiles) -> None:
+    ideas, _ = asked(RULES["fuse_elementwise"], GATED)
+    both = [i for i in ideas if i.title.startswith("fuse first, second and gated")]
+    found = made(both[1:2])[0].text
+    assert found.count("#pragma optiml launch") == 1
+    assert found.count("s_tile[own_row][own_col] +=") == 1
+    assert found.count("a_tile[half][deep + element][own] =") == 1
+    assert "scratch" not in found
+    compiles(found)
+
+
+def test_products_of_other_rows_stay_apart() -> None:
+    text = GATED.replace("const float* a, const float* w", "const float* b, const float* w")
+    ideas, refused = asked(
+        RULES["fuse_elementwise"], text.replace("a[i * k + q] * w", "b[i * k + q] * w")
+    )
+    assert ideas[0].title.startswith("fuse second and gated into")
+    assert refused[0].reason == "each of them is a product of its own"
+
+
 def test_a_reduction_and_what_is_around_it_is_one_kernel_of_lanes(compiles) -> None:
     ideas, refused = asked(RULES["fuse_map_reduce"], ROWS)
     assert not refused

@@ -150,3 +150,71 @@ def test_a_layer_that_a_block_makes_row_by_row_before_it_normalises_the_row() ->
     assert "y[" not in kernel
     after = stand.applied(Offer("product_before", "", text, rounds=True), stand.text)
     assert after.sound, f"{after.end}: {after.detail}"
+
+
+STEP = """\
+#define SIGMOID(v) (1.0f / (1.0f + expf(-(v))))
+#pragma optiml launch step grid(cdiv(w, 32), h) block(32)
+__global__ void step(const float* x, const float* s, const float* A, const float* U, const float* b,
+                     float* out, float* next, int h, int w, int n) {
+    int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y;
+    if (j >= w) return;
+    float g = b[j], f = b[w + j];
+    for (int k = 0; k < n; k++) {
+        float v = x[i * n + k];
+        g += v * A[j * n + k];
+        f += v * A[(w + j) * n + k];
+    }
+    for (int k = 0; k < w; k++) {
+        g += s[i * w + k] * U[j * w + k];
+        f += s[i * w + k] * U[(w + j) * w + k];
+    }
+    next[i * w + j] = SIGMOID(f) * s[i * w + j] + tanhf(g);
+    out[i * w + j] = SIGMOID(g);
+}
+"""
+STEPPED = {
+    "x": Array("f4", ("h", "n")), "s": Array("f4", ("h", "w")), "A": Array("f4", ("2", "w", "n")),
+    "U": Array("f4", ("2", "w", "w")), "b": Array("f4", ("2", "w")),
+    "out": Array("f4", ("h", "w"), "zeros"), "next": Array("f4", ("h", "w"), "zeros"),
+}  # fmt: skip
+
+
+def stepped(text: str) -> tuple[Stand, list[Idea]]:
+    sizes, others = {"h": 21, "w": 40, "n": 33}, {"h": 3, "w": 17, "n": 5}
+    stand = Stand(Made("step", text, STEPPED, sizes, others, exact=False))
+    view = replace(view_of(stand.text), find_facts=lambda: stand.facts(stand.text))
+    found = [*ProductBefore().propose(parse_program(stand.text), view)]
+    return stand, [one for one in found if isinstance(one, Idea)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STEP,
+        STEP.replace("g += s[i * w + k] * U[j * w + k];\n        f +=", "f +="),
+        STEP.replace("if (j >= w) return;", "if (j < w) {").replace("SIGMOID(g);", "SIGMOID(g); }"),
+    ],
+)
+def test_one_of_two_products_is_made_before_and_both_in_tiles(text: str) -> None:
+    stand, ideas = stepped(text)
+    assert "BM_2" in ideas[0].title
+    for idea, tiles in zip(ideas, (2, 1), strict=False):
+        made = idea.make()
+        assert isinstance(made, str)
+        assert len(parse_program(made).launches) == 2
+        assert made.count("const auto fetch") == tiles
+        after = stand.applied(Offer("product_before", "", made, rounds=True), stand.text)
+        assert after.sound, f"{after.end}: {after.detail}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("for (int k = 0; k < w; k++) {", "{\n        int k = j;"),
+        ("f += v * A[(w + j) * n + k];", "f += v * A[(w + j) * n + k]; next[i * w + j] = f;"),
+    ],
+)
+def test_one_product_stays_in_its_kernel(old: str, new: str) -> None:
+    assert old in STEP
+    assert not stepped(STEP.replace(old, new))[1]
