@@ -14,7 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, lines
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
+from optiml_magic.kernels.primitives.base import (
+    Kernel,
+    NotLegal,
+    Refused,
+    primitive,
+    where_legal,
+)
 from optiml_magic.kernels.primitives.beforehand import works
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.grids import needed, said_alike
@@ -45,6 +51,8 @@ def pulled(kernel: Kernel) -> Kernel:
     """
     if not any(a.mode == "atomic" and a.loops for a in kernel.reading.accesses):
         raise NotLegal("no rounds of a loop update elements by atomic operations")
+    for step in (released, unstrided, in_full):
+        kernel = where_legal(step, kernel)
     kernel = kernel.settled()
     try:
         return _pulled(kernel)
@@ -196,8 +204,3 @@ class _Launches:
 
 def _inside(finder: Finder, statements: set[Statement]) -> set[object]:
     return {e for statement in statements for e in finder.effects.inside(statement)}
-
-
-#: What rules do first that look for products and sums: before blocks become threads of their own,
-#: since the launch that is left would have those.
-PULLED = (released, unstrided, in_full, pulled)

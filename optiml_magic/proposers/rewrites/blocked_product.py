@@ -32,7 +32,7 @@ from optiml_magic.kernels.primitives.inward import all_inward
 from optiml_magic.kernels.primitives.multiplied import multiplied
 from optiml_magic.kernels.primitives.operands import Contraction, combining
 from optiml_magic.kernels.primitives.plain import PLAIN
-from optiml_magic.kernels.primitives.pulled import PULLED
+from optiml_magic.kernels.primitives.pulled import pulled
 from optiml_magic.kernels.primitives.rectangular import all_rectangular
 from optiml_magic.kernels.primitives.renewed import renewed
 from optiml_magic.kernels.primitives.residues import sieved_by_residue
@@ -93,7 +93,7 @@ class BlockedProduct(KernelRule):
 
     name = "blocked_product"
     before = (
-        *PULLED, *PLAIN, item_a_thread, bounded, planar, in_full, evenly, unravelled,
+        pulled, *PLAIN, item_a_thread, bounded, planar, in_full, evenly, unravelled,
         sieved_by_residue, all_rectangular, all_inward, whole_elements, in_register,
         products_alongside, renewed,
     )  # fmt: skip

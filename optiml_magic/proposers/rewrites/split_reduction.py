@@ -18,7 +18,7 @@ from optiml_magic.kernels.primitives.lanes import Lanes
 from optiml_magic.kernels.primitives.listed import listed
 from optiml_magic.kernels.primitives.parts import Sharing, spare_axis, split
 from optiml_magic.kernels.primitives.plain import PLAIN
-from optiml_magic.kernels.primitives.pulled import PULLED
+from optiml_magic.kernels.primitives.pulled import pulled
 from optiml_magic.kernels.primitives.read_back import read_back
 from optiml_magic.kernels.primitives.rectangular import rectangular
 from optiml_magic.kernels.primitives.rows import rows
@@ -56,7 +56,7 @@ class SplitReduction(KernelRule):
 
     name = "split_reduction"
     before = (
-        *PULLED, *PLAIN, unbroken, linear, planar, in_full, direct, branched,
+        pulled, *PLAIN, unbroken, linear, planar, in_full, direct, branched,
         in_register, read_back, unnested,
     )  # fmt: skip
     teaches = (
