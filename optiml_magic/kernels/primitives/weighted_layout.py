@@ -34,7 +34,7 @@ class WeightedLayout:
     def __init__(self, kernel: Kernel, found: Weighted) -> None:
         self.old, self.found, self.items = kernel, found, found.items
         self.effects = Effects(kernel)
-        self.taken: list[str] = []
+        self.taken = [found.items.name]
         fresh = self.fresh
         self.rows, self.keys, self.own, self.lanes = map(fresh, ("BM", "BN", "TM", "LANES"))
         self.each, self.threads = fresh("TN"), fresh("THREADS")
