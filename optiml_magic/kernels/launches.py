@@ -97,7 +97,11 @@ class _Inference:
             raise self.error("it does not read blockIdx")
         parameters = [p.name for p in self.function.parameters]
         module = {n for n, a in reading.arrays.items() if a.space == "global"} - set(parameters)
-        unclear = [name for name in parameters if name in reading.unclear]
+        unclear = [  # what is const is read alone, whoever takes it
+            p.name
+            for p in self.function.parameters
+            if p.name in reading.unclear and not p.type.const
+        ]
         for name in [*unclear, *sorted(module & reading.written)]:
             raise self.error(f"what it does with `{name}` could not be followed")
 
