@@ -65,7 +65,7 @@ def with_numbers_given(text: str, arguments: tuple[str, ...]) -> str:
 
 
 def _number(word: str, called: str) -> str:
-    """What a function of the host makes of a word; nothing for one that is no number."""
+    """What a function of the host makes of a word; nothing for one that is not a number."""
     found = _NUMBER.match(word)
     if found is None:
         return ""

@@ -1,4 +1,4 @@
-"""What a launch passes that is no name itself, ``mat.rows``, under the name of the task for it."""
+"""What a launch passes that is not a name, ``mat.rows``, under the name of the task for it."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class HostValues(Values):
     One that is declared bare and set once, outside of any branch, has that value. With ``as_run``,
     one that only the command line changes has its value where none is given there, and, but for all
     ``rounds`` of a loop, one that this counts its first. ``spelled`` has names for what a launch
-    passes that is no name itself, ``mat.rows``, by its text. Locals are those that are seen from
+    passes that is not a name itself, ``mat.rows``, by its text. Locals are those that are seen from
     ``place``, where that is given. What is not known has its number by ``otherwise``, where that is
     given, and is told in ``assumed``. ``types`` are those of the function's template parameters,
     ``reals`` its parameters that are not whole numbers. Functions ``referring`` may change what
@@ -197,7 +197,7 @@ class HostValues(Values):
         return self.reals.get(name, named_number(name))
 
     def _real(self, node: Node) -> int | float | None:
-        """A cast, or a sum, product and so on of which one side is no whole number."""
+        """A cast, or a sum, product and so on of which one side is not a whole number."""
         if node.type == "parenthesized_expression" and node.named_child_count == 1:
             return self.number(node.named_child(0))
         if (made := computed(node, self.number)) is not None:

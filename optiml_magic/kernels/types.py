@@ -43,6 +43,11 @@ class CType:
         return self.depth == 0 and self.kind == "float"
 
     @property
+    def dtype(self) -> str:
+        """A plain number's type as a directive says it, ``<f4``."""
+        return f"<{'f' if self.floating else 'i' if self.signed else 'u'}{self.size}"
+
+    @property
     def lane(self) -> CType:
         """The type of one number of a vector."""
         if self.lanes == 1 or self.size is None:

@@ -24,7 +24,7 @@ template <class T, class U> inline __device__ optiml_mixed<T, U> fmin(T a, U b) 
 template <class T, class U> inline __device__ optiml_mixed<T, U> fmod(T a, U b) { return fmod((double)a, (double)b); }
 template <class T, class U> inline __device__ optiml_mixed<T, U> atan2(T a, U b) { return atan2((double)a, (double)b); }
 template <class T, class U> inline __device__ optiml_mixed<T, U> hypot(T a, U b) { return hypot((double)a, (double)b); }
-// So does a whole number, which is no float.
+// So does a whole number.
 template <class T, class U = T> inline __device__ optiml_mixed<T, U> sqrt(T a) { return sqrt((double)a); }
 template <class T, class U = T> inline __device__ optiml_mixed<T, U> exp(T a) { return exp((double)a); }
 template <class T, class U = T> inline __device__ optiml_mixed<T, U> log(T a) { return log((double)a); }

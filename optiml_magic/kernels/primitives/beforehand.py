@@ -19,12 +19,11 @@ from optiml_magic.kernels.primitives.cutting import check_unfixed
 from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.limits import limits, some
 from optiml_magic.kernels.primitives.naming import declared_type
-from optiml_magic.kernels.primitives.parameters import with_parameters
+from optiml_magic.kernels.primitives.parameters import kernel_beside, with_parameters
 from optiml_magic.kernels.primitives.pinned import asked_of, pins
 from optiml_magic.kernels.primitives.toward import Way
 from optiml_magic.kernels.primitives.works import Common, Finder
 from optiml_magic.kernels.spelling import Speller
-from optiml_magic.kernels.tidying import tidied
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -144,9 +143,8 @@ class _Moving:
         plain = kind.kind in ("int", "float") and kind.lanes == 1 and kind.size in _SIZES
         if not plain or kind.depth or variable.array:
             raise NotLegal(f"`{variable.name}` is not a plain number", variable.line)
-        letter = "f" if kind.floating else "i" if kind.signed else "u"
         scratch = self._fresh(f"{variable.name}_found")
-        return _Kept(variable, words, f"<{letter}{kind.size}", scratch)
+        return _Kept(variable, words, kind.dtype, scratch)
 
     # -- the launch before
 
@@ -163,14 +161,10 @@ class _Moving:
         way = Way(self.old, self.finder, self.work, self.speller)
         body = way.text([kept.scratch for kept in self.results])
         self.free = way.free
-        function, raw = self.old.function, self.old.unit.syntax.text
         words = set(re.findall(r"[A-Za-z_]\w*", body))
-        given = [p for p in function.parameters if p.name in words]
-        shown = [raw[slice(*p.span)].decode() for p in given if p.span is not None]
-        shown += [f"{kept.type}* {kept.scratch}" for kept in self.results]
-        head = raw[slice((function.whole or function.span)[0], function.span[0])].decode()
-        made = f"__global__ void {name}({', '.join(shown)}) {{\n{body}\n}}"
-        return head + tidied(made), given
+        given = [p for p in self.old.function.parameters if p.name in words]
+        further = (f"{kept.type}* {kept.scratch}" for kept in self.results)
+        return kernel_beside(self.old, name, body, further, given), given
 
     # -- both
 

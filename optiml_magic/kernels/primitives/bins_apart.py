@@ -94,7 +94,7 @@ def _found(kernel: Kernel) -> Iterator[_Bins]:
 
 
 def _updated(statement: Statement) -> Iterator[tuple[Variable, Expr]]:
-    """The array of which a statement updates an element whose place is no number, and that."""
+    """The array of which a statement updates an element whose place is not a number, and that."""
     match statement:
         case Evaluate(
             expression=Assign(op="+=" | "-=" | "|=" | "&=" | "^=", target=place)
@@ -123,7 +123,7 @@ def _named(kernel: Kernel, name: str) -> _Bins:
     for bins in _found(kernel):
         if bins.variable.name == name:
             return bins
-    raise NotLegal(f"`{name}` is no array of sums any more")
+    raise NotLegal(f"`{name}` is not an array of sums any more")
 
 
 # -- loops over the elements
@@ -234,7 +234,7 @@ def _apart(kernel: Kernel, name: str) -> Kernel:
 
 
 def _chosen(statement: Statement, bins: _Bins) -> Index | None:
-    """The element at a place that is no number, which a statement of its own gives a value."""
+    """The element at a place that is not a number, which a statement of its own gives a value."""
     match statement:
         case Evaluate(expression=Assign(target=Index() as place) | Step(target=Index() as place)):
             if _is_element(place, bins) and not isinstance(place.index, Literal):
@@ -243,7 +243,7 @@ def _chosen(statement: Statement, bins: _Bins) -> Index | None:
 
 
 def _loaded(kernel: Kernel, place: Index, locals_: list[str]) -> str:
-    """The element, as a choice among all where its place is no number."""
+    """The element, as a choice among all where its place is not a number."""
     if isinstance(place.index, Literal):
         at = place.index.value
         if not isinstance(at, int) or not 0 <= at < len(locals_):

@@ -10,11 +10,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, edited, text
-from optiml_magic.kernels.expressions import Assign, Binary, Expr, Literal, Name, Unary
+from optiml_magic.kernels.expressions import Expr, Literal, Name
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.taking_turns import Turns, exchanged, turning
-from optiml_magic.kernels.tree import Evaluate, Statement, Variable, body_of, expressions
+from optiml_magic.kernels.primitives.taking_turns import (
+    Turns,
+    exchanged,
+    opposite,
+    turned,
+    turning,
+)
+from optiml_magic.kernels.tree import Statement, Variable, body_of, expressions
 from optiml_magic.kernels.types import named
 
 
@@ -43,32 +49,11 @@ def flipped(kernel: Kernel) -> Kernel:
 def _flips(kernel: Kernel) -> Iterator[_Flip]:
     for turns in turning(kernel):
         body = body_of(turns.loop.body)
-        one, pair = _turned(body[-1]), exchanged(body[-3:])
+        one, pair = turned(body[-1]), exchanged(body[-3:])
         if one is not None:
             yield _Flip(turns, (one,), body[-1:])
         elif pair is not None:
             yield _Flip(turns, pair, body[-3:])
-
-
-def _turned(statement: Statement) -> Variable | None:
-    match statement:
-        case Evaluate(expression=Assign(op="^=", target=Name() as own, value=Literal(value=1))):
-            return own.variable
-        case Evaluate(expression=Assign(op="=", target=Name() as own, value=value)):
-            return own.variable if _other(value) is own.variable else None
-    return None
-
-
-def _other(expr: Expr) -> Variable | None:
-    """The local of which an expression is the other number of 0 and 1."""
-    match expr:
-        case Binary(op="-" | "^", left=Literal(value=1), right=Name(variable=variable)):
-            return variable
-        case Binary(op="^", left=Name(variable=variable), right=Literal(value=1)):
-            return variable
-        case Unary(op="!", operand=Name(variable=variable)):
-            return variable
-    return None
 
 
 def _made(kernel: Kernel, flip: _Flip) -> Kernel:
@@ -90,7 +75,7 @@ def _made(kernel: Kernel, flip: _Flip) -> Kernel:
            if isinstance(e, Name) and e.variable in begun and e not in gone}  # fmt: skip
     told = set[Expr]()
     for place, number in ((p, n) for part, n in turns.parts() for p in part):
-        other = _other(place)
+        other = opposite(place)
         if other in begun and place not in gone:
             changes[place] = text(number(begun[other] + 1))
             told |= {part for part in place.parts if part in own}

@@ -33,7 +33,7 @@ def hopped(kernel: Kernel, at: int) -> Kernel:
     if axis is None or not axis.exact or not is_simple(axis, effects) or axis.variable is None:
         raise NotLegal("the loop does not count from 0 by 1", loop.line)
     if type_of(made, axis.variable).name != "int" or axis.variable in effects.lent:
-        raise NotLegal("its counter is no plain int", loop.line)
+        raise NotLegal("its counter is not a plain int", loop.line)
     hop = _hop(made, axis)
     rounds, asked = _pieces(made, axis, effects, hop)
     piece = made.fresh("piece")
@@ -69,7 +69,7 @@ def _pieces(
     """How many pieces a window has, and what that asks of sizes."""
     if axis.trips is not None:
         if axis.trips % hop:
-            raise NotLegal(f"a window of {axis.trips} is no whole number of {hop}", axis.line)
+            raise NotLegal(f"a window of {axis.trips} is not a multiple of {hop}", axis.line)
         return str(axis.trips // hop), []
     given = {p.name for p in kernel.function.parameters if not p.type.depth} - effects.moved
     form = axis.stop

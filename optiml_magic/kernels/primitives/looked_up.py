@@ -71,7 +71,6 @@ def _made(kernel: Kernel, one: Lookup) -> Kernel:
         expr: Index(None, text(table), Cast(None, "unsigned char", source))
         for expr, source in zip(one.expressions, one.sources, strict=True)
     }
-    letter = "f" if one.type.floating else "i" if one.type.signed else "u"
     width = parse_expression(str(VALUES))
     before = LaunchDirective(name, (parse_expression("1"),), (width,), args=first)
     sizes = list[RequireDirective]()
@@ -83,7 +82,7 @@ def _made(kernel: Kernel, one: Lookup) -> Kernel:
             sizes.append(RequireDirective(parse_expression(f"size({there}) >= {least}")))
     found = kernel.rewritten(
         edited(kernel.function.body, swaps), launch=replace(launch, args=args), helpers=[made],
-        directives=[*sizes, ScratchDirective(table, f"<{letter}{one.type.size}", width), before],
+        directives=[*sizes, ScratchDirective(table, one.type.dtype, width), before],
     )  # fmt: skip
     return with_parameters(found, [f"const {one.type.name}* {table}"])
 

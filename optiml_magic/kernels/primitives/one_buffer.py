@@ -122,7 +122,7 @@ class _One:
 
     @cached_property
     def _last(self) -> Statement:
-        """The last statement of a round that is no barrier."""
+        """The last statement of a round that is not a barrier."""
         return [s for s in self._steps if not is_barrier(s)][-1]
 
     @cached_property
@@ -183,7 +183,7 @@ class _One:
         target, *tests = given
         assert isinstance(target, Index)
         if not all(is_value(self.old, e, touching) for e in (target.index, *tests)):
-            raise NotLegal("where a round stores is told by memory", step.line)
+            raise NotLegal("the data say where a round stores", step.line)
         carried = self.effects.changed(self.loop).keys() - declared_in(self.loop.body)
         counter = self._axis.variable if self._axis is not None else None
         if asked & carried - {counter} or counter in names(every(target.index)):

@@ -74,7 +74,7 @@ class Held:
     def _owned(self, array: str) -> _Own:
         found, first = self.kernel.reading.arrays[array], first_element(self.kernel, array)
         if len(found.extents) != 1 or found.dynamic:
-            raise NotLegal(f"`{array}` is no plain row of elements")
+            raise NotLegal(f"`{array}` is not a plain row of elements")
         ends = dict[int, int]()
         for access in self.kernel.reading.of(array):
             node = access.node

@@ -53,8 +53,7 @@ class Piece:
     @property
     def dtype(self) -> str:
         """The type of a part, as a directive says it."""
-        kind = self.type
-        return f"<{'f' if kind.floating else 'i' if kind.signed else 'u'}{kind.size}"
+        return self.type.dtype
 
     def joining(self, at: str) -> str:
         """The statement by which the place takes in the part that lies there in scratch."""

@@ -25,7 +25,7 @@ from optiml_magic.kernels.primitives.beforehand import works
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.grids import needed, said_alike
 from optiml_magic.kernels.primitives.naming import declared_type
-from optiml_magic.kernels.primitives.parameters import with_parameters
+from optiml_magic.kernels.primitives.parameters import kernel_beside, with_parameters
 from optiml_magic.kernels.primitives.pulls import Pull
 from optiml_magic.kernels.primitives.released import released
 from optiml_magic.kernels.primitives.sizes import with_grid
@@ -33,7 +33,6 @@ from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.updates import updated
 from optiml_magic.kernels.primitives.works import Finder
-from optiml_magic.kernels.tidying import tidied
 from optiml_magic.kernels.tree import Blank, Block, Declare, Loop, Statement, Variable, walk
 from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import Directive, LaunchDirective, ScratchDirective
@@ -103,8 +102,8 @@ class _Launches:
             pull.scratch = self.scratch
         spelled = kernel.launch.kernel or kernel.function.name
         plain, opening, given = spelled.partition("<")
-        self.scope, colons, self.name = plain.rpartition("::")
-        self.before, self.behind = f"{self.scope}{colons}", f"{opening}{given}"
+        scope, colons, self.name = plain.rpartition("::")
+        self.before, self.behind = f"{scope}{colons}", f"{opening}{given}"
 
     def _fresh(self, name: str) -> str:
         self.taken.append(self.old.fresh(name, *self.taken))
@@ -148,11 +147,7 @@ class _Launches:
             yield form.format(kind=declared_type(self.old, variable), name=name)
 
     def _helper(self, name: str, body: str, form: str) -> str:
-        function, raw = self.old.function, self.old.unit.syntax.text
-        shown = [raw[slice(*p.span)].decode() for p in function.parameters if p.span is not None]
-        head = raw[slice((function.whole or function.span)[0], function.span[0])].decode()
-        given = ", ".join([*shown, *self._parameters(form)])
-        return head + tidied(f"__global__ void {name}({given}) {{\n{body}\n}}")
+        return kernel_beside(self.old, name, body, self._parameters(form))
 
     def _scratch(self) -> Iterator[ScratchDirective]:
         for variable, pull in self.saved.items():
@@ -160,8 +155,7 @@ class _Launches:
             count = parse_expression(pull.size(pull.saved[variable]))
             if not said_alike(self.old, count.names):
                 raise NotLegal("its launch has other names for the sizes")
-            letter = "f" if kind.floating else "i" if kind.signed else "u"
-            yield ScratchDirective(self.scratch[variable], f"<{letter}{kind.size}", count)
+            yield ScratchDirective(self.scratch[variable], kind.dtype, count)
 
     def _left(self) -> Block | None:
         """What else the kernel does; it leaves what the others ask for. None for nothing."""

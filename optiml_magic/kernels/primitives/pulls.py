@@ -7,7 +7,6 @@ from dataclasses import replace
 from math import prod
 
 from optiml_magic.kernels.editing import Node, text
-from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.collected import address
@@ -287,15 +286,15 @@ class Pull:
         for variable in [*waiting]:
             if self._depends(variable) <= known:
                 waiting.remove(variable)
-                yield self._show(variable, variable.value, swaps)
+                yield self._show(variable, swaps)
 
-    def _show(self, variable: Variable, value: Expr | None, swaps: dict[Node, Node]) -> str:
-        assert value is not None
+    def _show(self, variable: Variable, swaps: dict[Node, Node]) -> str:
+        assert variable.value is not None
         kind = declared_type(self.old, variable)
         if variable in self.saved:
             found = f"{self.scratch[variable]}[{self.place(variable, self.called)}]"
             return f"const {kind} {variable.name} = {found};"
-        return f"{kind} {variable.name} = {self.old.spelled(value, swaps)};"
+        return f"{kind} {variable.name} = {self.old.spelled(variable.value, swaps)};"
 
     def _widths(self) -> list[int]:
         """Threads of a block along each axis: no more than a short one has elements."""

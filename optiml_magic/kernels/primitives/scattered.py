@@ -25,11 +25,10 @@ from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.keyed_rounds import WORD, Rounds, Share, added_to, by_key
 from optiml_magic.kernels.primitives.mapped import joined_test
 from optiml_magic.kernels.primitives.naming import type_of
-from optiml_magic.kernels.primitives.parameters import with_parameters
+from optiml_magic.kernels.primitives.parameters import kernel_beside, with_parameters
 from optiml_magic.kernels.primitives.toward import Way
 from optiml_magic.kernels.primitives.works import Common, Finder, One
 from optiml_magic.kernels.spelling import Speller
-from optiml_magic.kernels.tidying import tidied
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -40,7 +39,6 @@ from optiml_magic.kernels.tree import (
     Variable,
     walk,
 )
-from optiml_magic.kernels.types import CType
 from optiml_magic.source.directives import (
     Directive,
     LaunchDirective,
@@ -283,11 +281,8 @@ class _Scattering:
         grid = (parse_expression(f"cdiv({items}, {_BLOCK})"),)
         block = (parse_expression(str(_BLOCK)),)
         given = [p for p in old.function.parameters if _mentions(body, p.name)]
-        raw = old.unit.syntax.text
-        shown = [raw[slice(*p.span)].decode() for p in given if p.span is not None]
-        shown += [f"{found.sums[v].name}* {one}" for v, one in self.scratch.items()]
-        head = raw[slice((old.function.whole or old.function.span)[0], old.function.span[0])]
-        made = f"__global__ void {self.name}({', '.join(shown)}) {{\n{body}\n}}"
+        further = (f"{found.sums[v].name}* {one}" for v, one in self.scratch.items())
+        made = kernel_beside(old, self.name, body, further, given)
         passed = launch.kernel or old.function.name
         plain, opening, template = passed.partition("<")
         scope, colons, _ = plain.rpartition("::")
@@ -300,7 +295,7 @@ class _Scattering:
             f"{scope}{colons}{self.name}{opening}{template}", grid, block, args=first
         )
         directives: list[Directive] = [
-            *(ScratchDirective(one, _dtype(found.sums[v]), count)
+            *(ScratchDirective(one, found.sums[v].dtype, count)
               for v, one in self.scratch.items()),
             *(ZeroDirective(one) for one in self.scratch.values()),
             *asked,
@@ -310,7 +305,7 @@ class _Scattering:
             edited(old.function.body, {found.loop: self._taken()}),
             launch=replace(launch, kernel=passed, args=args),
             directives=directives,
-            helpers=[head.decode() + tidied(made)],
+            helpers=[made],
         )
         return with_parameters(
             rewritten, (f"const {found.sums[v].name}* {one}" for v, one in self.scratch.items())
@@ -322,10 +317,6 @@ def _product(sizes: Sequence[Polynomial]) -> Polynomial:
     for size in sizes:
         whole = whole * size
     return whole
-
-
-def _dtype(kind: CType) -> str:
-    return f"<{'f' if kind.floating else 'i' if kind.signed else 'u'}{kind.size}"
 
 
 def _mentions(text: str, name: str) -> bool:

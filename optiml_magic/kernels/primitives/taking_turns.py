@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from optiml_magic.kernels.expressions import Assign, Call, Expr, Name
+from optiml_magic.kernels.expressions import (
+    Assign,
+    Binary,
+    Call,
+    Expr,
+    Literal,
+    Name,
+    Unary,
+)
 from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
@@ -124,3 +132,25 @@ def _two(one: Variable | None, other: Variable | None) -> tuple[Variable, Variab
     if one is None or other is None or one is other:
         return None
     return (one, other) if one.type == other.type and not one.type.volatile else None
+
+
+def turned(statement: Statement) -> Variable | None:
+    """The local that a statement turns from 0 to 1 and back."""
+    match statement:
+        case Evaluate(expression=Assign(op="^=", target=Name() as own, value=Literal(value=1))):
+            return own.variable
+        case Evaluate(expression=Assign(op="=", target=Name() as own, value=value)):
+            return own.variable if opposite(value) is own.variable else None
+    return None
+
+
+def opposite(expr: Expr) -> Variable | None:
+    """The local of which an expression is the other number of 0 and 1."""
+    match expr:
+        case Binary(op="-" | "^", left=Literal(value=1), right=Name(variable=variable)):
+            return variable
+        case Binary(op="^", left=Name(variable=variable), right=Literal(value=1)):
+            return variable
+        case Unary(op="!", operand=Name(variable=variable)):
+            return variable
+    return None

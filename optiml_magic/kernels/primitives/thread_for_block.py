@@ -54,19 +54,19 @@ def thread_for_block(kernel: Kernel) -> Kernel:
     """The kernel with a thread for each block."""
     while isinstance(made := stored_back(kernel), Kernel):
         kernel = made
-    alone = _Alone(_width_told(kernel.settled())).kernel()
+    alone = _Alone(_with_width(kernel.settled())).kernel()
     wide = cut(alone, {"x": _WIDTH})
     if not isinstance(wide, Kernel):
         raise NotLegal(wide.reason, wide.line)
     return with_facts(wide, alone.facts, _WIDTH)
 
 
-def _width_told(kernel: Kernel) -> Kernel:
+def _with_width(kernel: Kernel) -> Kernel:
     """The kernel with the number of a block's threads in the place of its name."""
     body, width = kernel.function.body, kernel.block[0]
     named = [e for e in expressions(body) if builtin(e) == "blockDim.x"]
-    told: dict[Node, Node] = dict.fromkeys(named, text(f"{width}u"))
-    return kernel.rewritten(edited(body, told)) if named and width is not None else kernel
+    said: dict[Node, Node] = dict.fromkeys(named, text(f"{width}u"))
+    return kernel.rewritten(edited(body, said)) if named and width is not None else kernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +120,7 @@ class _Alone:
         for name, array in self.shared.items():
             extent = array.extents[0] if len(array.extents) == 1 else None
             if extent is None or extent.value is None or array.dynamic:
-                raise NotLegal(f"`{name}` is no plain row of elements")
+                raise NotLegal(f"`{name}` is not a plain row of elements")
             words += extent.value * max((array.element.size or 4) // 4, 1)
         if not words or words > _MOST:
             raise NotLegal("its rows are longer than a thread may have")
@@ -168,7 +168,7 @@ class _Alone:
         if variable.storage != "shared":
             return part
         if variable.type.volatile or variable.type.reference or len(variable.extents) != 1:
-            raise NotLegal(f"`{variable.name}` is no plain row of elements", variable.line)
+            raise NotLegal(f"`{variable.name}` is not a plain row of elements", variable.line)
         extent = variable.extents[0]
         assert extent is not None
         return lines(f"{variable.type.base} {variable.name}[{self.old.spelled(extent)}];")

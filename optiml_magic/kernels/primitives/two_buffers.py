@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import (
     Assign,
-    Binary,
     Expr,
     Index,
     Literal,
     Name,
-    Unary,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, declared_in, parted
-from optiml_magic.kernels.primitives.taking_turns import exchanged
+from optiml_magic.kernels.primitives.taking_turns import exchanged, opposite, turned
 from optiml_magic.kernels.primitives.waits import is_barrier
 from optiml_magic.kernels.tree import (
     Blank,
@@ -109,30 +107,17 @@ def _turns(kernel: Kernel) -> Iterator[_Turn]:
 
 def _turned(body: Sequence[Statement]) -> tuple[Variable | None, Variable | None]:
     """The local that the last statement turns from 0 to 1 and back, and what is its opposite."""
+    alone = turned(body[-1])
+    if alone is not None:
+        return alone, None
     match body[-1]:
-        case Evaluate(expression=Assign(op="^=", target=Name() as own, value=Literal(value=1))):
-            return own.variable, None
         case Evaluate(expression=Assign(op="=", target=Name() as own, value=value)):
-            if _opposite(value) is own.variable:
-                return own.variable, None
             declared = [v for s in body if isinstance(s, Declare) for v in s.variables]
             if isinstance(value, Name) and value.variable in declared:
                 held = value.variable.value
-                if held is not None and _opposite(held) is own.variable:
+                if held is not None and opposite(held) is own.variable:
                     return own.variable, value.variable
     return None, None
-
-
-def _opposite(expr: Expr) -> Variable | None:
-    """The local of which an expression is the other number of 0 and 1."""
-    match expr:
-        case Binary(op="-" | "^", left=Literal(value=1), right=Name(variable=variable)):
-            return variable
-        case Binary(op="^", left=Name(variable=variable), right=Literal(value=1)):
-            return variable
-        case Unary(op="!", operand=Name(variable=variable)):
-            return variable
-    return None
 
 
 class _Apart:
@@ -225,9 +210,9 @@ class _Apart:
             (s for s in self.body.body if isinstance(s, Declare) and array in s.variables), None
         )
         if len(arrays) != 1 or array is None or home is None or array.storage != "shared":
-            raise NotLegal("it does not tell one of two shared rows", turn.loop.line)
+            raise NotLegal("it does not say which of two shared rows is meant", turn.loop.line)
         if len(array.extents) != 2 or not isinstance(array.extents[0], Literal):
-            raise NotLegal("it does not tell one of two shared rows", array.line)
+            raise NotLegal("it does not say which of two shared rows is meant", array.line)
         if array.extents[0].value != 2 or array.extents[1] is None or array.type.volatile:
             raise NotLegal("there are not two rows", array.line)
         based = {p.base for p in places}
@@ -236,7 +221,7 @@ class _Apart:
             if (name.variable is array and name not in based) or (
                 name.variable in self.own and name not in told
             ):
-                raise NotLegal("which row it is is asked for elsewhere", turn.loop.line)
+                raise NotLegal("which row is meant is asked for elsewhere too", turn.loop.line)
         read, filled = self.old.fresh(f"{array.name}_row"), self.old.fresh(f"{array.name}_filled")
         extent = self.old.spelled(array.extents[1])
         kind = f"__shared__ {array.type.base}"
@@ -271,4 +256,4 @@ class _Apart:
         """Whether an index is that of the row that is filled; None where it is none of both."""
         if isinstance(index, Name) and index.variable in self.own:
             return index.variable is not self.turn.read
-        return True if _opposite(index) is self.turn.read else None
+        return True if opposite(index) is self.turn.read else None

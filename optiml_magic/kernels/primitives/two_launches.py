@@ -21,12 +21,11 @@ from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.limits import limits
 from optiml_magic.kernels.primitives.mapped import Mapped, mapped
 from optiml_magic.kernels.primitives.naming import declared_type
-from optiml_magic.kernels.primitives.parameters import with_parameters
+from optiml_magic.kernels.primitives.parameters import kernel_beside, with_parameters
 from optiml_magic.kernels.primitives.works import Finder
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Speller
 from optiml_magic.kernels.symbols import Compare
-from optiml_magic.kernels.tidying import tidied
 from optiml_magic.kernels.tree import Block, Loop, Statement, Variable, expressions
 from optiml_magic.kernels.types import named
 from optiml_magic.source.directives import Directive, ScratchDirective, TuneDirective
@@ -155,7 +154,7 @@ class TwoLaunches(ABC):
         plain = kind.kind in ("int", "float") and kind.lanes == 1 and kind.size in _SIZES
         if not plain or kind.depth or variable.array:
             raise NotLegal(f"`{variable.name}` is not a plain number", variable.line)
-        return f"<{'f' if kind.floating else 'i' if kind.signed else 'u'}{kind.size}"
+        return kind.dtype
 
     def at(self, variable: Variable, place: str) -> str:
         """Where in its scratch a local of an item at ``place`` lies."""
@@ -209,12 +208,8 @@ class TwoLaunches(ABC):
         )
 
     def _items(self) -> str:
-        old, function, raw = self.old, self.old.function, self.old.unit.syntax.text
-        shown = [raw[slice(*p.span)].decode() for p in function.parameters if p.span is not None]
-        shown += [f"{self.types[v]}* {one}" for v, one in self.scratch.items()]
-        head = raw[slice((function.whole or function.span)[0], function.span[0])].decode()
-        inside = old.show_inside(self.left())
-        return head + tidied(f"__global__ void {self.name}({', '.join(shown)}) {{\n{inside}\n}}")
+        further = (f"{self.types[v]}* {one}" for v, one in self.scratch.items())
+        return kernel_beside(self.old, self.name, self.old.show_inside(self.left()), further)
 
     def declared(self, variable: Variable, swaps: Swaps) -> str:
         assert variable.value is not None

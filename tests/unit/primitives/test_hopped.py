@@ -32,7 +32,7 @@ PIECES = {
 }  # fmt: skip
 WHOLE = {
     "for (int k = 0; k < m; k++) s += a[i + k];": "its window does not",
-    "for (int k = 0; k < 10; k++) s += a[i * 4 + k];": "a window of 10 is no whole number of 4",
+    "for (int k = 0; k < 10; k++) s += a[i * 4 + k];": "a window of 10 is not a multiple of 4",
     "for (int k = 0; k < m; k++) s += a[i * 4 + k] * w[k];": "its window does not",
     "for (int k = 0; k < m; k++) s += a[i * 4 + k] - a[i * 2 + k];": "its window does not",
     "for (int k = 0; k < m; k++) s += a[i * 4 + 2 * k];": "its window does not",
