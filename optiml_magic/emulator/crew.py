@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optiml_magic.emulator.layout import CONTROL
-from optiml_magic.emulator.meeting import hottest
+from optiml_magic.emulator.meeting import Met, met
 from optiml_magic.emulator.memory import Bytes
 from optiml_magic.emulator.records import Fields, Kernel, Worker, table_of
 from optiml_magic.emulator.tally import Raw
@@ -79,10 +79,10 @@ class Crew:
             memory_warps=sum(w.record.get("memory_warps") for w in workers),
         )
 
-    def met(self, ran: int, total: int) -> tuple[int, int]:
-        """See ``hottest``, after so many blocks of all."""
-        updates, blocks = np.sum([w.met for w in self.workers], axis=0)
-        return hottest(updates, blocks, ran, total) if len(updates) else (0, 0)
+    def met(self, ran: int, total: int) -> Met:
+        """Where the atomics of a grid meet, after so many blocks of all."""
+        turns, blocks = np.sum([w.met for w in self.workers], axis=0)
+        return met(turns, blocks, ran, total) if len(turns) else Met(0, 0)
 
     def touched(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Distinct sectors read and written so far, for each allocation."""

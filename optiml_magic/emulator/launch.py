@@ -188,8 +188,8 @@ def _counted(
 
 
 def _with_meetings(counters: KernelCounters, crew: Crew, ran: int, total: int) -> KernelCounters:
-    word, line = crew.met(ran, total)
-    return replace(counters, updates_of_a_word=word, updates_of_a_line=line)
+    met = crew.met(ran, total)
+    return replace(counters, atomic_turns=met.turns, atomic_turns_of_a_line=met.of_a_line)
 
 
 def _invalid(

@@ -76,7 +76,7 @@ WORKER = Record(
     log_used="i64",  # runs in it
     log_room="i64",  # 0: nothing is logged
     log_block="i64",  # 1 + the block that the last run belongs to
-    met="ptr",  # per slot of a word's address: MEETING
+    met="ptr",  # per slot of a sector's address: MEETING
     marks="ptr",  # for the count of bank conflicts: a zero byte for each 4 of shared memory
     watch="ptr",  # null unless the kernel was built with checks
     warp_step="i32",  # the n-th warp to run is (n * step + first) modulo the warps
@@ -121,10 +121,10 @@ SITE = Record(
     line="i32",
 )
 
-# Updates by atomics of the words of one slot; of an array of up to SLOTS words each has its own.
+# Turns of atomics at the sectors of one slot; of an array of up to SLOTS sectors each has its own.
 MEETING = Record(
     16,
-    updates="i64",
+    turns="i64",
     blocks="i32",  # that made them
     stamp="i32",  # 1 + the last block of this worker
 )

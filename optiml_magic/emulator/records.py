@@ -155,12 +155,12 @@ class Worker:
 
     @property
     def met(self) -> NDArray[np.int64]:
-        """Of each slot the updates, and the blocks that made them; no slots without atomics."""
+        """Of each slot the turns, and the blocks that made them; no slots without atomics."""
         rows = self._met.reshape(-1, MEETING.size)
-        updates, blocks = (MEETING.offset[field] for field in ("updates", "blocks"))
+        turns, blocks = (MEETING.offset[field] for field in ("turns", "blocks"))
         return np.stack(
             [
-                rows[:, updates : updates + 8].copy().view(np.int64)[:, 0],
+                rows[:, turns : turns + 8].copy().view(np.int64)[:, 0],
                 rows[:, blocks : blocks + 4].copy().view(np.int32)[:, 0].astype(np.int64),
             ]
         )

@@ -17,6 +17,7 @@ class Site:
     width: int  # bytes per lane
     spaces: tuple[Space, ...]
     counted: bool = True  # constants and inlined arguments are not
+    swaps: bool = False
 
 
 @dataclass

@@ -119,5 +119,6 @@ def _memory(lowered: Lowered, sites: Counts) -> tuple[MemoryCounters, ...]:
         for space in site.spaces:
             counts = next(rows)
             if counts[0] and site.counted:
-                found.append(MemoryCounters(site.line, space, site.access, site.width, *counts))
+                place = site.line, space, site.access, site.width
+                found.append(MemoryCounters(*place, *counts, swaps=site.swaps))
     return tuple(found)

@@ -58,6 +58,7 @@ def by_line(memory: Iterable[MemoryCounters], space: Space) -> tuple[MemoryCount
             lanes=sum(s.lanes for s in sites),
             lines=sum(s.lines for s in sites),
             contention=sum(s.contention for s in sites),
+            swaps=any(s.swaps for s in sites),
         )
         for (line, access, width), sites in groups.items()
     )

@@ -34,6 +34,8 @@ class MemoryCounters:
     lanes: int  # active lanes summed over the requests
     lines: int  # distinct 128-byte lines of each request, the tag lookups of L1 (global, local)
     contention: int = 0  # atomics: turns beyond the first, where lanes of a request meet at a word
+    # A sum of floats, which shared memory makes by compare and swap.
+    swaps: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -105,10 +107,11 @@ class KernelCounters:
     blocks: tuple[BlockCounters, ...] = ()
     dram_read_sectors: int | None = None  # modelled, by the L2 of a chip; None: no figure
     source: Literal["emulated", "ncu"] = "emulated"
-    # Updates of the word of global memory where most atomics meet, and of the 128-byte line. Lanes
-    # that a compiler adds up before are one: of a 32-bit integer, all at one word. Emulated only.
-    updates_of_a_word: int | None = None
-    updates_of_a_line: int | None = None
+    # Turns of global atomics, and of those at the 128-byte line where most meet: of a request as
+    # many in each sector as lanes meet at one of its words. Lanes that a compiler adds up before
+    # are one: of a 32-bit integer, all at one word. Emulated only.
+    atomic_turns: int | None = None
+    atomic_turns_of_a_line: int | None = None
 
     @property
     def active_lanes(self) -> float:

@@ -31,8 +31,10 @@ _DRAM_CYCLES, _L2_CYCLES, _L1_CYCLES = 800.0, 270.0, 35.0  # latencies under loa
 _ISSUE_CYCLES = 4.5  # between dependent instructions of one warp
 _START_CYCLES = 700.0  # from a block's place becoming free to its first load, and its drain
 _BARRIER_CYCLES = 30.0
-# Updates by atomics: of one word of global memory, and of words in one line, one after the other.
-_WORD_CYCLES, _LINE_CYCLES = 3.7, 0.42
+# Turns of atomics, by ``benchmarks/results/atomics-h200.json``: of one line of global memory, one
+# after the other, and in stores of whole sectors, wherever they are.
+_TURN_CYCLES, _TURN_STORE = 5.0, 2.0
+_SWAP_CYCLES = 3.7  # of a turn at a float of shared memory: load, compare and swap
 _MOST_IN_FLIGHT = 8.0  # loads of one warp
 
 
@@ -56,7 +58,7 @@ def estimate(chip: Chip, launch: Launch, counters: KernelCounters, fit: Occupanc
     terms["l2"] = traffic.l2_bytes / chip.l2_bandwidth
     terms["dram"] = traffic.dram_bytes / (_DRAM_EFFICIENCY * chip.dram_bandwidth)
     terms["blocks"] = launch.blocks * _BLOCK_CYCLES / chip.clock
-    terms["atomics"] = _meeting_cycles(counters) / chip.clock
+    terms["atomics"] = _TURN_CYCLES * (counters.atomic_turns_of_a_line or 0) / chip.clock
     terms["latency"] = _latency_seconds(chip, launch, counters, fit, traffic)
     bounds = sorted((Bound(n, s) for n, s in terms.items()), key=lambda b: -b.seconds)
     rest = sum(b.seconds for b in bounds[1:] if b.resource not in ("latency", "blocks"))
@@ -87,7 +89,8 @@ def _traffic(chip: Chip, counters: KernelCounters) -> _Traffic:
     """
     loads = 32.0 * sum(m.sectors for m in _accesses(counters, "load"))
     l2_loads = min(loads, 32.0 * (counters.read_sectors_per_block or 0))
-    l2_stores = 32.0 * sum(_store_cost(m) for m in _accesses(counters, "store", "atomic"))
+    stores = sum(_store_cost(m) for m in _accesses(counters, "store"))
+    l2_stores = 32.0 * (stores + _TURN_STORE * (counters.atomic_turns or 0))
     unique_reads = 32.0 * (counters.read_sectors_unique or 0)
     footprint = unique_reads + 32.0 * (counters.write_sectors_unique or 0)
     missed = max(0.0, 1.0 - chip.l2_bytes / footprint) if footprint else 0.0
@@ -105,7 +108,11 @@ def _traffic(chip: Chip, counters: KernelCounters) -> _Traffic:
 def _throughput_cycles(chip: Chip, counters: KernelCounters) -> dict[str, float]:
     """Cycles of one multiprocessor that each of its units would need for all the work."""
     classes = counters.by_class
-    shared = sum(m.wavefronts + m.contention for m in counters.memory if m.space == "shared")
+    shared = sum(
+        (m.wavefronts + m.contention) * (_SWAP_CYCLES if m.swaps else 1.0)
+        for m in counters.memory
+        if m.space == "shared"
+    )
     global_ = [m for m in counters.memory if m.space != "shared"]
     return {
         "issue": counters.warp_instructions / _SCHEDULERS,
@@ -116,12 +123,6 @@ def _throughput_cycles(chip: Chip, counters: KernelCounters) -> dict[str, float]
         # One tag lookup, of a 128-byte line, and one shared wavefront a cycle.
         "lsu": shared + sum(max(m.requests, m.lines) for m in global_),
     }
-
-
-def _meeting_cycles(counters: KernelCounters) -> float:
-    """Cycles of the one slice of the L2 that the busiest word and line belong to."""
-    word, line = counters.updates_of_a_word or 0, counters.updates_of_a_line or 0
-    return max(_WORD_CYCLES * word, _LINE_CYCLES * line)
 
 
 def _store_cost(memory: MemoryCounters) -> float:

@@ -92,7 +92,8 @@ def atomic(k: Lanes, i: Instruction) -> None:
     targets = target.items if isinstance(target, Vector) else (target,) * len(rows)
     merged = width == 32 and sort != "f" and operation in _MERGING and not half.is_half(i.type)
     kind = _KIND["atomic"] | (_MERGED if merged else 0)
-    hosts = resolve(k, i, operands[0], "atomic", len(rows) * width // 8, kind=kind)
+    swaps = sort.endswith(("f", "f_"))
+    hosts = resolve(k, i, operands[0], "atomic", len(rows) * width // 8, kind=kind, swaps=swaps)
     for at, (item, row) in enumerate(zip(targets, rows, strict=True)):
         first, second = (k.read(o, i.type) for o in (row[0], row[-1]))
         old = k.call(
@@ -160,6 +161,7 @@ def resolve(  # noqa: PLR0913  # an access has this many parts
     space: str = "",
     mask: str = "",
     kind: int = 0,
+    swaps: bool = False,
 ) -> str:
     """Host addresses of the active lanes (or of ``mask``), after the checks; counts the request."""
     if not isinstance(operand, Address):
@@ -170,7 +172,7 @@ def resolve(  # noqa: PLR0913  # an access has this many parts
         space = "local"  # where the arguments of inlined functions lie
     met: Space = "global" if space in ("const", "param") else space  # type: ignore[assignment]
     spaces: tuple[Space, ...] = ("global", "shared", "local") if space == "generic" else (met,)
-    site = k.tables.site(Site(i.line, access, width, spaces, counted))
+    site = k.tables.site(Site(i.line, access, width, spaces, counted, swaps))
     base = k.code.get("%w", WORKER, "sites")
     pointer = k.code.let(f"getelementptr i8, ptr {base}, i64 {site * SITE.size}")
     hosts = k.call(

@@ -233,8 +233,8 @@ done:
 def count_contention() -> str:
     """For an atomic: the most lanes that meet at one address, less one; they take turns.
 
-    And the updates of each word, with the blocks that made them. ``kind`` has bit 3 where lanes
-    that are all at one word are one update.
+    And the turns of each sector, as many as lanes meet at one of its addresses at most, with the
+    blocks that made them. ``kind`` has bit 3 where lanes that are all at one word are one update.
     """
     return expand(f"""
 define internal void @om_count_contention(
@@ -248,39 +248,58 @@ skip:
 begin:
   %ap = alloca <32 x i64>, align 64
   store <32 x i64> %a, ptr %ap
+  %sectors = lshr <32 x i64> %a, {each([5] * 32, 64)}
   %met = get %w W.met
   %block = get %w W.block
   %b32 = trunc i64 %block to i32
   %stamp = add i32 %b32, 1
   %k8 = and i32 %kind, 8
   %merges = icmp ne i32 %k8, 0
-  br label %loop
-loop:
-  %rest = phi i32 [%mask, %begin], [%rest1, %counted]
+  br label %sector
+sector:
+  %left = phi i32 [%mask, %begin], [%left1, %counted]
   %most = phi i32 [1, %begin], [%most1, %counted]
-  %k = call i32 @llvm.cttz.i32(i32 %rest, i1 true)
+  %k = call i32 @llvm.cttz.i32(i32 %left, i1 true)
   %kz = zext i32 %k to i64
   %apk = getelementptr i64, ptr %ap, i64 %kz
   %x = load i64, ptr %apk
-  %xs = splat i64 %x
-  %eq = icmp eq <32 x i64> %a, %xs
+  %number = lshr i64 %x, 5
+  %numbers = splat i64 %number
+  %near0 = icmp eq <32 x i64> %sectors, %numbers
+  %near1 = bitcast <32 x i1> %near0 to i32
+  %near = and i32 %near1, %mask
+  %far = xor i32 %near, -1
+  %left1 = and i32 %left, %far
+  br label %word
+word:
+  %rest = phi i32 [%near, %sector], [%rest1, %word]
+  %turns = phi i32 [1, %sector], [%turns1, %word]
+  %j = call i32 @llvm.cttz.i32(i32 %rest, i1 true)
+  %jz = zext i32 %j to i64
+  %apj = getelementptr i64, ptr %ap, i64 %jz
+  %y = load i64, ptr %apj
+  %ys = splat i64 %y
+  %eq = icmp eq <32 x i64> %a, %ys
   %same0 = bitcast <32 x i1> %eq to i32
   %same = and i32 %same0, %mask
   %other = xor i32 %same, -1
   %rest1 = and i32 %rest, %other
   %meet = call i32 @llvm.ctpop.i32(i32 %same)
-  %most1 = call i32 @llvm.umax.i32(i32 %most, i32 %meet)
+  %turns1 = call i32 @llvm.umax.i32(i32 %turns, i32 %meet)
+  %last_word = icmp eq i32 %rest1, 0
+  br i1 %last_word, label %count, label %word
+count:
+  %most1 = call i32 @llvm.umax.i32(i32 %most, i32 %turns1)
   %all = icmp eq i32 %same, %mask
   %one = and i1 %all, %merges
-  %updates32 = select i1 %one, i32 1, i32 %meet
-  %updates = zext i32 %updates32 to i64
-  %word = lshr i64 %x, 2
-  %slot = and i64 %word, {SLOTS - 1}
+  %taken32 = select i1 %one, i32 1, i32 %turns1
+  %taken = zext i32 %taken32 to i64
+  %slot = and i64 %number, {SLOTS - 1}
   %at = mul i64 %slot, {MEETING.size}
   %place = getelementptr i8, ptr %met, i64 %at
-  %up = get %place E.updates
-  %up1 = add i64 %up, %updates
-  set %place E.updates %up1
+  %old = get %place E.turns
+  %new = add i64 %old, %taken
+  set %place E.turns %new
   %last = get %place E.stamp
   %known = icmp eq i32 %last, %stamp
   br i1 %known, label %counted, label %first
@@ -291,11 +310,11 @@ first:
   set %place E.blocks %blocks1
   br label %counted
 counted:
-  %end = icmp eq i32 %rest1, 0
-  br i1 %end, label %done, label %loop
+  %end = icmp eq i32 %left1, 0
+  br i1 %end, label %done, label %sector
 done:
-  %turns = sub i32 %most1, 1
-  %turnsz = zext i32 %turns to i64
-  count %site S.contention %turnsz
+  %more = sub i32 %most1, 1
+  %morez = zext i32 %more to i64
+  count %site S.contention %morez
   ret void
 }}""")

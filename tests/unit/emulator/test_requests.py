@@ -126,16 +126,17 @@ def test_contention(space, below):
     if space == "shared":
         assert atomic.wavefronts == wavefronts(at, 4)
         return
-    # A 32-bit integer: what all lanes add at one word is one update.
-    updates = Counter[int]()
+    # A 32-bit integer: what all lanes add at one word is one turn.
+    lines = Counter[int]()
     for row in at:
         words = Counter(row[row >= 0].tolist())
-        updates.update({w: 1 if len(words) == 1 else n for w, n in words.items()})
-    lines = Counter[int]()
-    for word, n in updates.items():
-        lines[word // 32] += n
-    assert counters.updates_of_a_word == max(updates.values())
-    assert counters.updates_of_a_line == max(lines.values())
+        turns = dict[int, int]()
+        for word, n in words.items():
+            turns[word // 8] = max(turns.get(word // 8, 0), 1 if len(words) == 1 else n)
+        for sector, n in turns.items():
+            lines[sector // 4] += n
+    assert counters.atomic_turns == sum(lines.values())
+    assert counters.atomic_turns_of_a_line == max(lines.values())
 
 
 @given(
