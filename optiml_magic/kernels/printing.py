@@ -129,13 +129,22 @@ class Printer:
         inside, last = [], ""
         for inner in block.body:
             lead = self._lead(inner, level + 1)
-            if "\n" not in lead and last.startswith("#"):  # a directive has its line to itself
-                lead = f"\n{_INDENT * (level + 1)}{lead}"
+            # A directive has its line to itself, and that line's end belongs to it.
+            alone = last.startswith("#") or (inside and last and self._begins_line(inner))
+            if "\n" not in lead and alone:
+                lead = f"\n{_INDENT * (level + 1)}{lead.lstrip()}"
             text = self.statement(inner, level + 1)
             inside += [lead, text]
             last = text.rpartition("\n")[2].lstrip()
         closing = self._own(block.tail) if block.tail is not None else f"\n{_INDENT * level}"
         return f"{{{''.join(inside)}{closing}}}"
+
+    def _begins_line(self, statement: Statement) -> bool:
+        """Whether a statement stood below a directive."""
+        if statement.lead is None or not self._origin.whole(*statement.lead):
+            return False
+        start, _ = self._origin.origin(*statement.lead)
+        return self._raw[:start].endswith(b"\n")
 
     def _lead(self, statement: Statement, level: int) -> str:
         """What stands between the statement before and this one."""

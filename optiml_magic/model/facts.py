@@ -39,7 +39,8 @@ class LaunchFacts:
 
     ``kernel`` is as its directive names it, and ``line`` that of the directive. ``inputs`` are the
     whole numbers of the task by name, which a directive may read and the kernel need not take;
-    ``members`` are those of structures that are passed by value: ``shape.rows``.
+    ``verified`` are those of the first inputs that programs are verified on, and ``members`` those
+    of structures that are passed by value: ``shape.rows``.
     """
 
     kernel: str
@@ -50,6 +51,7 @@ class LaunchFacts:
     scalars: Mapping[str, int | float]
     inputs: Mapping[str, int] = field(default_factory=dict)
     members: Mapping[str, int] = field(default_factory=dict)
+    verified: Mapping[str, int] = field(default_factory=dict)
 
     def aliased(self, one: str, other: str) -> bool:
         """Whether two parameters lead to one array."""

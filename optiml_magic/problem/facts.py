@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -72,8 +73,9 @@ class FactFinder:
                 members |= {f"{parameter.name}.{field}": number for field, number in of.items()}
         name = directive.kernel or kernel.name
         return LaunchFacts(
-            name, directive.line, launch.grid, launch.block, arrays, scalars, self._inputs, members
-        )
+            name, directive.line, launch.grid, launch.block, arrays, scalars, self._inputs, members,
+            self._verified,
+        )  # fmt: skip
 
     @cached_property
     def _structs(self) -> dict[str, dict[str, int]]:
@@ -89,8 +91,11 @@ class FactFinder:
 
     @cached_property
     def _inputs(self) -> dict[str, int]:
-        values = self._problem.instances[0].values
-        return {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
+        return _whole_numbers(self._problem.instances[0].values)
+
+    @cached_property
+    def _verified(self) -> dict[str, int]:
+        return _whole_numbers(self._problem.first.values)
 
     @cached_property
     def _buffers(self) -> dict[str, Buffer]:
@@ -100,6 +105,10 @@ class FactFinder:
     def _arrays(self) -> dict[str, ArrayFacts]:
         loose = bool(self._problem.task.rtol or self._problem.task.atol)
         return {name: _array(buffer, loose=loose) for name, buffer in self._buffers.items()}
+
+
+def _whole_numbers(values: Mapping[str, Any]) -> dict[str, int]:
+    return {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
 
 
 def _array(buffer: Buffer, *, loose: bool) -> ArrayFacts:

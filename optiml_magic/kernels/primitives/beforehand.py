@@ -21,6 +21,7 @@ from optiml_magic.kernels.primitives.limits import limits, some
 from optiml_magic.kernels.primitives.naming import declared_type
 from optiml_magic.kernels.primitives.parameters import kernel_beside, with_parameters
 from optiml_magic.kernels.primitives.pinned import asked_of, pins
+from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.toward import Way
 from optiml_magic.kernels.primitives.works import Common, Finder
 from optiml_magic.kernels.spelling import Speller
@@ -238,7 +239,8 @@ class _Moving:
                         for kept, variable in zip(self.results, work.results, strict=True)
                     ]
             if not any(number in work.chosen for work in works_):
-                left.append(edited(statement, swaps))
+                hints = hints_of(self.old, statement) if isinstance(statement, Loop) else ()
+                left += [*hints, edited(statement, swaps)]
         return Block(None, works_[0].body.line, tuple(left))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from optiml_magic.errors import SourceError
@@ -15,6 +16,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.places import reached
 from optiml_magic.kernels.tree import Function
 from optiml_magic.kernels.unit import Unit
+from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.source.directives import LaunchDirective, RequireDirective, ScratchDirective
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.expressions import Binary, Expression
@@ -62,6 +64,16 @@ def unmet(made: Kernel, before: Program) -> RequireDirective | None:
             continue
         if not met and require not in before.requires:
             return require
+    return None
+
+
+def unverified(made: Program, before: Program, facts: LaunchFacts | None) -> str | None:
+    """The first new requirement that keeps a program from being verified, where that is known."""
+    known = {**facts.verified, **made.values} if facts is not None else {}
+    for require in made.requires:
+        with suppress(SourceError):  # it reads what is not known there
+            if require not in before.requires and not require.condition.evaluate(known, {}):
+                return str(require.condition)
     return None
 
 

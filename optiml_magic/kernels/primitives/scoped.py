@@ -25,6 +25,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.functions import bare, pure
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.type_names import names_between, names_in
 from optiml_magic.kernels.tree import (
     Block,
@@ -73,7 +74,8 @@ def scoped(kernel: Kernel) -> Kernel:
                     moved.add(variable)
                 for place, made in (found or {}).items():
                     if made.variables[0].value is None:
-                        ahead.setdefault(place, []).append(made)
+                        above = hints_of(kernel, place) if isinstance(place, Loop) else ()
+                        ahead.setdefault((*above, place)[0], []).append(made)
                     else:
                         swaps[place] = made
             if moved:

@@ -17,7 +17,7 @@ from optiml_magic.kernels.primitives.asked_apart import asked_apart
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
 from optiml_magic.kernels.primitives.boxed import boxed
 from optiml_magic.kernels.primitives.copied_parameters import copied_parameters
-from optiml_magic.kernels.primitives.dispatched import dispatched, unmet
+from optiml_magic.kernels.primitives.dispatched import dispatched, unmet, unverified
 from optiml_magic.kernels.primitives.grid_words import grid_in_words
 from optiml_magic.kernels.primitives.headed import headed
 from optiml_magic.kernels.primitives.in_place import in_place
@@ -159,7 +159,11 @@ class KernelRule(ABC):
             return Refusal(self.name, f"`{beyond.condition}` does not hold for the given sizes")
         if (too_few := idle(chosen, written)) is not None:
             return Refusal(self.name, too_few)
-        return dispatched(chosen, before, root).text
+        whole = dispatched(chosen, before, root)
+        if (condition := unverified(whole, before, written.facts)) is not None:
+            reason = f"`{condition}` does not hold for the sizes that programs are verified at"
+            return Refusal(self.name, reason)
+        return whole.text
 
     def _again(
         self, key: str, place: int, program: Program, facts: Facts | None

@@ -252,3 +252,10 @@ def test_a_row_that_is_shorter_than_a_part_keeps_the_input_kernel(sizes: dict[st
         GROUPS, after, arrays, {"m": 9, "n": 21, **sizes}, {"m": 3, "n": 5, "d": 8, "g": 4}
     )
     assert end == ("narrowed" if sizes["d"] < sizes["g"] else "same")
+
+
+def test_a_hint_stays_with_its_loop() -> None:
+    text = ATTENTION.replace("all = 0.0f;\n", "all = 0.0f;\n    #pragma unroll 2\n")
+    made = beforehand(kernel_of(text), 0)
+    assert isinstance(made, Kernel), made
+    assert "#pragma unroll 2\n    for (int j = 0; j < n; ++j) {" in made.program.text

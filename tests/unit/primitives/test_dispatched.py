@@ -10,9 +10,10 @@ import pytest
 from optiml_magic.kernels.primitives.axes import exchanged
 from optiml_magic.kernels.primitives.base import Kernel, in_turn, kernels
 from optiml_magic.kernels.primitives.cutting import tuned
-from optiml_magic.kernels.primitives.dispatched import dispatched
+from optiml_magic.kernels.primitives.dispatched import dispatched, unverified
 from optiml_magic.kernels.primitives.localised import localised
 from optiml_magic.kernels.primitives.sized import sized
+from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.source.program import Program, parse_program
 from tests.present import SOAK
 from tests.rewriting.offers import Offer, Refused, offers
@@ -32,6 +33,18 @@ __global__ void scale(const float* a, float* o, int h, int w) {
 """
 LAUNCH = "launch scale "
 ARRAYS = {"a": Array("f4", ("h", "w")), "o": Array("f4", ("h", "w"), "zeros")}
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [("h % 4 == 0", "h % 4 == 0"), ("w % 4 == 0", None), ("size(a) >= h", None), ("m > 9", None)],
+)
+def test_sizes_at_which_a_program_is_never_verified(condition: str, found: str | None) -> None:
+    before, sizes = parse_program(SCALE), {"h": 64, "w": 64}
+    facts = LaunchFacts("scale", 1, (4, 16, 1), (16, 4, 1), {}, sizes, verified={"h": 7, "w": 8})
+    made = before.with_directive(f"#pragma optiml require {condition}")
+    assert unverified(made, before, facts) == found
+    assert unverified(made, made, facts) is unverified(made, before, None) is None
 
 
 def swapped(text: str, root: str = "", *, more: str = "") -> Program:

@@ -36,6 +36,8 @@ SUM = "for (k = 0; k < w; k++) { v = a[r * w + k]; s += v * v; }"
         ("int t[2], u[2], j; for (int k = 0; k < w; k++) { for (j = 0; j < 2; j++) { t[j] = k; u[j] = j; } out[r * w + k] = t[1] + u[k & 1]; }",
          ["int t[2];", "int u[2];", "for (int j = 0;"]),
         ("int t[4]; for (int k = 0; k < w; k++) { for (int j = 0; j < 4; j++) { t[j] = k; out[r * w + k] = j; } t[k & 3] += 2; out[r * w + k] += t[1]; }", ["int t[4]; for (int j"]),
+        ("int t[2];\nfor (int k = 0; k < w; k++) {\n#pragma unroll\nfor (int j = 0; j < 2; j++) t[j] = k;\nout[r * w + k] = t[1]; }",
+         ["{ int t[2]; #pragma unroll for (int j"]),
     ], 4),
 )  # fmt: skip
 def test_it_stands_where_it_is_needed(body: str, made: list[str]) -> None:
