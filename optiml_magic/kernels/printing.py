@@ -126,7 +126,7 @@ class Printer:
         raise Unspelled(f"a {type(statement).__name__.lower()} statement, line {statement.line}")
 
     def _block(self, block: Block, level: int) -> str:
-        inside, last = [], ""
+        inside, last = list[str](), ""
         for inner in block.body:
             lead = self._lead(inner, level + 1)
             # A directive has its line to itself, and that line's end belongs to it.
