@@ -18,6 +18,7 @@ from optiml_magic.model.dtypes import BFLOAT16, DType
 from optiml_magic.model.launch import LaunchPlan
 
 _GUARD = 512  # bytes of canary on each side of a buffer; keeps CuPy's alignment
+_BEHIND = 1 << 16  # of it behind a buffer of at most so many bytes: a row too many ends there
 
 
 @dataclass
@@ -42,7 +43,8 @@ def guarded(cupy: Any, nbytes: int, dtype: DType, shape: tuple[int, ...]) -> Mem
     """A new buffer, its content undefined, between canaries of random bytes."""
     canary = cupy.asarray(np.random.default_rng().integers(0, 256, 2 * _GUARD, np.uint8))
     padded = -(-nbytes // 16) * 16
-    whole = cupy.empty(_GUARD + padded + _GUARD, cupy.uint8)
+    behind = max(_GUARD, min(padded, _BEHIND))
+    whole = cupy.empty(_GUARD + padded + behind, cupy.uint8)
     whole[:_GUARD] = canary[:_GUARD]
     # The tail guard begins where the data ends, padding included: an off-by-one write is seen.
     tail = whole[_GUARD + nbytes :]
