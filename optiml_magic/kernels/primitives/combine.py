@@ -15,9 +15,9 @@ from optiml_magic.kernels.primitives.base import NotLegal
 from optiml_magic.kernels.reading import Reduction
 from optiml_magic.kernels.types import CType
 
-Group = Literal["warp", "apart", "stacked", "block"]
+Group = Literal["warp", "apart", "stacked", "block", "plane"]
 _SCOPES: Mapping[Group, str] = {"warp": "lanes", "apart": "apart", "stacked": "stacked",
-                                "block": "block"}  # fmt: skip
+                                "block": "block", "plane": "plane"}  # fmt: skip
 _WORDS = {"+": "sum", "*": "product", "&": "and", "|": "or", "^": "xor", "min": "min", "max": "max",
           "<": "least", ">": "greatest"}  # fmt: skip
 _INFIX = frozenset("+*&|^")
@@ -111,14 +111,25 @@ template <int THREADS, class T> __device__ __forceinline__ T block_{word}(T valu
 }}"""
 
 
+# The same of a block with rows, whose threads are counted along x first.
+_PLANE = (
+    _BLOCK.replace("block_{word}", "plane_{word}")
+    .replace("[THREADS / 32];", "[THREADS / 32];\n    const int thread = threadIdx.x + "
+             "blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);")
+    .replace("if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32]",
+             "if (thread % 32 == 0) parts[thread / 32]")
+)  # fmt: skip
+
+
 def helpers(reductions: Iterable[Reduction], group: Group, *, mask: bool) -> list[str]:
     """The functions that the combinations of these need, each once."""
     found = {}
     for reduction in reductions:
-        shape = {"warp": _WARP, "apart": _APART, "stacked": _STACKED, "block": _BLOCK}[group]
+        shape = {"warp": _WARP, "apart": _APART, "stacked": _STACKED, "block": _BLOCK,
+                 "plane": _PLANE}[group]  # fmt: skip
         word = word_of(reduction)
         found[word] = shape.format(word=word, combined=joined(reduction, "value", "other"))
-    first = {"warp": [MASK], "apart": [APART_MASK], "stacked": [], "block": []}[group]
+    first = {"warp": [MASK], "apart": [APART_MASK]}.get(group, [])
     return [*(first if found or mask else []), *found.values()]
 
 

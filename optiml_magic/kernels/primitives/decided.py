@@ -235,7 +235,8 @@ class Decided:
         alive = {e for s in self.alive(body) for top in s.expressions for e in every(top)}
         by_node: dict[Expr, list[Access]] = {}
         for access in self.kernel.reading.accesses:
-            if access.space == "global" and access.own in alive:
+            # An update stays a call, whose arguments name their item as others do.
+            if access.space == "global" and access.mode != "atomic" and access.own in alive:
                 node = element(self.effects, access)
                 if node is not None:
                     by_node.setdefault(node, []).append(access)

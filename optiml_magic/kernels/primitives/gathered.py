@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
 
 from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.primitives import combine
@@ -23,6 +25,9 @@ from optiml_magic.kernels.primitives.updates import (
     leaves,
     updated,
 )
+from optiml_magic.source.edits import Edit, apply
+from optiml_magic.source.expressions import parse_expression
+from optiml_magic.source.program import parse_program
 
 _WARP = 32
 
@@ -66,16 +71,38 @@ def gathered(kernel: Kernel) -> Kernel:
     return _Gathering(kernel, found).kernel()
 
 
+@primitive
+def in_whole_warps(kernel: Kernel) -> Kernel:
+    """The kernel whose tuned numbers leave it blocks of whole warps alone."""
+    sizes = [str(size) for size in kernel.launch.block if str(size) != "1"]
+    names = {name for size in kernel.launch.block for name in size.names}
+    tunes = [tune for tune in kernel.program.tunes if tune.name in names]
+    if not tunes:
+        raise NotLegal("its blocks are not tuned")
+    last = tunes[-1]
+    whole = f"{' * '.join(f'({size})' if ' ' in size else size for size in sizes)} % {_WARP} == 0"
+    if last.condition is not None:
+        whole = f"{last.condition} && {whole}"
+    start, end = (len(kernel.program.text[:at].encode()) for at in (last.start, last.end))
+    made = str(replace(last, condition=parse_expression(whole)))
+    program = parse_program(apply(kernel.program.text, [Edit(start, end, made)]))
+    launch = next(one for one in program.launches if str(one) == str(kernel.launch))
+    return replace(kernel, program=program, launch=launch)
+
+
 def width(kernel: Kernel) -> str:
     """The threads of a block as its launch spells them. Raises NotLegal but for whole warps."""
-    size = kernel.launch.block[0]
-    values = next((t.values for t in kernel.program.tunes if size.names == {t.name}), ())
-    widths = [size.evaluate({**kernel.program.values, next(iter(size.names)): v}) for v in values]
-    if kernel.block[0] is None or kernel.block[1:] != (1, 1):
-        raise NotLegal("its blocks have more than one row")
-    if any(w % _WARP for w in (*widths, kernel.block[0])) or size.arrays:
-        raise NotLegal("its blocks are not of whole warps")
-    return str(size)
+    block = kernel.launch.block
+    tunes = [t for t in kernel.program.tunes if any(t.name in size.names for size in block)]
+    if None in kernel.block or any(size.arrays for size in block):
+        raise NotLegal("how many threads its blocks have is not known")
+    for values in product(*(tune.values for tune in tunes)):
+        known = kernel.program.values | dict(zip((t.name for t in tunes), values, strict=True))
+        legal = all(t.condition is None or t.condition.evaluate(known) for t in tunes)
+        if legal and prod(size.evaluate(known) for size in block) % _WARP:
+            raise NotLegal("its blocks are not of whole warps")
+    sizes = [str(size) for size in block if str(size) != "1"]
+    return " * ".join(f"({s})" if " " in s else s for s in sizes) if sizes[1:] else str(block[0])
 
 
 class _Gathering:
@@ -85,6 +112,7 @@ class _Gathering:
         self.effects = Effects(kernel)
         self.effects.straightforward(lanes=True, alone=False)
         self.width = width(kernel)
+        self.group: combine.Group = "block" if kernel.block[1:] == (1, 1) else "plane"
         line = leaves(kernel.function.body)
         if line:
             raise NotLegal("threads leave before their block adds up", line)
@@ -109,7 +137,7 @@ class _Gathering:
             closing += self._closing(place, name)
         body = edited(self.old.function.body, swaps)  # type: ignore[arg-type]
         inside = (*map(lines, opening), *body.body, *map(lines, closing))
-        helpers = combine.helpers((p.whole.reduction for p in self.found), "block", mask=False)
+        helpers = combine.helpers((p.whole.reduction for p in self.found), self.group, mask=False)
         return self.old.rewritten(replace(body, body=inside), helpers=helpers)
 
     def _closing(self, place: Sum, name: str) -> list[str]:
@@ -120,7 +148,9 @@ class _Gathering:
         spelled = speller.form(index)
         there = whole.array if spelled == "0" else f"&{whole.array}[{spelled}]"
         update = f"{whole.function}({there}, {name});"
+        axes = (a for a, n in zip("xyz", self.old.block, strict=True) if a == "x" or n != 1)
+        first = " && ".join(f"threadIdx.{axis} == 0" for axis in axes)
         return [
-            f"{name} = {combine.combined(whole.reduction, 'block', self.width, name)};",
-            f"if (threadIdx.x == 0 && {name} != {whole.identity}) {update}",
+            f"{name} = {combine.combined(whole.reduction, self.group, self.width, name)};",
+            f"if ({first} && {name} != {whole.identity}) {update}",
         ]

@@ -35,6 +35,7 @@ from optiml_magic.kernels.primitives.pairs import are_integers, in_pairs
 from optiml_magic.kernels.primitives.places import as_wide, axis_of, is_wide, own_text_only
 from optiml_magic.kernels.primitives.saved import Saved, saved_by
 from optiml_magic.kernels.primitives.together import Together
+from optiml_magic.kernels.primitives.updates import commuting
 from optiml_magic.kernels.primitives.vectored import Vectored
 from optiml_magic.kernels.tree import Declare, Leave, Variable, expressions, walk
 from optiml_magic.source.directives import LaunchDirective, RequireDirective, TuneDirective
@@ -263,8 +264,9 @@ class _Jam:
         every_place_read(kernel)
         for name in sorted(effects.moved):
             raise NotLegal(f"the parameter `{name}` changes")
+        in_any_order = commuting(kernel)
         for access in kernel.reading.accesses:
-            if access.mode == "atomic":
+            if access.mode == "atomic" and access not in in_any_order:
                 raise NotLegal("threads may wait for what an atomic operation says", access.line)
         for loop in loops_in(kernel.function.body):
             if any(isinstance(s, Leave) and s.kind == "return" for s in walk(loop)):

@@ -32,6 +32,7 @@ from optiml_magic.kernels.tree import Declare, Evaluate, expressions, walk
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.sums_behind import with_sums
 
 _ITEMS = (4, 8, 2)
 _EXTENTS = {"x": (32, 64, 128, 256), "y": (1, 2, 4, 8, 16), "z": (1, 2, 4)}
@@ -56,6 +57,10 @@ class SeveralRows(KernelRule):
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         yield from _in_turn(kernel)
+        yield from with_sums(kernel, self._at_once(kernel))
+
+    def _at_once(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        """Places of several rows, which neighbours in a column may have alike."""
         kernel = kernel.settled()
         effects = Effects(kernel)
         effects.straightforward()

@@ -53,6 +53,7 @@ from optiml_magic.proposers.rewrites.item_points import BLOCKS, points_of
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.long_windows import ENOUGH, ITEMS, in_strips
 from optiml_magic.proposers.rewrites.multiplying import with_multipliers
+from optiml_magic.proposers.rewrites.sums_behind import with_sums
 
 _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 _WORD, _ITEMS, _SEVERAL = 4, (4, 8, 16), (4, 8, 2)  # the last along each of two axes
@@ -93,7 +94,7 @@ class ShareLoads(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        yield from with_multipliers(kernel, self.all_sites)
+        yield from with_sums(kernel, with_multipliers(kernel, self.all_sites))
 
     def all_sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         """The sites of a kernel as it is."""
@@ -112,7 +113,11 @@ class ShareLoads(KernelRule):
                 strips = [*_in_strips(whole, fixed)] if whole is not kernel else strips
             crowded = _CROWDED if any(isinstance(site, Site) for site in strips) else 1.0
             for site in _along_rows(kernel, fixed, found):  # all of a long window at once
-                yield site if isinstance(site, Refused) else _less_likely(site, crowded)
+                yield (
+                    site
+                    if isinstance(site, Refused)
+                    else replace(site, prior=round(site.prior * crowded, 2))
+                )
             yield from strips
 
 
@@ -175,10 +180,6 @@ def _is_apart(kernel: Kernel, axis: Axis) -> bool:
         if any(between.terms and between.over(by) is not None for between in near):
             return False
     return bool(found)
-
-
-def _less_likely(site: Site, by: float) -> Site:
-    return replace(site, prior=round(site.prior * by, 2))
 
 
 def _along_rows(

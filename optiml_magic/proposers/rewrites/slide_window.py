@@ -32,6 +32,7 @@ from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.multiplying import with_multipliers
+from optiml_magic.proposers.rewrites.sums_behind import with_sums
 
 _LEAST = 8  # rounds of a window below which its neighbours have little in common: ours
 _LEAST_BOTH = 7  # the same where they have something in common in both directions: ours
@@ -64,7 +65,10 @@ class SlideWindow(KernelRule):
         found = [*with_multipliers(kernel, self.all_sites)]
         made = kernel if any(isinstance(one, Site) for one in found) else _by_pieces(kernel)
         more = [*self.all_sites(made)] if made is not kernel else []
-        yield from more if any(isinstance(one, Site) for one in more) else found
+        if any(isinstance(one, Site) for one in more):
+            yield from with_sums(made, more)
+        else:
+            yield from with_sums(kernel, found)
 
     def all_sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         """The sites of a kernel as it is."""

@@ -355,7 +355,7 @@ def test_what_is_shared_is_counted() -> None:
     ("body", "reason"),
     [
         ("out[y * w + x] = a[y * w + x];", "how many items there are along y"),
-        ("if (x < w && y < h) atomicAdd(&out[x], a[y * w + x]);", "atomic operation"),
+        ("if (x < w && y < h) atomicExch(&out[x], a[y * w + x]);", "atomic operation"),
         ("if (x < w && y < h) out[y * w + x] = threadIdx.y;", "where in its block"),
         ("if (x < w && y < h) { w = 3; out[x] = a[y]; }", "parameter `w` changes"),
         ("if (x >= w || y >= h) return; if (a[x] > 0.0f) return; out[y * w + x] = a[x];",
