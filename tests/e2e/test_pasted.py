@@ -302,6 +302,52 @@ def test_an_array_of_indices_is_not_made_up(shell: InteractiveShell) -> None:
         checked(shell, body)
 
 
+PARTS = """\
+#include <stdint.h>
+typedef struct { float scale; int8_t codes[32]; } Group;
+typedef struct { float x, y; } Point;
+__global__ void named_alone(float* state, float* x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= 2;
+}
+__global__ void all_parts(const Group* g, const Point* p, const float4* v, float* x, float* state,
+                          int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    state[i] += g[i].scale * g[i].codes[i % 32] + p[i].x - p[i].y + v[i].w + x[i];
+}
+int main() {
+    const int n = 1024;
+    Group* d_g; Point* d_p; float *d_v, *d_x, *d_state;
+    cudaMalloc(&d_g, n * sizeof(Group));
+    cudaMalloc(&d_p, sizeof(Point) * n);
+    cudaMalloc(&d_v, 4 * n * sizeof(float));
+    cudaMalloc(&d_x, n * sizeof(float));
+    cudaMalloc(&d_state, n * sizeof(float));
+    named_alone<<<n / 256, 256>>>(d_state, d_x, n);
+    all_parts<<<n / 256, 256>>>(d_g, d_p, reinterpret_cast<float4*>(d_v), d_x, d_state, n);
+}
+"""
+
+
+def test_elements_of_any_kind_are_made_up_as_the_host_allocates_them(
+    shell: InteractiveShell,
+) -> None:
+    found = checked(shell, PARTS)
+    assert found.passed, found
+    told = repr(found)
+    assert "`g` is 1024 random struct {scale: float32, codes: int8[32]} from 0 to 99" in told
+    assert "`p` is 1024 random struct {x: float32, y: float32} from 0 to 1:" in told
+    assert "`v` is 4096 random float32 from 0 to 1: `v` has 4 * n / 4 elements" in told
+    assert "`state` is 1024 random float32" in told
+
+
+def test_a_struct_with_an_index_in_it_is_not_made_up(shell: InteractiveShell) -> None:
+    body = PARTS.replace("x[i];", "x[i + g[i].codes[3]];")
+    with pytest.raises(OptimlError, match="no array named `g`"):
+        checked(shell, body)
+
+
 MATRICES = """\
 typedef struct { int width; int height; float* elements; } Matrix;
 __global__ void product(const Matrix, const Matrix, Matrix);
