@@ -22,17 +22,17 @@ from optiml_magic.kernels.unit import lift_program
 from optiml_magic.kernels.variables import device_variables
 from optiml_magic.model.dtypes import DType, numbers, title
 from optiml_magic.problem.filling import as_filled
-from optiml_magic.source.expressions import parse_expression
+from optiml_magic.source.expressions import Binary, Expression, parse_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from optiml_magic.devices.base import Array
     from optiml_magic.kernels.signature import Kernel, Parameter
     from optiml_magic.kernels.unit import Unit
     from optiml_magic.model.task import Task
     from optiml_magic.source.directives import LaunchDirective
-    from optiml_magic.source.expressions import Expression
+    from optiml_magic.source.expressions import Node
     from optiml_magic.source.notes import Note
     from optiml_magic.source.program import Program
 
@@ -111,21 +111,20 @@ def drawn_as_allocated(
             if count * dtype.itemsize > _MOST_BYTES:
                 raise _too_large(name, note, count * dtype.itemsize)
             if parameter.adds and 0 < count * dtype.itemsize <= _MOST_BYTES:
-                found[name] = np.zeros(count, dtype)
+                found[name] = _shaped(np.zeros(count, dtype), note, values)
                 notes.append(f"`{name}` starts from zeros: {note.text}")
                 continue
             if dtype.kind in "iu" and (by := filled.get(name)) and count * 8 <= _MOST_BYTES:
                 drawn = as_filled(parse_expression(by.extent), dtype, count, len(found))
                 if drawn is not None:
-                    found[name] = drawn
+                    found[name] = _shaped(drawn, note, values)
                     notes.append(f"{by.text}; {note.text}")
                 continue
             if _holds_whole(dtype) and not _is_no_index(program, task, name):
                 continue
             drawn = _drawn(dtype, count, len(found))
             if drawn is not None:
-                whole = math.prod(note.shape) == drawn.size
-                found[name] = drawn.reshape(note.shape) if note.shape and whole else drawn
+                found[name] = _shaped(drawn, note, values)
                 notes.append(_told(name, drawn, note))
     for variable in device_variables(unit):
         note = allocated.get(variable.bare_name)
@@ -193,6 +192,27 @@ def _filled(array: Array, rng: np.random.Generator) -> Array | None:
         return rng.random(array.shape, np.float32).astype(array.dtype)
     whole = array.dtype.kind in "iu"
     return rng.integers(0, 100, array.shape).astype(array.dtype) if whole else None
+
+
+def _shaped(array: Array, note: Note, values: Mapping[str, Any]) -> Array:
+    """An array with the axes that its size names: of ``rows * cols`` elements, these two.
+
+    What its axes are as long as can then be tried at other sizes.
+    """
+    parts = [
+        replace(note, extent=str(Expression(tree, "")), value=None)
+        for tree in _factors(parse_expression(note.extent).tree)
+    ]
+    shape = note.shape or tuple(_count(part, values) for part in parts)
+    return array.reshape(shape) if math.prod(shape) == array.size else array
+
+
+def _factors(tree: Node) -> Iterator[Node]:
+    if isinstance(tree, Binary) and tree.op == "*":
+        yield from _factors(tree.left)
+        yield from _factors(tree.right)
+    else:
+        yield tree
 
 
 def _told(name: str, drawn: Array, note: Note) -> str:
