@@ -63,6 +63,10 @@ USE = "if (i < n) sum = fmaxf(sum, a[i]);"
          "w + ((unsigned int)item)"),
         ("for (int j = 0; j < 4; ++j) { const float* p = a + j * 64 + t; int i = blockIdx.x * 256; if (i + j * 64 + t < n) sum = fmaxf(sum, p[i]); }",
          "a + item"),
+        (f"for (int j = 0; j < n; j += 64) {{ int i = j + t; {USE} }}", "item < (n + 63) / 64 * 64; item += 64"),
+        (f"for (int j = 0; j < n - 3; j += blockDim.x) {{ int i = t + j + 1; {USE} }}",
+         "item < (n - 3 + 63) / 64 * 64"),
+        ("for (int j = 0; j < n / 64 * 64; j += WIDE) sum = fmaxf(sum, a[j + t]);", "a[item]"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("n", [1, 63, 256, 1001])
@@ -89,6 +93,12 @@ def test_items_of_a_thread(body: str, now: str, n: int) -> None:
         "for (int j = 1; j < 4; ++j) { int i = blockIdx.x * 256 + j * 64 + t; if (i < n) sum += a[i]; }",
         "for (int j = 0; j < 4; j += 2) { int i = blockIdx.x * 256 + j * 64 + t; if (i < n) sum += a[i]; }",
         "for (int j = 0; j < n; ++j) { int i = j * 64 + t; if (i < n) sum += a[i]; }",
+        "for (int j = 0; j < n; j += 32) { int i = j + t; if (i < n) sum += a[i]; }",
+        "for (int j = 0; j <= n; j += 64) { int i = j + t; if (i < n) sum += a[i]; }",
+        "for (int j = 0; j < n; j += 64) { int i = j + t; if (i < n) sum += a[i] * j; }",
+        "for (int j = 0; j < n; j += 64) { int i = j + 2 * t; if (i < n) sum += a[i]; }",
+        "for (int j = 0; j < n + 0LL; j += 64) { int i = j + t; if (i < n) sum += a[i]; }",
+        "for (int j = t; j < n; j += 64) { int i = j + t; if (i < n) sum += a[i]; }",
         "for (int j = 0; j < 4; ++j) { int i = blockIdx.x * 256 + j * 64 + t; if (i < n) sum += a[i]; if (sum > 9) break; }",
         "for (int j = 0; j < 4; ++j) { int i = blockIdx.x * 256 + j * 64 + t; if (i < n) sum += a[i]; j += 0; }",
         "int m = t; m += 1; for (int j = 0; j < 4; ++j) { int i = blockIdx.x * 256 + j * 64 + m; if (i < n) sum += a[i]; }",
