@@ -74,11 +74,15 @@ _NOTHING_NEW = (
 
 
 def prepared(
-    task: Task, settings: Settings, made: Callable[[Case], None] = lambda _: None
+    task: Task,
+    settings: Settings,
+    made: Callable[[Case], None] = lambda _: None,
+    *,
+    searched: bool = False,
 ) -> Problem:
     """The task made concrete; for a text that does not even compile, the compiler's own words.
 
-    ``made`` is that of ``prepare``.
+    ``made`` and ``searched`` are those of ``prepare``.
     """
     try:
         device, seconds, seeds = (
@@ -86,7 +90,9 @@ def prepared(
             settings.for_trials,
             settings.verify_seeds,
         )
-        return prepare(task, seeds=seeds, seconds=seconds, device=device, made=made)
+        return prepare(
+            task, seeds=seeds, seconds=seconds, device=device, made=made, searched=searched
+        )
     except SourceError as unreadable:
         if "__global__" not in task.text and "#include" not in task.text:
             raise  # a compiler would complain about the first word that is not C++
@@ -109,7 +115,9 @@ def prepared(
         raise
 
 
-def _prepared_beside(task: Task, settings: Settings, members: Session) -> Problem:
+def _prepared_beside(
+    task: Task, settings: Settings, members: Session, *, searched: bool = False
+) -> Problem:
     """The task made concrete, while the processes of the members start and get what is there."""
     put = members.tools.device.put
     thread = ThreadPoolExecutor(1, thread_name_prefix="optiml-put")
@@ -117,7 +125,10 @@ def _prepared_beside(task: Task, settings: Settings, members: Session) -> Proble
     with members.tools.timings.stage("prepare"):
         try:
             problem = prepared(
-                task, settings, lambda case: putting.append(thread.submit(put, case))
+                task,
+                settings,
+                lambda case: putting.append(thread.submit(put, case)),
+                searched=searched,
             )
             wait(putting)  # who needs one that failed puts it again, and is told
         finally:
@@ -160,7 +171,7 @@ def optimize(  # noqa: PLR0913  # what a front end says beside the task and the 
         language_model(chosen, settings, left, source_of(task.reference), spending) as model,
         _experience(settings) as experience,
     ):
-        problem = _prepared_beside(task, settings, members)
+        problem = _prepared_beside(task, settings, members, searched=True)
         proposers = proposers_of(members, settings, model)
         limit = Limit(timings, settings.seconds, settles=members.tools.profiler.settles)
         thinker = thinker_of(model, wanted, settings, lambda: timings.elapsed)

@@ -68,7 +68,7 @@ class Search:
         self._open = ExitStack()
         require_objective(settings)
         with ExitStack() as opened:
-            self._problem = problem = prepared(task, settings)
+            self._problem = problem = prepared(task, settings, searched=True)
             chosen = choose_model(settings.llm, settings.llm_url)
             self._members = members = opened.enter_context(
                 session(settings, task=task, counted=True, extent="winners", timings=timings)

@@ -46,7 +46,7 @@ def struct_dtype(
         )
     if dtype is not None:
         return dtype
-    derived = _laid_out(unit, parameter.ctype)
+    derived = laid_out(unit, parameter.ctype)
     if derived is not None and (name not in values or holds_rows(values[name], derived)):
         return derived
     if members(unit, parameter.ctype):
@@ -100,15 +100,16 @@ def refuse(unit: Unit, parameter: Parameter, name: str) -> None:
 
 def suggested(unit: Unit, ctype: str) -> str:
     """A dtype to paste for a struct of the text, where its members are plain."""
-    dtype, found = _laid_out(unit, ctype), members(unit, ctype)
+    dtype, found = laid_out(unit, ctype), members(unit, ctype)
     if dtype is None or dtype.fields is None:
         return "np.dtype([(member, type), ...], align=True)"
-    spelled = [(m.name, np.dtype(m.dtype).name, m.lanes) for m in found]
-    fields = [f'("{n}", "{d}"{f", {lanes}" if lanes > 1 else ""})' for n, d, lanes in spelled]
+    spelled = [(m.name, np.dtype(m.dtype).name, dtype[m.name].shape) for m in found]
+    shapes = {n: str(shape[0] if len(shape) == 1 else shape) for n, _, shape in spelled if shape}
+    fields = [f'("{n}", "{d}"{f", {shapes[n]}" if n in shapes else ""})' for n, d, _ in spelled]
     if all(_alignment(m) == np.dtype(m.dtype).itemsize for m in found):
         return f"np.dtype([{', '.join(fields)}], align=True)"
     offsets = [dtype.fields[m.name][1] for m in found]
-    formats = [f'("{d}", {lanes})' if lanes > 1 else f'"{d}"' for _, d, lanes in spelled]
+    formats = [f'("{d}", {shapes[n]})' if n in shapes else f'"{d}"' for n, d, _ in spelled]
     names = ", ".join(f'"{m.name}"' for m in found)
     return (
         f'np.dtype({{"names": [{names}], "formats": [{", ".join(formats)}], '
@@ -116,22 +117,28 @@ def suggested(unit: Unit, ctype: str) -> str:
     )
 
 
-def _laid_out(unit: Unit, ctype: str) -> DType | None:
-    """The dtype of a struct of the text, where its members are plain; the compiler checks it."""
-    found = members(unit, ctype)
-    if not found or any(m.dtype is None or m.dtype == "bfloat16" or m.array for m in found):
+def laid_out(unit: Unit, ctype: str) -> DType | None:
+    """The dtype of a struct of the text, where its members are numbers; the compiler checks it."""
+    found, known = members(unit, ctype), unit.structs.of(ctype)
+    if not found or known is None or known.size is None:
         return None
-    offsets, end = list[int](), 0
-    for member in found:
-        step = _alignment(member)
-        offsets.append(-(-end // step) * step)
-        end = offsets[-1] + np.dtype(member.dtype).itemsize * member.lanes
-    most = max(map(_alignment, found))
-    return np.dtype({
+    fields = [known.field(member.name) for member in found]
+    if any(m.dtype is None or m.dtype == "bfloat16" for m in found):
+        return None
+    if any(f is None or f.offset is None or f.rank != len(f.extents) for f in fields):
+        return None
+    formats = [
+        (m.dtype, (*f.extents, *((m.lanes,) if m.lanes > 1 else ())))
+        for m, f in zip(found, fields, strict=True)
+        if f is not None
+    ]
+    made: DType = np.dtype({
         "names": [m.name for m in found],
-        "formats": [(m.dtype, (m.lanes,)) if m.lanes > 1 else m.dtype for m in found],
-        "offsets": offsets, "itemsize": -(-end // most) * most,
+        "formats": [(dtype, shape) if shape else dtype for dtype, shape in formats],
+        "offsets": [f.offset for f in fields if f is not None and f.offset is not None],
+        "itemsize": known.size,
     })  # fmt: skip
+    return made
 
 
 def _alignment(member: Member) -> int:

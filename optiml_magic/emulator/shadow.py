@@ -276,7 +276,10 @@ def _race(case: _Case) -> Words:
     elif both_write and here.line == there.line:
         fix = "let one thread write, use an atomic, or give each thread an element of its own"
     elif case.kind == WITHIN_WARP:
-        fix = f"put __syncwarp() between {case.lines}: the lanes of a warp may run apart"
+        fix = (
+            f"put __syncwarp() between load and store on {case.lines}: "
+            "the lanes of a warp may run apart"
+        )
     elif space == "global":
         fix = (
             f"put __syncthreads() between {case.lines}, if all threads of the block come there; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
@@ -59,17 +60,16 @@ def allocations(
     body, (named, known) = _body_around(given), values
     found = [args for function, args in _calls(body, _ALLOCATE) if _is(args[0], origin)]
     own = owned(origin, body, named) if not found else None
+    lanes = 1
     if own is not None and _is_element(own.ctype, parameter, types):
-        factors: list[Node] | None = list(_factors(own.count, named, 0))
+        factors: list[Node] = list(_factors(own.count, named, 0))
         line = own.line
     elif len(found) == 1 and _of_one_size(origin, found[0], given, body):
-        factors, line = (
-            _elements(found[0][1], origin, parameter, named, types),
-            line_of(found[0][1]),
-        )
+        elements = _elements(found[0][1], origin, parameter, named, types)
+        if elements is None:
+            return
+        (factors, lanes), line = elements, line_of(found[0][1])
     else:
-        return
-    if factors is None:
         return
     count = [known.number(factor) for factor in factors]
     texts = [named.expression(factor) for factor in factors]
@@ -77,6 +77,7 @@ def allocations(
     changed = {n for n, at in changes(body) if since < at.start_byte < given.start_byte}
     if all(e is not None and e.names <= scalars.keys() - changed for e in texts):
         text = " * ".join(f"({e})" for e in texts) or "1"
+        text = f"{text} / {lanes}" if lanes > 1 else text
         renamed = re.sub(r"[A-Za-z_]\w*", lambda m: scalars.get(m[0], m[0]), text)
         try:
             extent = str(tidy(parse_expression(renamed)))
@@ -85,6 +86,7 @@ def allocations(
     whole = 1
     for one in count:
         whole = whole * one if isinstance(one, int) and whole else 0
+    whole //= lanes
     if not extent and not whole:
         return
     many = f"{extent or whole} element{'' if (extent or str(whole)) == '1' else 's'}"
@@ -239,18 +241,24 @@ def _is(node: Node, name: str) -> bool:
 
 def _elements(
     size: Node, origin: str, parameter: Parameter, values: HostValues, types: Mapping[str, str]
-) -> list[Node] | None:
-    """The factors of a number of bytes without the size of an element; None where it has none."""
+) -> tuple[list[Node], int] | None:
+    """The factors of a number of bytes without the size of an element; None where it has none.
+
+    Beside them how many of these elements one of the parameter has: a launch may be given floats
+    by fours.
+    """
     factors = list(_factors(size, values, 0))
-    for at, factor in enumerate(factors):
-        if factor.type == "sizeof_expression" and _sizes(factor, origin, parameter, types):
-            return factors[:at] + factors[at + 1 :]
+    lane = replace(parameter, lanes=1)
+    for one, many in ((parameter, 1), (lane, parameter.lanes)):
+        for at, factor in enumerate(factors):
+            if factor.type == "sizeof_expression" and _sizes(factor, origin, one, types):
+                return factors[:at] + factors[at + 1 :], many
     own = str(_bytes(parameter.dtype, parameter.lanes))
     for at, factor in enumerate(factors):
         if text_of(factor) == own:
-            return factors[:at] + factors[at + 1 :]
+            return factors[:at] + factors[at + 1 :], 1
     one_byte = parameter.dtype is not None and parameter.dtype[-1] == "1" and parameter.lanes == 1
-    return factors if one_byte else None
+    return (factors, 1) if one_byte else None
 
 
 def _factors(node: Node, values: HostValues, depth: int) -> Iterator[Node]:

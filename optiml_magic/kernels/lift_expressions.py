@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from tree_sitter import Node
@@ -53,6 +53,7 @@ class ExpressionLifter:
     syntax: Syntax
     scopes: list[dict[str, Variable]] = field(default_factory=list)
     less: frozenset[int] = frozenset()  # where the tree has a > for what the text has a <
+    bare: Mapping[int, int] = field(default_factory=dict[int, int])  # parentheses it lacks
     depth: int = 0
 
     def text(self, node: Node | None) -> str:
@@ -84,9 +85,28 @@ class ExpressionLifter:
         if self.depth > _DEEPEST:
             raise TooDeepError
         try:
-            return handler(self, node)
+            found = handler(self, node)
         finally:
             self.depth -= 1
+        return self._closed(found) if self.bare else found
+
+    def _closed(self, found: Expr) -> Expr:
+        """An expression with the parentheses around names at its ends, which the tree lacks."""
+        if found.span is None:
+            return found
+        (start, end), text = found.span, self.syntax.text
+        before, behind = start - 1, end
+        while text[before : before + 1].isspace():
+            before -= 1
+        while text[behind : behind + 1].isspace():
+            behind += 1
+        first = before if start <= self.bare.get(before, -1) < end else start
+        last = behind + 1 if start <= self._opened.get(behind, -1) < end else end
+        return found if found.span == (first, last) else replace(found, span=(first, last))
+
+    @cached_property
+    def _opened(self) -> dict[int, int]:
+        return {close: start for start, close in self.bare.items()}
 
     def number(self, node: Node) -> Expr:
         text = self.text(node)

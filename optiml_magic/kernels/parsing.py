@@ -16,8 +16,10 @@ _DECLARING = frozenset({"declaration", "parameter_declaration", "optional_parame
 _MOST_TRIES = 6
 
 
-def parsed(raw: bytes) -> tuple[Syntax, frozenset[int]]:
-    """The tree of a text, and where its ``<`` had to be read as ``>``.
+def parsed(raw: bytes) -> tuple[Syntax, frozenset[int], dict[int, int]]:
+    """The tree of a text, where its ``<`` had to be read as ``>``, and parentheses it lacks.
+
+    These are around names that are no types, each by where it opens and closes.
 
     The grammar takes ``b < 0 || b > n`` for a template, ``(a) && (b)`` for a cast, and at times
     ``tile<32> warp = ...`` for a comparison. What is a variable and what is not tells better: with
@@ -26,7 +28,7 @@ def parsed(raw: bytes) -> tuple[Syntax, frozenset[int]]:
     """
     syntax = parse(raw.decode("utf-8", "surrogatepass"))
     masked = bytearray(raw)
-    less: set[int] = set()
+    less, bare = set[int](), dict[int, int]()
     for _ in range(_MOST_TRIES):
         templates, values, types = _mistaken(syntax.root)
         if not templates and not values and not types:
@@ -34,13 +36,13 @@ def parsed(raw: bytes) -> tuple[Syntax, frozenset[int]]:
         for at in templates:
             masked[at] = ord(">")
         for start, end in values:
-            masked[start] = ord(" ")
-            masked[masked.index(b")", end)] = ord(" ")
+            bare[start] = masked.index(b")", end)
+            masked[start] = masked[bare[start]] = ord(" ")
         for start, end in types:
             masked[start:end] = re.sub(rb"\W", b"_", masked[start:end])
         less |= templates
         syntax = Syntax(raw, parse(masked.decode("utf-8", "surrogatepass")).root)
-    return syntax, frozenset(less)
+    return syntax, frozenset(less), bare
 
 
 def _mistaken(root: Node) -> tuple[set[int], list[tuple[int, int]], list[tuple[int, int]]]:

@@ -15,6 +15,7 @@ from optiml_magic.kernels.launches import infer_launch
 from optiml_magic.kernels.signature import split_name
 from optiml_magic.kernels.unit import lift
 from optiml_magic.kernels.unpacked import unpacked
+from optiml_magic.kernels.warp_steps import warp_steps
 from optiml_magic.source.lexer import lex
 from optiml_magic.source.notes import Note
 from optiml_magic.source.program import Program, parse_program
@@ -42,17 +43,21 @@ def with_launches(
     text: str,
     defines: Mapping[str, int] | None = None,
     lacks: Callable[[str], bool] = lambda _: False,
+    *,
+    searched: bool = False,
 ) -> PreparedProgram:
     """The program of a cell; ``defines`` are integer macros from outside of it.
 
-    ``lacks`` tells of the name of a header whether the task is without it.
+    ``lacks`` tells of the name of a header whether the task is without it. Where a faster one is
+    ``searched`` for, lanes that ran in step wait for each other: a race would end the search.
 
     Raises SourceError where no launch is given and none is certain.
     """
     apart, structs = unpacked(text)
     dropped, notes = drop_host_code(apart, defines, lacks)
     dropped, rows = flat_rows(dropped, defines)
-    notes += structs + rows
+    dropped, steps = warp_steps(dropped) if searched else (dropped, ())
+    notes += structs + rows + steps
     _require_own_types(dropped)
     program = parse_program(dropped)
     for given in program.argv:

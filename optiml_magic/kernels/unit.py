@@ -183,9 +183,9 @@ def _lifted(text: str, defines: Defines, foreign: bool) -> Unit:
 @lru_cache(maxsize=256)
 def _of(text: str, origin: Preprocessed) -> Unit:
     """Mostly the same for who knows the macros from outside as for who does not."""
-    syntax, less = parsed(origin.text)
+    syntax, less, bare = parsed(origin.text)
     newlines = tuple(match.start() for match in re.finditer(b"\n", text.encode()))
-    lifter = Lifter(syntax, origin=origin, newlines=newlines, less=less)
+    lifter = Lifter(syntax, origin=origin, newlines=newlines, less=less, bare=bare)
     return Unit(
         text, origin, syntax, tuple(lifter.functions()), tuple(lifter.declarations()),
         tuple(lifter.enumerators()), newlines,

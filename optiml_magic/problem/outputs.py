@@ -14,23 +14,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from optiml_magic import binding
+from optiml_magic.binding.elements import laid_out
 from optiml_magic.binding.interface import launched, pairs
 from optiml_magic.errors import UsageError
 from optiml_magic.kernels.stored_extents import is_no_index, stored_extent
 from optiml_magic.kernels.unit import lift_program
 from optiml_magic.kernels.variables import device_variables
-from optiml_magic.model.dtypes import DType, title
+from optiml_magic.model.dtypes import DType, numbers, title
 from optiml_magic.problem.filling import as_filled
-from optiml_magic.source.expressions import parse_expression
+from optiml_magic.source.expressions import Binary, Expression, parse_expression
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from optiml_magic.devices.base import Array
-    from optiml_magic.kernels.signature import Kernel
+    from optiml_magic.kernels.signature import Kernel, Parameter
+    from optiml_magic.kernels.unit import Unit
     from optiml_magic.model.task import Task
     from optiml_magic.source.directives import LaunchDirective
-    from optiml_magic.source.expressions import Expression
+    from optiml_magic.source.expressions import Node
     from optiml_magic.source.notes import Note
     from optiml_magic.source.program import Program
 
@@ -92,43 +94,39 @@ def drawn_as_allocated(
     given = _of_other_sizes(allocated, values)
     if not allocated or given or task.reference is not None or callable(task.inputs):
         return {}, []
+    unit = lift_program(program, task.defines)
     for launch, kernel in launched(program, task.defines):
         for parameter, passed in pairs(launch, kernel):
             name = passed.text
             if not parameter.pointer or name in seen:
                 continue
-            seen.add(name)
-            note = allocated.get(name)
-            kept = (parameter.reads or parameter.adds) and parameter.certain
-            if (
-                note is None
-                or not kept
-                or parameter.dtype is None
-                or parameter.dtype[0] not in "<|"
-            ):
+            if parameter.certain and not (parameter.reads or parameter.writes or parameter.adds):
                 continue
-            dtype = np.dtype(parameter.dtype)
+            seen.add(name)
+            note, dtype = allocated.get(name), _element(unit, parameter)
+            kept = (parameter.reads or parameter.adds) and parameter.certain
+            if note is None or not kept or dtype is None:
+                continue
             count = _count(note, values) * parameter.lanes
             if count * dtype.itemsize > _MOST_BYTES:
                 raise _too_large(name, note, count * dtype.itemsize)
             if parameter.adds and 0 < count * dtype.itemsize <= _MOST_BYTES:
-                found[name] = np.zeros(count, dtype)
+                found[name] = _shaped(np.zeros(count, dtype), note, values)
                 notes.append(f"`{name}` starts from zeros: {note.text}")
                 continue
             if dtype.kind in "iu" and (by := filled.get(name)) and count * 8 <= _MOST_BYTES:
                 drawn = as_filled(parse_expression(by.extent), dtype, count, len(found))
                 if drawn is not None:
-                    found[name] = drawn
+                    found[name] = _shaped(drawn, note, values)
                     notes.append(f"{by.text}; {note.text}")
                 continue
-            if dtype.kind in "iu" and not _is_no_index(program, task, name):
+            if _holds_whole(dtype) and not _is_no_index(program, task, name):
                 continue
             drawn = _drawn(dtype, count, len(found))
             if drawn is not None:
-                whole = math.prod(note.shape) == drawn.size
-                found[name] = drawn.reshape(note.shape) if note.shape and whole else drawn
+                found[name] = _shaped(drawn, note, values)
                 notes.append(_told(name, drawn, note))
-    for variable in device_variables(lift_program(program, task.defines)):
+    for variable in device_variables(unit):
         note = allocated.get(variable.bare_name)
         if note is None or variable.initialised or variable.bare_name in seen:
             continue
@@ -163,18 +161,62 @@ def sized_by_numbers(task: Task, values: Mapping[str, Any], read: Sequence[Note]
     return frozenset(name for name, extent in extents.items() if not extent.arrays)
 
 
+def _element(unit: Unit, parameter: Parameter) -> DType | None:
+    """The dtype of an element, of one lane of a vector; None where NumPy has none."""
+    if parameter.dtype is None:
+        return laid_out(unit, parameter.ctype)
+    return np.dtype(parameter.dtype) if parameter.dtype[0] in "<|" else None
+
+
+def _holds_whole(dtype: DType) -> bool:
+    return any(number.dtype.kind in "iu" for number in numbers(dtype))
+
+
 def _drawn(dtype: DType, count: int, seed: int) -> Array | None:
-    """As many numbers, others for each ``seed``; None where they are of no kind or too many."""
+    """As many elements, others for each ``seed``; None where they are of no kind or too many."""
     if not 0 < count * dtype.itemsize <= _MOST_BYTES:
         return None
-    rng = np.random.default_rng(seed)
-    if dtype.kind == "f":
-        return rng.random(count, np.float32).astype(dtype)
-    return rng.integers(0, 100, count).astype(dtype) if dtype.kind in "iu" else None
+    return _filled(np.zeros(count, dtype), np.random.default_rng(seed))
+
+
+def _filled(array: Array, rng: np.random.Generator) -> Array | None:
+    if array.dtype.names is not None:
+        fields: Any = array
+        for name in array.dtype.names:
+            part = _filled(fields[name], rng)
+            if part is None:
+                return None
+            fields[name] = part
+        return array
+    if array.dtype.kind == "f":
+        return rng.random(array.shape, np.float32).astype(array.dtype)
+    whole = array.dtype.kind in "iu"
+    return rng.integers(0, 100, array.shape).astype(array.dtype) if whole else None
+
+
+def _shaped(array: Array, note: Note, values: Mapping[str, Any]) -> Array:
+    """An array with the axes that its size names: of ``rows * cols`` elements, these two.
+
+    What its axes are as long as can then be tried at other sizes.
+    """
+    parts = [
+        replace(note, extent=str(Expression(tree, "")), value=None)
+        for tree in _factors(parse_expression(note.extent).tree)
+    ]
+    shape = note.shape or tuple(_count(part, values) for part in parts)
+    return array.reshape(shape) if math.prod(shape) == array.size else array
+
+
+def _factors(tree: Node) -> Iterator[Node]:
+    if isinstance(tree, Binary) and tree.op == "*":
+        yield from _factors(tree.left)
+        yield from _factors(tree.right)
+    else:
+        yield tree
 
 
 def _told(name: str, drawn: Array, note: Note) -> str:
-    top = 1 if drawn.dtype.kind == "f" else 99
+    top = 99 if _holds_whole(drawn.dtype) else 1
     return f"`{name}` is {drawn.size} random {title(drawn.dtype)} from 0 to {top}: {note.text}"
 
 

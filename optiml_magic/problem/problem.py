@@ -100,12 +100,14 @@ def prepare(
     seconds: float = math.inf,
     device: str = "",
     made: Callable[[Case], None] = lambda _: None,
+    searched: bool = False,
 ) -> Problem:
     """Everything about a task that needs no compiler and no device.
 
     Calls of its reference take about ``seconds`` at most: the sizes, and how many of ``seeds``, are
     chosen so. It may be computed on the card ``device``, where that is one. ``made`` is called with
-    the case of each set of inputs, while there may be more to come.
+    the case of each set of inputs, while there may be more to come. ``searched`` is that of
+    ``with_launches``.
 
     Raises a UsageError where the kernel, a directive, an input or the reference does not fit.
     """
@@ -113,7 +115,7 @@ def prepare(
         raise UsageError(
             "the task has a reference and no kernel", fix="make one from it: optiml synthesize"
         )
-    prepared = with_launches(task.text, task.constants, task.lacks)
+    prepared = with_launches(task.text, task.constants, task.lacks, searched=searched)
     program = _with_arguments(prepared.program, task)
     for tune in program.tunes:
         if tune.name in task.defines:

@@ -21,6 +21,7 @@ NoteKind = Literal[
     "filled",  # what the host fills a buffer with: ``extent`` is an expression for each element
     "argv",  # numbers of the command line that nobody gives; ``fix`` is the directive for them
     "unpacked",  # a struct, passed by its members; ``name`` is the parameter's
+    "warp_steps",  # lanes that ran in step wait for each other; ``name`` is the function's
     "flat_rows",  # a pointer to rows, passed as one to elements; ``name`` is the parameter's
 ]
 

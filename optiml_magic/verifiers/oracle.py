@@ -16,11 +16,11 @@ from optiml_magic.devices.base import Array, Buffer, Device, Job
 from optiml_magic.devices.compare import compare
 from optiml_magic.errors import OracleError
 from optiml_magic.model.build import Build
-from optiml_magic.model.dtypes import widened
+from optiml_magic.model.dtypes import kind, widened
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.verdict import Verdict
 from optiml_magic.problem import Instance
-from optiml_magic.problem.tolerance import tolerance
+from optiml_magic.problem.tolerance import scale_of, tolerance
 from optiml_magic.verifiers.verify import judge
 
 _CHANCE = 4  # times as many elements as random bits make alike: ours
@@ -78,12 +78,24 @@ def _expecting(
 ) -> Buffer:
     with np.errstate(all="ignore"):
         wide = one.astype(widened(one.dtype))
-    limits = tolerance(wide, one.dtype, rtol=rtol, atol=atol, narrow_oracle=True)
+    scale = _scale(buffer, one, wide)
+    limits = tolerance(wide, one.dtype, rtol=rtol, atol=atol, narrow_oracle=True, scale=scale)
     check = compare(buffer.name, two, wide, limits, None)
     if check.wrong:
         index = ", ".join(map(str, check.first_index))
         raise _refused(buffer.name, check.wrong, f" or different from run to run, first [{index}]")
     return replace(buffer, expected=wide, tolerance=limits)
+
+
+def _scale(buffer: Buffer, found: Array, wide: Array) -> float | None:
+    """The greater of two medians where the kernel leaves elements as they were: of all, of others.
+
+    A size may be tried beside arrays that stay as they are, of which a kernel then computes little.
+    """
+    if buffer.role != "inout" or kind(found.dtype) not in "fc":
+        return None
+    changed = found != buffer.array
+    return max(scale_of(wide), scale_of(wide[changed])) if changed.any() else None
 
 
 def _refused(name: str, count: int, more: str) -> OracleError:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from optiml_magic.errors import OptimlError
+from optiml_magic.model.task import Task
+from optiml_magic.optimize import prepared
+from optiml_magic.settings import resolve
 
 SETUP = """\
 import numpy as np
@@ -300,6 +304,76 @@ def test_an_array_of_indices_is_not_made_up(shell: InteractiveShell) -> None:
     body = WRAPPED.replace("+ y[j * w + i]", "+ x[y[j * w + i]]")
     with pytest.raises(OptimlError, match="no array named `y`"):
         checked(shell, body)
+
+
+PARTS = """\
+#include <stdint.h>
+typedef struct { float scale; int8_t codes[32]; } Group;
+typedef struct { float x, y; } Point;
+__global__ void named_alone(float* state, float* x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= 2;
+}
+__global__ void all_parts(const Group* g, const Point* p, const float4* v, float* x, float* state,
+                          int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    state[i] += g[i].scale * g[i].codes[i % 32] + p[i].x - p[i].y + v[i].w + x[i];
+}
+int main() {
+    const int n = 1024;
+    Group* d_g; Point* d_p; float *d_v, *d_x, *d_state;
+    cudaMalloc(&d_g, n * sizeof(Group));
+    cudaMalloc(&d_p, sizeof(Point) * n);
+    cudaMalloc(&d_v, 4 * n * sizeof(float));
+    cudaMalloc(&d_x, n * sizeof(float));
+    cudaMalloc(&d_state, n * sizeof(float));
+    named_alone<<<n / 256, 256>>>(d_state, d_x, n);
+    all_parts<<<n / 256, 256>>>(d_g, d_p, reinterpret_cast<float4*>(d_v), d_x, d_state, n);
+}
+"""
+
+
+def test_elements_of_any_kind_are_made_up_as_the_host_allocates_them(
+    shell: InteractiveShell,
+) -> None:
+    found = checked(shell, PARTS)
+    assert found.passed, found
+    told = repr(found)
+    assert "`g` is 1024 random struct {scale: float32, codes: int8[32]} from 0 to 99" in told
+    assert "`p` is 1024 random struct {x: float32, y: float32} from 0 to 1:" in told
+    assert "`v` is 4096 random float32 from 0 to 1: `v` has 4 * n / 4 elements" in told
+    assert "`state` is 1024 random float32" in told
+
+
+def test_a_struct_with_an_index_in_it_is_not_made_up(shell: InteractiveShell) -> None:
+    body = PARTS.replace("x[i];", "x[i + g[i].codes[3]];")
+    with pytest.raises(OptimlError, match="no array named `g`"):
+        checked(shell, body)
+
+
+def test_arrays_have_the_axes_that_their_size_names() -> None:
+    """So that all of it is smaller where its sizes are."""
+    program = (
+        "__global__ void product(const float* a, const float* b, float* c, int m, int n, int k) {\n"
+        "    float sum = 0;\n"
+        "    int i = blockIdx.y * 16 + threadIdx.y, j = blockIdx.x * 16 + threadIdx.x;\n"
+        "    for (int l = 0; l < k; ++l) sum += a[i * k + l] * b[l * n + j];\n"
+        "    c[i * n + j] += sum;\n}\n"
+        "int main() {\n    const int M = 64, N = 32, K = 48;\n    float *a, *b, *c;\n"
+        "    cudaMalloc(&a, M * K * sizeof(float));\n"
+        "    cudaMalloc(&b, sizeof(float) * K * N);\n"
+        "    cudaMalloc(&c, 4 * (M * N));\n"
+        "    product<<<dim3(N / 16, M / 16), dim3(16, 16)>>>(a, b, c, M, N, K);\n}\n"
+    )
+    problem = prepared(Task(program), resolve({"device": "emulated", "verify_seeds": 1}))
+    (first, *_) = problem.instances
+    shapes = {n: v.shape for n, v in first.values.items() if isinstance(v, np.ndarray)}
+    assert shapes == {"a": (64, 48), "b": (48, 32), "c": (64, 32)}
+    assert problem.sizing is not None
+    assert problem.sizing.own == {"m": 64, "n": 32, "k": 48}
+    smaller = problem.sizing.draw({"k": 3, "m": 5}, 1)
+    assert (smaller["a"].shape, smaller["b"].shape) == ((5, 3), (3, 32))
 
 
 MATRICES = """\

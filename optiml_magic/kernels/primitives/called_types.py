@@ -18,12 +18,13 @@ def called_types(
     found = dict[str, str]()
     types = {p.name for p in function.template if p.is_type}
     for generic, words in zip(function.template, call.template, strict=False):
-        if generic.is_type and is_number(named(words, names)):
-            found[generic.name] = words
+        kind = named(words, names)  # ``T`` of whoever calls may be another one's here
+        if generic.is_type and is_number(kind):
+            found[generic.name] = kind.name
     for parameter, value in zip(function.parameters, given, strict=True):
-        kind = _kind(value, of_kind)
-        if parameter.type.base in types and kind is not None and is_number(kind):
-            found.setdefault(parameter.type.base, kind.name)
+        told = _kind(value, of_kind)
+        if parameter.type.base in types and told is not None and is_number(told):
+            found.setdefault(parameter.type.base, told.name)
     return found
 
 

@@ -55,6 +55,7 @@ from optiml_magic.kernels.primitives.shares import (
     number,
     whole,
 )
+from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.signature import split_name
 from optiml_magic.kernels.tree import Statement, Variable
 from optiml_magic.kernels.types import CType, named
@@ -101,7 +102,7 @@ class Lockstep(SharedPlaces):
                 self.constants[parameter.name] = int(argument)
             elif parameter.is_type:
                 self.types[parameter.name] = argument
-        self.arrays = {a.node: a.array for a in kernel.reading.accesses}
+        self.arrays = {_loaded(a): a.array for a in kernel.reading.accesses}
         self.effects = Effects(kernel)
         self.axes = kernel.axes()
         self.words = kernel.spelled
@@ -362,3 +363,11 @@ class Lockstep(SharedPlaces):
                     continue
                 if each is not None and any(self.same_array(array, a) for a in each.loads):
                     held[key] = replace(value, where=np.zeros_like(value.where))
+
+
+def _loaded(access: Access) -> Expr:
+    """What loads or stores an element: ``x[i]`` of ``__ldg(&x[i])``."""
+    match access.node:
+        case Call(function="__ldg", arguments=(Unary(op="&", operand=element),)):
+            return element
+    return access.node

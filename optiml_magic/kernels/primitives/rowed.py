@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Expr, Literal, Member, Name, builtin, every
+from optiml_magic.kernels.parallel import comparisons
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -40,10 +41,12 @@ _WARP, _THREADS, _NARROWEST = 32, 256, 8
 
 
 def _of_one_index(kernel: Kernel) -> bool:
-    """Whether all places that a thread asks for are made of its one index in the launch."""
+    """Whether all places that a thread asks for, and tests, are made of its one index."""
     symbols, width = kernel.reading.symbols, kernel.block[0]
     own = {_THREAD, "blockIdx.x"}
-    forms = [a.index for a in kernel.reading.accesses if a.index is not None]
+    accesses = kernel.reading.accesses
+    forms = [a.index for a in accesses if a.index is not None]
+    forms += [c.form for a in accesses for one in a.guard for c in comparisons(one)]
     asking = [form for form in forms if own & symbols.inside(form)]
     placed = [index(form, "x", width or 0) for form in asking]
     return (

@@ -3,7 +3,8 @@
 ``for (j = 0; j < 4; ++j) { i = first + j * 256 + threadIdx.x; ... }`` in a block of 256 threads is
 ``for (item = threadIdx.x; item < 1024; item += 256) { i = first + item; ... }``: so the block's
 items are one row, whichever thread takes which, where the rounds written out would each be another
-part of what a thread has.
+part of what a thread has. So is ``for (j = 0; j < n; j += 256) { i = j + threadIdx.x; ... }``, up
+to the end of the last round.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from optiml_magic.kernels.primitives.sizes import whole_number
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Loop, Statement, expressions
+from optiml_magic.kernels.types import named
 from optiml_magic.source.expressions import Number
 
 _MOST = 1 << 16  # items of a block: ours
 _THREAD = "threadIdx.x"
-_ADDRESS = 8  # bytes
+_INT, _ADDRESS = 4, 8  # bytes
 
 
 @primitive
@@ -33,19 +35,17 @@ def striped(kernel: Kernel) -> Kernel:
     if not all(isinstance(size.tree, Number) for size in kernel.launch.block):
         raise NotLegal("how many threads its blocks have is not a number")
     effects, swaps = Effects(kernel), dict[Node, Node | tuple[Statement, ...] | None]()
-    named = list[str]()
+    taken = list[str]()
     for loop in loops_in(kernel.function.body):
         axis = kernel.axes().get(loop)
         if axis is None or not is_counted(axis, effects) or loop in swaps:
             continue
-        trips, name = axis.trips, kernel.fresh("item", *named)
-        if trips is None or not 2 <= trips <= _MOST // width or not _by_one(axis):
-            continue
-        sums = _sums(kernel, effects, axis, width, name)
+        name, end = kernel.fresh("item", *taken), _end(kernel, axis, width)
+        sums = _sums(kernel, effects, axis, width, name) if end else {}
         if sums:
-            named.append(name)
+            taken.append(name)
             body = kernel.show(edited(loop.body, sums))
-            head = f"int {name} = {_THREAD}; {name} < {trips * width}; {name} += {width}"
+            head = f"{_kind(kernel, axis)} {name} = {_THREAD}; {name} {end}; {name} += {width}"
             swaps |= dict.fromkeys(hints_of(kernel, loop))
             swaps[loop] = (lines(f"for ({head}) {body}"),)
     if not swaps:
@@ -53,9 +53,39 @@ def striped(kernel: Kernel) -> Kernel:
     return kernel.rewritten(edited(kernel.function.body, swaps))
 
 
+def _end(kernel: Kernel, axis: Axis, width: int) -> str:
+    """Where the items of the block end; nothing where its rounds are not a thread's items.
+
+    No number is computed that rounds did not come to, so that none is greater than it can be.
+    """
+    start, trips, own = axis.start, axis.trips, _kind(kernel, axis)
+    if start is None or start.value != 0:
+        return ""
+    if _by_one(axis) and trips is not None:
+        return f"< {trips * width}" if own == "int" and 2 <= trips <= _MOST // width else ""
+    if axis.step is None or axis.step.value not in (1, width) or not axis.exact:
+        return ""
+    match axis.node.test:
+        case Binary(op="<", left=Name(variable=counter), right=last) if counter is axis.variable:
+            kind, words = kernel.reading.types.get(last), kernel.spelled(last)
+            if kind is None or kind.name != own or kind.size not in (_INT, _ADDRESS):
+                return ""
+            if not _by_one(axis):
+                return f"< ({words} + {width - 1}) / {width} * {width}"
+            if kind.size == _ADDRESS:
+                return f"< ({words}) * {width}"
+            return f"<= ({words} - 1) * {width} + {width - 1}" if kind.signed else ""
+    return ""
+
+
+def _kind(kernel: Kernel, axis: Axis) -> str:
+    """The type of a counter."""
+    base = axis.variable.type.base if axis.variable is not None else ""
+    return named(base, kernel.unit.aliases).name if base else ""
+
+
 def _by_one(axis: Axis) -> bool:
-    start, step = axis.start, axis.step
-    return start is not None and start.value == 0 and step is not None and step.value == 1
+    return axis.step is not None and axis.step.value == 1
 
 
 def _sums(
@@ -68,18 +98,16 @@ def _sums(
     for use in expressions(body):
         if not isinstance(use, Name) or use.variable is not axis.variable:
             continue
-        place = around.get(use)
-        if not isinstance(place, Binary) or place.op != "*":
-            return {}
-        by = place.right if place.left is use else place.left
-        whole = width if builtin(by) == "blockDim.x" else whole_number(kernel, by)
-        thread = _beside(effects, place, around) if whole == width else None
-        if thread is None:
+        place = _first_item(kernel, around, use, width) if _by_one(axis) else use
+        thread = _beside(effects, place, around) if place is not None else None
+        if place is None or thread is None:
             return {}
         kinds = {k.name if (k := kernel.reading.types.get(e)) else "" for e in (thread, place)}
-        if not kinds <= {"int", "unsigned int"} or not _of_one_width(kernel, place, thread, around):
+        own = _kind(kernel, axis)  # of 64 bits, or an ``int``
+        known = own in kinds if own != "int" else kinds <= {"int", "unsigned int"}
+        if not known or not _of_one_width(kernel, place, thread, around):
             return {}
-        item = text(name if kinds == {"int"} else f"(unsigned int){name}")
+        item = text(name if own != "int" or kinds == {"int"} else f"(unsigned int){name}")
         outer = around[thread]
         assert isinstance(outer, Binary)
         rest = outer.left if outer.right is thread else outer.right
@@ -88,6 +116,16 @@ def _sums(
         else:
             swaps |= {outer: rest, place: item}
     return swaps
+
+
+def _first_item(kernel: Kernel, around: Mapping[Expr, Expr], use: Expr, width: int) -> Expr | None:
+    """The product of a round's number and the width of a block."""
+    place = around.get(use)
+    if not isinstance(place, Binary) or place.op != "*":
+        return None
+    by = place.right if place.left is use else place.left
+    whole = width if builtin(by) == "blockDim.x" else whole_number(kernel, by)
+    return place if whole == width else None
 
 
 def _beside(effects: Effects, place: Expr, around: Mapping[Expr, Expr]) -> Expr | None:

@@ -180,6 +180,29 @@ def test_a_type_in_parentheses_stays_before_parentheses(head):
     assert isinstance(cast, Call if "(" in head else Cast)
 
 
+@pytest.mark.parametrize(
+    ("spelled", "made"),
+    [
+        ("m * ((i)+(j))", "y * ((i)+(j))"),
+        ("((i)+(j)) * m", "((i)+(j)) * y"),
+        ("m*((i)*n+j)", "y * ((i)*n+j)"),
+        ("m * ( ( i ) - 1 )", "y * (( i ) - 1)"),
+        ("m * (j - ( i )*(n) + (j)&(i))", "y * (j - ( i )*(n) + (j)&(i))"),
+        ("(i) + m", "i + y"),
+        ("m * (float)(i)", "y * (float)(i)"),
+    ],
+)
+def test_a_name_in_parentheses_keeps_them_beside_an_operator(spelled, made):
+    """The grammar takes ``(i)+(j)`` for a cast."""
+    text = f"__global__ void k(float* o, int i, int j, int m, int n) {{ o[0] = {spelled}; }}"
+    unit = lift(text)
+    (function,) = unit.functions
+    swaps = {e: Name(None, "y") for e in expressions(function.body)
+             if isinstance(e, Name) and e.name == "m"}  # fmt: skip
+    body = edited(function.body, swaps)
+    assert f"o[0] = {made};" in printed(unit, replace(function, body=body))
+
+
 def test_empty_braces_stay_where_a_declaration_is_spelled_anew():
     text = "__global__ void k(float* o) { float a[4] = {}, b[2]{}; o[0] = a[1] + b[1]; }"
     unit = lift(text)

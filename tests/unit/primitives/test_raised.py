@@ -57,6 +57,21 @@ def test_every_tree_is_one_sum(name: str) -> None:
         assert end_of(text, after, ARRAYS, SIZES, OTHERS, rounds=True) == "same"
 
 
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for (int i = 0; i < w; i += 64) { int c = i + t; if (c < w) sum += a[row * w + c]; }",
+        "for (int i = 0; i < w; i += blockDim.x) if (t + i < w) sum += a[row * w + t + i];",
+    ],
+)
+def test_rounds_that_all_threads_count_alike(loop: str) -> None:
+    head = f"{HEAD}    float sum = 0.0f;\n    {loop}\n    part[t] = sum;\n    __syncthreads();\n"
+    text = f"{head}    {TREES['halves']}\n    __syncthreads();\n{END}"
+    after = written(raised(kernel_of(text)))
+    assert "__shared__" not in after
+    assert end_of(text, after, ARRAYS, SIZES, OTHERS, rounds=True) == "same"
+
+
 #: Trees that leave something out, or take it twice, and threads that meet.
 WRONG = {
     "stops early": "for (int d = 32; d > 1; d >>= 1) { if (t < d) part[t] += part[t + d]; __syncthreads(); }",

@@ -110,3 +110,21 @@ def test_arrays_that_may_be_one_are_one() -> None:
     text = f"{HEAD}    if (i < n) z[i] = a[i];\n{TREE}    if (i < n) b[i] = 1.0f;\n{END}"
     alike = text.replace("block(64)\n", "block(64) args(a, z, z, o, n)\n")
     assert refused(raised(kernel_of(alike)))
+
+
+@pytest.mark.parametrize("loaded", ["__ldg(&a[i])", "__ldg(a + i)", "a[i]"])
+def test_what_is_loaded_by_ldg_is_no_array_that_is_stored(loaded: str) -> None:
+    """A thread asks for its element anew before it is stored."""
+    text = (
+        "#pragma optiml launch k grid(n / 64) block(64)\n"
+        "__global__ void k(const float* a, float* b, int n) {\n"
+        "    __shared__ float part[64];\n"
+        "    int t = threadIdx.x, i = blockIdx.x * 64 + t;\n"
+        f"    float v = b[i] + {loaded};\n"
+        f"{TREE}"
+        "    b[i] = v - part[0];\n}\n"
+    )
+    after = written(raised(kernel_of(text)))
+    assert "__syncthreads" not in after
+    arrays = {"a": Array("f4", ("n",)), "b": Array("f4", ("n",))}
+    assert end_of(text, after, arrays, {"n": 512}, {"n": 64}, rounds=True) == "same"

@@ -41,6 +41,7 @@ def text(function: str, call: str) -> str:
         (f"{ANY}T all(T v) {{ {LANES}", "all(v)"),
         (f"{ANY}T all(T v) {{ {LANES}", "all<int>(v)"),
         (f"{ANY}auto all(T v) {{ {LANES}", "all(v)"),
+        (f"{ANY}T lanes(T v) {{ {LANES}{ANY}T all(T v) {{ return lanes<T>(v); }}\n", "all<int>(v)"),
         (f"{ANY}T all(T v, T* p) {{ {TREE}", "all(v, s)"),
         (f"{ANY}T all(T v) {{ __shared__ T p[32]; {TREE}", "all(v)"),
         (f"{ANY}T all(T v) {{ {LANES}", "all(v) + (int)all((float)w)"),

@@ -53,6 +53,18 @@ def test_rows_and_columns(width: str, body: str) -> None:
     same(text, made, SHAPES, {"n": 70, "m": 9})
 
 
+def test_a_border_tells_rows_that_are_as_wide_as_their_blocks() -> None:
+    """Every place in memory is made of the thread's one index, and the test is not."""
+    body = "int r = blockIdx.x, c = threadIdx.x; "
+    body += "if (c > 0 && c < 63) out[r * 64 + c] = a[r * 64 + c - 1] + a[r * 64 + c + 1];"
+    text = ROWS % ("64", body)
+    made = rowed(kernel(text))
+    assert "cdiv(m, 8)) block(32, 8)" in str(applied(made).launch)
+    same(text, made, {"a": ("64", "m"), "b": ("m",), "out": ("64", "m")}, {"n": 64, "m": 9})
+    everywhere = text.replace("if (c > 0 && c < 63) ", "").replace(" - 1", "").replace(" + 1", "")
+    assert "more than its row and column" in refused(rowed(kernel(everywhere)))[0]
+
+
 PLANES = """\
 #pragma optiml launch k grid(m, h, d) block(n)
 __global__ void k(const float* a, float* out, int n, int m, int h) {

@@ -36,3 +36,29 @@ def test_all_bytes_are_written_though_some_are_what_was_there() -> None:
     task = Task(text, inputs={"x": x}, outputs={"out": "u1[64]"})
     verdict = evaluate_once(task, resolve(SETTINGS), counters=False).evaluation.verdict
     assert verdict.passed, verdict
+
+
+def test_elements_that_stay_as_they_were_say_nothing_of_how_exact_the_others_are() -> None:
+    """Sums that cancel, beside many more small elements that the kernel does not touch."""
+    text = """\
+#pragma optiml launch sums grid(cdiv(m, 32)) block(32)
+__global__ void sums(const float* a, float* c, int m, int n) {
+    int i = blockIdx.x * 32 + threadIdx.x;
+    if (i >= m) return;
+    float sum = 0.0f;
+    for (int k = 0; k < n; ++k) sum += a[i * n + k];
+    c[i] += sum;
+}
+"""
+    rng = np.random.default_rng(0)
+    a = (rng.random((32, 256), np.float32) - 0.5) * np.float32(1e6)
+    a[::4, 128:] = -rng.permuted(a[::4, :128], axis=1)
+    c = rng.random(4096, np.float32)
+    task = Task(text, inputs={"a": a.ravel(), "c": c, "m": 32, "n": 256})
+    programs = {
+        "passed": text.replace("int k = 0; k < n; ++k", "int k = n - 1; k >= 0; --k"),
+        "wrong": text.replace("c[i] += sum", "c[i] += sum - a[i * n]"),
+    }
+    for outcome, program in programs.items():
+        found = evaluate_once(task, resolve(SETTINGS), program=program, counters=False)
+        assert found.evaluation.verdict.outcome == outcome
