@@ -25,7 +25,7 @@ from optiml_magic.proposers.bounded import Bounded
 from optiml_magic.proposers.doubted import doubted
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rewrites.base import answering, subjects
-from optiml_magic.proposers.together import behind, together, weighed
+from optiml_magic.proposers.together import behind, in_step, together, weighed
 from optiml_magic.source.program import parse_program
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ class RuleProposer:
                     ideas.append(answering(found, findings, about))
         ideas = doubted(ideas, view.evaluated)
         more = [*together(ideas, view, self._again)]
+        ideas = in_step(ideas, more, view, self._again)
         ideas = [*behind(weighed(ideas, program, view), more), *more]
         return Ideas(tuple(sorted(ideas, key=lambda idea: -idea.prior)), tuple(refused))
 
