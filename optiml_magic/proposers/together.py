@@ -285,7 +285,8 @@ def _next(part: Idea, text: str, view: View, left: set[str], again: Again) -> st
     ideas = _ideas(part, text, view, left, again)
     if isinstance(ideas, Refusal):
         return ideas
-    return next((idea.make() for idea in ideas if idea.key == part.key), _is_gone(part))
+    found = next((idea for idea in ideas if idea.key == part.key), None)
+    return found.make() if found is not None else _is_gone(part)
 
 
 def _spelled_anew(part: Idea, text: str, view: View, left: set[str], again: Again) -> str | Refusal:
@@ -316,8 +317,10 @@ def _spelled_anew(part: Idea, text: str, view: View, left: set[str], again: Agai
         done.add(likeliest.launches)
 
 
-def _ideas(part: Idea, text: str, view: View, left: set[str], again: Again) -> list[Idea] | Refusal:
-    """What the rule of a part has for a text."""
+def _ideas(
+    part: Idea, text: str, view: View, left: set[str], again: Again
+) -> Iterator[Idea] | Refusal:
+    """What the rule of a part has for a text, as long as somebody asks for more."""
     try:
         program = parse_program(text)
     except SourceError as unfit:
@@ -327,7 +330,7 @@ def _ideas(part: Idea, text: str, view: View, left: set[str], again: Again) -> l
     )
     facts = _facts(program, view.facts, left)
     here = replace(view, step=replace(view.step, candidate=candidate), find_facts=lambda: facts)
-    return [idea for idea in again(part.proposer, program, here) if isinstance(idea, Idea)]
+    return (idea for idea in again(part.proposer, program, here) if isinstance(idea, Idea))
 
 
 def _is_gone(part: Idea) -> Refusal:
