@@ -37,7 +37,7 @@ from optiml_magic.kernels.tree import Blank, Block, Loop, walk
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
-from optiml_magic.proposers.rewrites.own_places import in_columns
+from optiml_magic.proposers.rewrites.own_places import in_columns, updated_in_registers
 from optiml_magic.proposers.rewrites.table_places import LOCAL, tables
 
 _FEW = 64  # rounds of the outermost loop
@@ -78,6 +78,7 @@ class ScalariseArray(KernelRule):
         yield from _places(kernel)
         yield from _flags(kernel)
         yield from in_columns(kernel)
+        yield from updated_in_registers(kernel, written_short)
         yield from [*_sized(kernel)] or _walked(kernel)
         yield from _rows(kernel)
         yield from own_in_registers(kernel)
