@@ -120,6 +120,7 @@ class Reduction:
     one. ``carried`` are assigned along with a value that is selected, such as its place; ``tests``
     are how such a value must compare with the place: ``>``, or ``!<=`` where it may be a NaN.
     An extreme ``fits`` where each value, as it is compared, is one that the place may hold.
+    What ``counts`` goes up or down by one somewhere, ``n++``, which is none of its values.
     """
 
     place: str
@@ -132,6 +133,7 @@ class Reduction:
     carried: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
     fits: bool = True
+    counts: bool = False
 
     @property
     def exact(self) -> bool:

@@ -109,6 +109,7 @@ def _reduction(key: Key, use: Use, uses: list[Use], axes: tuple[str, ...]) -> Re
         line=use.line,
         carried=tuple(target.name for target in along if isinstance(target, Name)),
         tests=tuple(dict.fromkeys(u.combination.test for u in inside if u.combination)),
+        counts=any(u.combination is not None and not u.combination.values for u in inside),
     )
 
 

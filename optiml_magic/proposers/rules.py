@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
 from optiml_magic.kernels.allowance import Allowance, TooMuch, check_length
-from optiml_magic.kernels.primitives.apart import apart, facts_apart
+from optiml_magic.kernels.primitives.apart import (
+    apart,
+    facts_apart,
+    kernel_of,
+    launched_often,
+)
 from optiml_magic.kernels.primitives.as_passed import as_passed, facts_as_passed
 from optiml_magic.kernels.primitives.concrete import all_concrete
 from optiml_magic.kernels.primitives.defined import defined
@@ -25,7 +30,7 @@ from optiml_magic.proposers.bounded import Bounded
 from optiml_magic.proposers.doubted import doubted
 from optiml_magic.proposers.rewrites import REWRITES
 from optiml_magic.proposers.rewrites.base import answering, subjects
-from optiml_magic.proposers.together import behind, together, weighed
+from optiml_magic.proposers.together import behind, in_step, together, weighed
 from optiml_magic.source.program import parse_program
 
 if TYPE_CHECKING:
@@ -98,7 +103,7 @@ class RuleProposer:
         except TooMuch as much:
             return Ideas(refused=(Refusal(self.name, str(much)),))
         ideas: list[Idea] = []
-        refused: dict[Refusal, None] = {}
+        refused = dict.fromkeys(_out_of_sight(program))
         for rewrite in self._rewrites:
             for found in rewrite.propose(program, view):
                 if isinstance(found, Refusal):
@@ -109,11 +114,20 @@ class RuleProposer:
                     ideas.append(answering(found, findings, about))
         ideas = doubted(ideas, view.evaluated)
         more = [*together(ideas, view, self._again)]
+        ideas = in_step(ideas, more, view, self._again)
         ideas = [*behind(weighed(ideas, program, view), more), *more]
         return Ideas(tuple(sorted(ideas, key=lambda idea: -idea.prior)), tuple(refused))
 
     def _again(self, rule: str, program: Program, view: View) -> Iterator[Idea | Refusal]:
         return next(r for r in self._rewrites if r.name == rule).propose(program, view)
+
+
+def _out_of_sight(program: Program) -> Iterator[Refusal]:
+    """Why no rule looks at kernels that share one text among their launches."""
+    lines = {kernel_of(launch): launch.line for launch in program.launches}
+    for own, count in launched_often(program).items():
+        reason = f"no rule looks at `{own}`, of which there are {count} launches"
+        yield Refusal(RuleProposer.name, reason, lines[own])
 
 
 def _apart(view: View) -> tuple[Program, View]:

@@ -7,6 +7,7 @@ say about expressions alone goes along with the shape of its launch, whatever th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -25,6 +26,7 @@ from optiml_magic.source.program import Program, parse_program
 
 NAME = "every_launch"
 ALONG = "with_expressions"
+_AND = " + "  # between the keys of several
 _LEAST = 0.4  # chance of an edit from which on it is made without being tried alone: ours
 SPELLED = ("float_literals", "fast_functions")  # rules that leave the shape of a kernel alone
 _SHAPES = 2  # that are tried along with expressions: ours
@@ -134,6 +136,50 @@ def behind(ideas: Sequence[Idea], more: Sequence[Idea]) -> list[Idea]:
     ]  # fmt: skip
 
 
+def in_step(ideas: Sequence[Idea], more: Sequence[Idea], view: View, again: Again) -> list[Idea]:
+    """The ideas, where several launches are of one kernel with each edit of all of them at once.
+
+    What pays off for one sweep does so for the next, however likely it is, and for one sweep of
+    many it gains little. ``more`` are edits of several launches that need not be made again.
+    """
+    found = list[Idea]()
+    known = {_keys(idea) for idea in more}
+    behind = set[str]()
+    for parts in _of_copies(ideas):
+        one = _as_one(parts, view, again)
+        behind.update(part.key for part in parts)
+        if _keys(one) not in known:
+            prior = min(max(part.prior for part in parts) + _BEFORE, 1.0)
+            found.append(replace(one, prior=round(prior, 3), title=_titled(parts)))
+    alone = [replace(i, prior=round(_ALONE * i.prior, 3)) if i.key in behind else i for i in ideas]
+    return [*alone, *found]
+
+
+def _keys(idea: Idea) -> frozenset[str]:
+    return frozenset(idea.key.removeprefix(f"{NAME} ").split(_AND))
+
+
+def _of_copies(ideas: Sequence[Idea]) -> list[tuple[Idea, ...]]:
+    """The ideas of one rule about one site of several copies of a kernel, for each such site."""
+    found: dict[tuple[str, str], dict[str, Idea]] = {}
+    for idea in ideas:
+        if len(idea.launches) == 1:
+            (name,) = idea.launches
+            site = idea.proposer, idea.key.replace(name, _copied(name), 1)
+            found.setdefault(site, {}).setdefault(name, idea)
+    return [tuple(parts.values()) for parts in found.values() if len(parts) > 1]
+
+
+def _copied(launch: str) -> str:
+    """The kernel that a launch has a copy of, by its name (``apart``)."""
+    bare, opening, arguments = launch.partition("<")
+    return re.sub(r"_\d+$", "", bare) + opening + arguments
+
+
+def _titled(parts: Sequence[Idea]) -> str:
+    return f"{', '.join(part.launches[0] for part in parts)}: {parts[0].title}"
+
+
 def _along(likely: Sequence[Idea], view: View, again: Again) -> Iterator[Idea]:
     """The likeliest shapes of the only launch with what changes in its expressions, each as one."""
     names = {name for idea in likely for name in idea.launches}
@@ -200,12 +246,12 @@ def _as_one(parts: tuple[Idea, ...], view: View, again: Again) -> Idea:
         title="; ".join(f"{part.launches[0]}: {part.title}" for part in parts),
         proposer=NAME,
         make=partial(_made, parts, view, again),
-        key=f"{NAME} {' + '.join(part.key for part in parts)}",
+        key=f"{NAME} {_AND.join(part.key for part in parts)}",
         rationale=_RATIONALE,
         hypothesis=Hypothesis(TIME, "lower", "every launch is faster", (1.2, 32.0)),
         prior=round(most + (1 - most) / 2, 3),
         arithmetic=tuple(dict.fromkeys(word for part in parts for word in part.arithmetic)),
-        move=f"{NAME} {' + '.join(part.move for part in parts)}",
+        move=f"{NAME} {_AND.join(part.move for part in parts)}",
         launches=tuple(name for part in parts for name in part.launches),
     )
 
@@ -239,7 +285,8 @@ def _next(part: Idea, text: str, view: View, left: set[str], again: Again) -> st
     ideas = _ideas(part, text, view, left, again)
     if isinstance(ideas, Refusal):
         return ideas
-    return next((idea.make() for idea in ideas if idea.key == part.key), _is_gone(part))
+    found = next((idea for idea in ideas if idea.key == part.key), None)
+    return found.make() if found is not None else _is_gone(part)
 
 
 def _spelled_anew(part: Idea, text: str, view: View, left: set[str], again: Again) -> str | Refusal:
@@ -270,8 +317,10 @@ def _spelled_anew(part: Idea, text: str, view: View, left: set[str], again: Agai
         done.add(likeliest.launches)
 
 
-def _ideas(part: Idea, text: str, view: View, left: set[str], again: Again) -> list[Idea] | Refusal:
-    """What the rule of a part has for a text."""
+def _ideas(
+    part: Idea, text: str, view: View, left: set[str], again: Again
+) -> Iterator[Idea] | Refusal:
+    """What the rule of a part has for a text, as long as somebody asks for more."""
     try:
         program = parse_program(text)
     except SourceError as unfit:
@@ -281,7 +330,7 @@ def _ideas(part: Idea, text: str, view: View, left: set[str], again: Again) -> l
     )
     facts = _facts(program, view.facts, left)
     here = replace(view, step=replace(view.step, candidate=candidate), find_facts=lambda: facts)
-    return [idea for idea in again(part.proposer, program, here) if isinstance(idea, Idea)]
+    return (idea for idea in again(part.proposer, program, here) if isinstance(idea, Idea))
 
 
 def _is_gone(part: Idea) -> Refusal:

@@ -18,6 +18,7 @@ from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.program import Program, parse_program
 
 _MOST = 4  # launches of a kernel that get one each: ours
+_MANY, _SHORT = 8, 8192  # launches, where all copies have no more characters than that: ours
 
 
 def apart(program: Program) -> Program:
@@ -27,14 +28,20 @@ def apart(program: Program) -> Program:
     there are many.
     """
     steps = program.alternatives
-    for own, count in Counter(kernel_of(launch) for step in steps for launch in step).items():
+    for own in launched_often(program):
         alone = all(len(step) == 1 for step in steps if own in map(kernel_of, step))
-        if 1 < count <= _MOST and alone:
+        if alone:
             try:
                 program = _copied(program, own)
             except NotLegal:
                 continue
     return program
+
+
+def launched_often(program: Program) -> dict[str, int]:
+    """The kernels that several launches name, and how many these are."""
+    launches = (launch for step in program.alternatives for launch in step)
+    return {own: count for own, count in Counter(map(kernel_of, launches)).items() if count > 1}
 
 
 def facts_apart(facts: Facts | None, before: Program, after: Program) -> Facts | None:
@@ -64,6 +71,9 @@ def _copied(program: Program, own: str) -> Program:
     named = re.compile(rf"\b{re.escape(bare)}(?=\s*\()")
     if len(re.findall(rf"\b{re.escape(bare)}\b", source)) != 1 or not named.search(source):
         raise NotLegal("its name does not stand in front of its parameters alone", function.line)
+    count = len(others) + 1
+    if count > _MOST and (count > _MANY or count * len(source) > _SHORT):
+        raise NotLegal("it has many launches", function.line)
     taken, edits, copies = list[str](), list[Edit](), list[str]()
     for launch in others:
         taken.append(kernel.fresh(f"{bare}_{len(taken) + 2}", *taken))

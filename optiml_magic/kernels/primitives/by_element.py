@@ -6,7 +6,7 @@ goes from round to round of a loop around it is plain numbers, as in a chain of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import add, mul, sub
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
@@ -148,30 +148,44 @@ def _spelled(number: int, kind: str) -> str:
 
 
 def _apart(kernel: Kernel, arrays: list[Variable]) -> Kernel:
-    swaps: dict[Node, Node | tuple[Statement, ...] | None] = {}
-    taken = list[str]()
+    body, places = kernel.function.body, dict[Node, Node]()
+    own = dict[Variable, list[str]]()
     for array in arrays:
-        length, body = _length(array) or 0, kernel.function.body
+        length = _length(array) or 0
         asked = [e for e in expressions(body) if isinstance(e, Index)
                  and isinstance(e.base, Name) and e.base.variable is array]  # fmt: skip
-        places = [_number(e.index) for e in asked]
-        if not all(at is not None and 0 <= at < length for at in places):
+        numbers = [_number(e.index) for e in asked]
+        known = all(at is not None and 0 <= at < length for at in numbers)
+        if not known or _values(array, length) is None:
             continue
-        own = list[str]()
+        taken, own[array] = [name for names_ in own.values() for name in names_], []
         for at in range(length):
-            own.append(kernel.fresh(f"{array.name}_{at}", *taken))
-            taken.append(own[-1])
-        home = next(s for s in walk(body) if isinstance(s, Declare) and array in s.variables)
-        values = _values(array, length)
-        if len(home.variables) > 1 or values is None:
-            continue
-        shown = (f"{name}{f' = {kernel.spelled(v)}' if v is not None else ''}"
-                 for name, v in zip(own, values, strict=True))  # fmt: skip
-        swaps[home] = (lines(f"{home.words.strip()} {', '.join(shown)};"),)
-        swaps |= {e: text(own[at]) for e, at in zip(asked, places, strict=True) if at is not None}
-    if not swaps:
+            own[array].append(kernel.fresh(f"{array.name}_{at}", *taken, *own[array]))
+        places |= {e: text(own[array][at]) for e, at in zip(asked, numbers, strict=True)
+                   if at is not None}  # fmt: skip
+    if not own:
         raise NotLegal("which elements it asks for is not known")
-    return kernel.rewritten(edited(kernel.function.body, swaps))
+    swaps: dict[Node, Node | tuple[Statement, ...] | None] = {**places}
+    for home in walk(body):
+        if isinstance(home, Declare) and own.keys() & {*home.variables}:
+            swaps[home] = tuple(_declared(kernel, home, own, places))
+    return kernel.rewritten(edited(body, swaps))
+
+
+def _declared(
+    kernel: Kernel, home: Declare, own: Mapping[Variable, list[str]], places: dict[Node, Node]
+) -> Iterator[Statement]:
+    """Each variable of a declaration by itself, an array as a local for each element."""
+    words = home.words.strip()
+    for variable in home.variables:
+        if variable not in own:
+            alone = Declare(None, home.line, f"{words} ", (variable,))
+            yield lines(kernel.show(alone, places))
+            continue
+        values = _values(variable, len(own[variable])) or ()
+        shown = (f"{name}{f' = {kernel.spelled(v, places)}' if v is not None else ''}"
+                 for name, v in zip(own[variable], values, strict=True))  # fmt: skip
+        yield lines(f"{words} {', '.join(shown)};")
 
 
 def _values(array: Variable, length: int) -> list[Expr | None] | None:

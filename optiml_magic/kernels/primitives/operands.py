@@ -19,14 +19,13 @@ from optiml_magic.kernels.primitives.grids import form_of, needed_form, said_ali
 from optiml_magic.kernels.primitives.places import index
 from optiml_magic.kernels.primitives.tile_added import added
 from optiml_magic.kernels.primitives.tile_always import always, of_data
-from optiml_magic.kernels.primitives.zeros import is_zero
+from optiml_magic.kernels.primitives.zeros import adds_nothing
 from optiml_magic.kernels.reading import Access, Axis, Reduction
 from optiml_magic.kernels.symbols import Condition, Symbol
 from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Loop, Variable, walk
 from optiml_magic.source.directives import RequireDirective
 
 ROW, COLUMN = "@row", "@col"
-FROM_ZERO = frozenset("+|^")
 
 
 @dataclass(frozen=True)
@@ -291,9 +290,7 @@ class Contraction:
         lets = {
             v: v.value for s in walk(self.loop.body) if isinstance(s, Declare) for v in s.variables
         }
-        values = [value for r in self.reductions for value in r.values]
-        sums = all(r.op in FROM_ZERO for r in self.reductions)
-        return sums and all(is_zero(value, loads, lets) for value in values)
+        return all(adds_nothing(reduction, loads, lets) for reduction in self.reductions)
 
     def _stores(self) -> None:
         accesses = self.kernel.reading.accesses

@@ -108,12 +108,11 @@ def _check_waiting(kernel: Kernel) -> None:
     effects, axes, written = Effects(kernel), kernel.axes(), kernel.reading.written
     for loop in loops_in(kernel.function.body):
         axis = axes.get(loop)
-        ends = axis is not None and axis.bounded
-        if axis is not None and axis.exact and ends:
+        if axis is not None and axis.exact and axis.bounded:
             continue
         alone = {s.expression for s in walk(loop) if isinstance(s, Evaluate)}
         for access in effects.accesses(loop):
-            if ends and access.mode != "load" and access.own in alone:
+            if access.mode != "load" and access.own in alone:
                 continue  # it asks for nothing, and no round waits for it
             if any(effects.same(access.array, array) for array in written):
                 raise NotLegal("a loop may wait for what another thread does", loop.line)

@@ -16,6 +16,8 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.staged import hints_before
 from optiml_magic.kernels.tree import Block, Declare, Loop, Statement, walk
 
+_ONE = {"float": "1.0f", "double": "1.0"}
+
 
 @primitive
 def by_reciprocals(kernel: Kernel) -> Kernel:
@@ -27,19 +29,21 @@ def by_reciprocals(kernel: Kernel) -> Kernel:
         raise NotLegal(REASON, line)
     swaps: dict[Node, Node | tuple[Statement, ...]] = {}
     for loop in loops:
-        known: dict[str, str] = {}
+        known: dict[tuple[str, str], str] = {}
         inner: dict[Node, Node] = {}
         for division in divisions(kernel, loop, effects):
-            words = kernel.spelled(division.right)
-            if words not in known:
+            one = kernel.spelled(division.right), kind_of(kernel, division)
+            if one not in known:
                 taken.append(kernel.fresh("reciprocal", *taken))
-                known[words] = taken[-1]
-            right = text(known[words])
+                known[one] = taken[-1]
+            right = text(known[one])
             inner[division] = Binary(None, "*", division.left, right)
         if not known:
             continue
-        over = {w: w if w.isidentifier() else f"({w})" for w in known}
-        before = lines("\n".join(f"const float {n} = 1.0f / {over[w]};" for w, n in known.items()))
+        over = {w: w if w.isidentifier() else f"({w})" for w, _ in known}
+        before = lines("\n".join(
+            f"const {kind} {n} = {_ONE[kind]} / {over[w]};" for (w, kind), n in known.items()
+        ))  # fmt: skip
         around = next((b for b in walk(kernel.function.body)
                        if isinstance(b, Block) and loop in b.body), None)  # fmt: skip
         hints = hints_before(around, loop) if around is not None else ()
@@ -54,6 +58,13 @@ def by_reciprocals(kernel: Kernel) -> Kernel:
     return kernel.rewritten(edited(kernel.function.body, swaps))
 
 
+def kind_of(kernel: Kernel, division: Binary) -> str:
+    """The type of a division of floats or of doubles; nothing of others."""
+    kinds = [kernel.reading.types.get(e) for e in (division.left, division.right)]
+    names_ = {kind.name if kind is not None and not kind.depth else "" for kind in kinds}
+    return ("double" if "double" in names_ else "float") if names_ <= {*_ONE} else ""
+
+
 def divisions(kernel: Kernel, loop: Loop, effects: Effects) -> Iterator[Binary]:
     """The outermost divisions of floats in an innermost loop by locals that it leaves alone."""
     if loops_in(loop.body):
@@ -64,11 +75,8 @@ def divisions(kernel: Kernel, loop: Loop, effects: Effects) -> Iterator[Binary]:
     for expr in sorted(effects.inside(loop.body), key=lambda e: -len([*every(e)])):
         if not isinstance(expr, Binary) or expr.op != "/" or expr in found:
             continue
-        kinds = [kernel.reading.types.get(e) for e in (expr.left, expr.right)]
         plain = all(isinstance(e, Name | Literal | Binary) for e in every(expr.right))
         some = names([expr.right])
-        float_ = kinds[1] is not None and kinds[1].name == "float" and not kinds[1].depth
-        whole = kinds[0] is not None and kinds[0].name == "float" and not kinds[0].depth
-        if plain and some and float_ and whole and not some & moving:
+        if plain and some and kind_of(kernel, expr) and not some & moving:
             found |= {*every(expr.left)}
             yield expr

@@ -28,7 +28,7 @@ def row_held(kernel: Kernel) -> Kernel:
     why = NotLegal("no row of a thread's own is added to in memory")
     for array in sorted(kernel.reading.written):
         accesses = [*kernel.reading.of(array)]
-        if all(a.mode == "store" for a in accesses):
+        if any(a.space != "global" for a in accesses) or all(a.mode == "store" for a in accesses):
             continue
         try:
             return _held(kernel, effects, array, accesses)

@@ -17,6 +17,7 @@ from optiml_magic.kernels.tree import Loop
 
 _THREAD, _WARP = "threadIdx.x", 32
 _WIDEST = 16  # bytes of an element of which a part is taken, such as a complex number's: ours
+_SEVERAL = (2, 3, 4)  # elements that a round stores side by side, as `vectors` takes them: ours
 _FEW = 16  # threads of a block, or that work, below which most lanes of a warp idle anyway: ours
 _AXES = [{f"threadIdx.{axis}", f"blockIdx.{axis}"} for axis in "xyz"]
 
@@ -93,6 +94,21 @@ def _long(kernel: Kernel, axis: Axis) -> bool:
     """Whether a warp has something to do in each round of the loop around, as far as is known."""
     length = mean_rounds(kernel, axis)
     return axis.exact and (length or _WARP) >= _WARP
+
+
+def in_strips(kernel: Kernel, axis: Axis, access: Access) -> bool:
+    """Whether a thread may take elements of several rounds at once.
+
+    They are of a row, or side by side what a step of a path stores.
+    """
+    return along(kernel, axis, access) or _leaves(axis, access)
+
+
+def _leaves(axis: Axis, access: Access) -> bool:
+    """Whether the next round stores so far behind as several elements reach."""
+    by = access.offset.coefficient(axis.name) if access.offset is not None else None
+    several = {n * (access.element.size or 0) for n in _SEVERAL}
+    return access.mode == "store" and by is not None and bool(by.value) and by.value in several
 
 
 def along(kernel: Kernel, axis: Axis, access: Access) -> bool:

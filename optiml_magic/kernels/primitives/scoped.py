@@ -2,7 +2,8 @@
 
 ``int k; float d; for (k = 0; k < n; k++) { d = x[k]; ... }``: what belongs to one round of a loop
 then stands in it, so that steps need not ask whether it goes from one round to the next. Loops that
-use one counter after the other get one each. An array is declared in front of what fills it.
+use one counter after the other get one each, beside those that go on with another's. An array is
+declared in front of what fills it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import replace
 from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import (
     Assign,
+    Binary,
     Call,
     Expr,
     Index,
@@ -24,7 +26,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.functions import bare, pure
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects, names
+from optiml_magic.kernels.primitives.effects import Effects, lent_in, names
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.type_names import names_between, names_in
 from optiml_magic.kernels.tree import (
@@ -57,6 +59,7 @@ def scoped(kernel: Kernel) -> Kernel:
     if any(isinstance(s, Verbatim) for s in walk(body)):
         raise NotLegal("what a statement of it does is not read")
     lent, named_here = _lent(body), names_in(kernel, body)
+    held = lent_in(body)
     for scope in (s for s in walk(body) if isinstance(s, Block)):
         for at, statement in enumerate(scope.body):
             if not isinstance(statement, Declare):
@@ -69,9 +72,12 @@ def scoped(kernel: Kernel) -> Kernel:
                     continue
                 words = f"{statement.words.rstrip()} "
                 alone = Declare(None, statement.line, words, (variable,))
-                found = _first(effects, scope.body[at + 1 :], variable, alone)
+                behind = scope.body[at + 1 :]
+                found = _first(effects, behind, variable, alone)
                 if found:
                     moved.add(variable)
+                elif found is None and variable not in held:
+                    found = _apart(effects, behind, variable, alone)
                 for place, made in (found or {}).items():
                     if made.variables[0].value is None:
                         above = hints_of(kernel, place) if isinstance(place, Loop) else ()
@@ -158,6 +164,31 @@ def _first(
             return None
         found |= more
     return found
+
+
+def _apart(
+    effects: Effects, statements: Sequence[Statement], variable: Variable, alone: Declare
+) -> _Places:
+    """Declarations in what gives a local a value of its own, which nobody asks for behind it.
+
+    Others share the local as it is declared: ``for (i = 0; ...) ...; for (; i < n; i++) ...``.
+    """
+    about, found = [s for s in statements if variable in effects.mentions(s)], _Places()
+    for statement, behind in zip(about, (*about[1:], None), strict=True):
+        within = isinstance(statement, Loop | Block | If) and not variable.array
+        if within and (behind is None or _begins(behind, variable)):
+            found |= _first(effects, [statement], variable, alone) or {}
+    return found
+
+
+def _begins(statement: Statement, variable: Variable) -> bool:
+    """Whether a statement gives a local a value before all else."""
+    match statement:
+        case Evaluate(expression=made) | Loop(before=Evaluate(expression=made)):
+            while isinstance(made, Binary) and made.op == ",":
+                made = made.left
+            return _gives(made, variable)
+    return False
 
 
 def _each(

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from optiml_magic.kernels.expressions import Expr
 from optiml_magic.kernels.polynomial import Polynomial
-from optiml_magic.kernels.primitives.operands import COLUMN, FROM_ZERO, ROW, Contraction
+from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction
 from optiml_magic.kernels.primitives.projected import extreme
 from optiml_magic.kernels.primitives.tile_guards import guards, is_bound
 from optiml_magic.kernels.primitives.tile_layout import Layout
 from optiml_magic.kernels.primitives.tile_triangle import Triangle, triangle
-from optiml_magic.kernels.primitives.zeros import is_zero
+from optiml_magic.kernels.primitives.zeros import FROM_ZERO, adds_nothing
 from optiml_magic.kernels.symbols import Always, Compare, Condition
 from optiml_magic.kernels.tree import Block, Declare, If, Statement, only_leaves, walk
 
@@ -76,7 +76,6 @@ class TileRounds:
         As with products by a padding of zeros, what it is times may be no finite number.
         """
         parts = self.parts
-        values = [value for r in parts.reductions for value in r.values]
         lets = {v: v.value for s in walk(parts.loop.body) if isinstance(s, Declare)
                 for v in s.variables}  # fmt: skip
         guarded = {o: guards(parts, o) for o in (*parts.operands, *parts.others)}
@@ -85,7 +84,7 @@ class TileRounds:
                 return False
             placed = Compare(test.op, parts.placed(test.form), test.roots)
             loads = {a.own for o, found in guarded.items() if placed in found for a in o.accesses}
-            if not all(is_zero(value, loads, lets) for value in values):
+            if not all(adds_nothing(reduction, loads, lets) for reduction in parts.reductions):
                 return False
         return all(r.op in FROM_ZERO for r in parts.reductions)
 

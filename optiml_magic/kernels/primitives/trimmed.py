@@ -14,14 +14,13 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in, names
 from optiml_magic.kernels.primitives.naming import speller_before
-from optiml_magic.kernels.primitives.zeros import is_zero
+from optiml_magic.kernels.primitives.zeros import adds_nothing, is_zero
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.kernels.tree import Block, Declare, If, Leave, Loop, Statement, walk
 
 _ONE = Polynomial.constant(1)
-_SUMS = frozenset("+|^")
 _OTHERWISE = frozenset({"!=", "==", "||"})  # may hold again after they did not
 
 
@@ -190,9 +189,7 @@ class _Trimming:
                   if isinstance(e, Member) and e.base in zeros}  # fmt: skip
         lets = {v: v.value for s in walk(loop.body) if isinstance(s, Declare) for v in s.variables}
         return bool(sums) and all(
-            r is not None and not r.carried and r.op in _SUMS
-            and all(is_zero(value, zeros, lets) for value in r.values)
-            for r in sums
+            r is not None and not r.carried and adds_nothing(r, zeros, lets) for r in sums
         )  # fmt: skip
 
     def _inside(self) -> list[Access]:

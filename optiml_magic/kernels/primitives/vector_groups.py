@@ -149,6 +149,11 @@ class Groups:
                 alike = every[0].index is not None and all(a.index == every[0].index
                                                            for a in (*every, *others))  # fmt: skip
                 clusters = [every] if alike else []
+                several = self._several(array, every) if not others else []
+                if all(a.mode == "store" for a in every) and [len(every)] == [
+                    len(group.accesses) for group in several
+                ]:
+                    groups += several
             else:
                 clusters = self._rows(every)
                 groups += self._several(array, every)

@@ -148,7 +148,8 @@ class _Vectorising:
         if not self.groups:
             raise NotLegal("it reads no consecutive elements one by one", loop.line)
         if strips:  # how many of its elements fill a sector is not asked of several at once
-            self.groups = [group for group in self.groups if group.apart == 1]
+            own = (g for g in self.groups if g.apart == 1 or not self.found.asks(g))
+            self.groups = [*own]
         if not self.groups:
             raise NotLegal("it takes several elements a round", loop.line)
         self.width = widest(self.groups) if whole is None else whole.width
@@ -286,7 +287,9 @@ class _Vectorising:
         before, after = [], []
         for group in self.groups:
             own, width = items[group], self._wide(group)
-            whole = self.many if self.strips else str(self.width * group.apart)
+            whole = str(self.width * group.apart)
+            if self.strips:
+                whole = f"{self.many} * {group.apart}" if group.apart > 1 else self.many
             lowest = self._lowest(group, first, speller)
             before.append(group.declared(own, width, whole))
             here, there, each = own, self._address(group, lowest, first, speller), ""

@@ -12,10 +12,12 @@ from optiml_magic.kernels.expressions import (
     Name,
     Unary,
 )
+from optiml_magic.kernels.reading import Reduction
 from optiml_magic.kernels.tree import Variable
 from optiml_magic.kernels.types import named
 from optiml_magic.source.dtypes import scalar_dtype
 
+FROM_ZERO = frozenset("+|^")
 _KEEPING_ZERO = frozenset({"fabsf", "fabs", "abs", "sqrtf", "sqrt", "__half2float", "__float2half",
                            "__int2float_rn", "float", "double"})  # fmt: skip
 
@@ -24,6 +26,12 @@ def nothing(kind: str) -> str:
     """A value of a type whose bits are all zero; types of two words have no braces."""
     number = scalar_dtype(kind) is not None and named(kind, {}).kind != "complex"
     return f"({kind})0" if " " in kind or number else f"{kind}{{}}"
+
+
+def adds_nothing(found: Reduction, loads: set[Expr], lets: dict[Variable, Expr | None]) -> bool:
+    """Whether a reduction stays as it is in a round in which all that the loop loads is zero."""
+    zero = all(is_zero(value, loads, lets) for value in found.values)
+    return found.op in FROM_ZERO and zero and not found.counts
 
 
 def is_zero(expr: Expr, loads: set[Expr], lets: dict[Variable, Expr | None]) -> bool:

@@ -14,11 +14,13 @@ from optiml_magic.kernels.primitives.deciding import (
     line_magnified,
     line_turned,
 )
+from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.fast import angles, fast, kinds_in, of_kind, repeated
 from optiml_magic.kernels.primitives.fast_kinds import Kind
 from optiml_magic.kernels.primitives.own_functions import own_functions
+from optiml_magic.kernels.primitives.reciprocals import by_reciprocals, divisions, kind_of
 from optiml_magic.kernels.primitives.sines import has_pairs, sines_at_once
-from optiml_magic.model.hypothesis import Hypothesis
+from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
 SAID: dict[Kind, str] = {
@@ -35,6 +37,7 @@ SAID: dict[Kind, str] = {
 Form = Kind | Literal["pairs"]
 _AT_ONCE = "sines and cosines of an angle at once"
 
+_IN_DOUBLE = 0.55  # the chance of products in the place of divisions: ours
 _MAGNIFIED = 0.12  # the chance where what is off by a little may become much: ours
 
 
@@ -47,7 +50,8 @@ class FastFunctions(KernelRule):
         "instructions, some of them for numbers that hardly ever occur. The special function unit "
         "has a reciprocal, a root, an exponential and a logarithm of one instruction each, whose "
         "last bits may differ. Whether the results still agree is for the tolerance to say. A sine "
-        "and a cosine of one angle share most of their work, and each stays what it was."
+        "and a cosine of one angle share most of their work, and each stays what it was. Doubles "
+        "have no such unit: what a loop divides by in all rounds is divided by once, before it."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
@@ -70,12 +74,28 @@ class FastFunctions(KernelRule):
                 ),
                 arithmetic=tuple(SAID[kind] for kind in kinds if kind != "pairs"),
             )  # fmt: skip
+        yield from _in_double(kernel)
         for kind, why in wrong.items():
             if why and kind != "sums":
                 yield Refused(f"{SAID[kind]}: {why.reason}", why.line)
         line = angles(kernel)
         if line:
             yield Refused("a sine is fast near zero alone, and its argument may be anything", line)
+
+
+def _in_double(kernel: Kernel) -> Iterator[Site]:
+    """Divisions of doubles by what stays the same in a loop, which have no short form."""
+    effects, loops = Effects(kernel), loops_in(kernel.function.body)
+    found = [e for loop in loops for e in divisions(kernel, loop, effects)]
+    double = [e for e in found if kind_of(kernel, e) == "double"]
+    made = by_reciprocals(kernel) if double else None
+    if isinstance(made, Kernel):
+        yield Site(
+            "reciprocals", "multiply by reciprocals of what a loop divides by",
+            lambda: made, _IN_DOUBLE,
+            Hypothesis(TIME, "lower", "a product of doubles is one instruction", (1.05, 3.0)),
+            arithmetic=("divisions by approximate reciprocals",),
+        )  # fmt: skip
 
 
 def _choices(every: tuple[Form, ...]) -> Iterator[tuple[Form, ...]]:

@@ -35,6 +35,7 @@ from optiml_magic.kernels.primitives.scoped import scoped
 from optiml_magic.kernels.primitives.single import single
 from optiml_magic.kernels.primitives.sized import block_sized
 from optiml_magic.kernels.primitives.stepwise import stepwise
+from optiml_magic.kernels.primitives.stored_whole import stored_whole
 from optiml_magic.kernels.primitives.taken_away import taken_away
 from optiml_magic.kernels.primitives.threaded import threaded
 from optiml_magic.kernels.primitives.unchained import unchained
@@ -74,9 +75,9 @@ class Site:
 
 _SHAPES = (
     in_place, methods_out, block_sized, unshadowed, unchained, copied_parameters, unnamed_tests,
-    left_early, asked_apart, pitched, stepwise, rerolled, scoped, single, taken_away, headed,
-    rebased, lined, one_axis, grid_in_words, onward, thread_an_item, threaded, added_up, aligned,
-    rowed, boxed,
+    left_early, asked_apart, pitched, stored_whole, stepwise, rerolled, scoped, single, taken_away,
+    headed, rebased, lined, one_axis, grid_in_words, onward, thread_an_item, threaded, added_up,
+    aligned, rowed, boxed,
 )  # fmt: skip
 
 

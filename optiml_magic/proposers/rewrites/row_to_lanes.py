@@ -24,8 +24,8 @@ from optiml_magic.kernels.primitives.own_tests import own_tests
 from optiml_magic.kernels.primitives.plain import PLAIN
 from optiml_magic.kernels.primitives.rows import (
     across,
-    along,
     finer,
+    in_strips,
     others_load,
     rows,
     stored_in_parts,
@@ -104,7 +104,7 @@ class RowToLanes(KernelRule):
             yield from _by_itself(kernel)
             raise
         if not found:
-            return
+            return (yield from _by_itself(kernel))
         length = _length(kernel, found)
         few = length >= SHORT and few_threads(kernel)
         strips = _SELDOM if few or all(seldom(kernel, axis) for axis in found) else 0.8
@@ -277,7 +277,7 @@ def _by_itself(
     at = tuple(
         number for number, loop in enumerate(loops_in(kernel.function.body))
         if loop in axes and (within is None or loop in within)
-        and any(along(kernel, axes[loop], a) for a in effects.accesses(loop))
+        and any(in_strips(kernel, axes[loop], a) for a in effects.accesses(loop))
         and not any(inner in axes and inner is not loop for inner in loops_in(loop))
     )  # fmt: skip
     rounds = {n: usual_rounds(kernel, axes[loops_in(kernel.function.body)[n]]) for n in at}

@@ -37,6 +37,7 @@ from optiml_magic.kernels.tree import Blank, Block, Loop, walk
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.own_places import in_columns, updated_in_registers
 from optiml_magic.proposers.rewrites.table_places import LOCAL, tables
 
 _FEW = 64  # rounds of the outermost loop
@@ -66,7 +67,9 @@ class ScalariseArray(KernelRule):
         "bring them together, so that neighbours load neighbours, and change them in shared "
         "memory. A loop that looks for a place in such an array comes to all places in turn, "
         "since where it ends is no constant; one that sorts it becomes a network of exchanges. An "
-        "array of flags at places that data say is bits of one number, whatever the place."
+        "array of flags at places that data say is bits of one number, whatever the place. "
+        "Counters and stacks have a column of shared memory for each thread: lanes that stand at "
+        "different places of local memory ask for a line each, of shared memory for a bank."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
@@ -74,6 +77,8 @@ class ScalariseArray(KernelRule):
         kernel = yield from _among(kernel)
         yield from _places(kernel)
         yield from _flags(kernel)
+        yield from in_columns(kernel)
+        yield from updated_in_registers(kernel, written_short)
         yield from [*_sized(kernel)] or _walked(kernel)
         yield from _rows(kernel)
         yield from own_in_registers(kernel)

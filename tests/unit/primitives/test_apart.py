@@ -57,7 +57,7 @@ def test_a_template_is_copied_with_its_head_and_launched_with_its_arguments() ->
     ("old", "new"),
     [
         ("args(a, tmp, n)", CHOSEN),
-        ("args(tmp, c, n)", "args(tmp, c, n)" + 3 * AGAIN),
+        ("args(tmp, c, n)", "args(tmp, c, n)" + 7 * AGAIN),
         ("__global__ void sweep(", MADE),
     ],
     ids=["the host chooses", "many launches", "a macro makes it"],
@@ -67,6 +67,25 @@ def test_those_that_stay(old: str, new: str) -> None:
     assert apart(program) is program
 
 
+def test_a_short_kernel_may_have_more_launches_than_a_long_one() -> None:
+    often = TWICE.replace(AGAIN, 4 * AGAIN)
+    assert len({launch.kernel for launch in apart(parse_program(often)).launches}) == 5
+    long = parse_program(often.replace("    if (i", 120 * "    i = i + n - n;\n" + "    if (i"))
+    assert apart(long) is long
+
+
+def test_what_no_rule_looks_at_is_refused() -> None:
+    text = TWICE.replace(AGAIN, 8 * AGAIN)
+    step = Step(
+        Candidate(0, None, Proposal(text, "", "")), Evaluation(0, "", Verdict(Outcome.PASSED, ""))
+    )
+    found = RuleProposer((BlockSize(),)).propose(View(step, step, find_facts=lambda: None), 1)
+    assert not found.ideas
+    assert [r.reason for r in found.refused] == [
+        "no rule looks at `sweep`, of which there are 9 launches"
+    ]
+
+
 def test_rules_see_both_with_what_is_known_of_each() -> None:
     stand = Stand(Made("one", TWICE, ARRAYS, {"n": 70}, {"n": 3}))
     step = Step(
@@ -74,7 +93,7 @@ def test_rules_see_both_with_what_is_known_of_each() -> None:
     )
     view = View(step, step, find_facts=lambda: stand.facts(TWICE))
     ideas = RuleProposer((BlockSize(),)).propose(view, 1).ideas
-    assert {idea.launches for idea in ideas} == {("sweep",), ("sweep_2",)}
+    assert {idea.launches for idea in ideas} == {("sweep",), ("sweep_2",), ("sweep", "sweep_2")}
     for idea in ideas:
         made = idea.make()
         assert isinstance(made, str)

@@ -93,6 +93,19 @@ def test_what_is_not_added_begins_with_what_changes_nothing(update: str, start: 
     same(text, block_outputs(kernel(text), 0, TILE), shapes, {"m": 6, "n": 34, "d": 5})
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if (a[i * d + k] <= b[j * d + k]) s++;",
+        "s += a[i * d + k] * b[j * d + k]; if (a[i * d + k] >= b[j * d + k]) s--;",
+    ],
+)
+def test_what_is_counted_counts_no_rounds_behind_the_last(body: str) -> None:
+    text = PLANE % f"for (int k = 0; k < d; ++k) {{ {body} }}"
+    shapes = {"a": ("m", "d"), "b": ("n", "d"), "out": ("m", "n")}
+    same(text, block_outputs(kernel(text), 0, TILE), shapes, {"m": 6, "n": 34, "d": 5})
+
+
 CENTRED = """\
 #pragma optiml launch k grid(cdiv(m, 16), cdiv(n, 16)) block(16, 16)
 __global__ void k(const float* a, const float* b, const float* u, const float* v, const float* w,
@@ -213,6 +226,7 @@ __global__ void k(const float* x, const float* f, float* out, int images, int ch
         ("if (i + k % 3 < m) s += a[i * d + k] * b[j * d + k];", False),
         ("if (k % 3 != 1) s += a[i * d + k] * b[j * d + k] + 1.0f;", True),
         ("if (i + k % 3 < m) s += fabsf(a[i * d + k] - b[j * d + k]);", True),
+        ("if (k % 3 != 1) { s += a[i * d + k] * b[j * d + k]; s++; }", True),
     ],
 )
 def test_rounds_that_are_left_out_add_nothing(body: str, tested: bool) -> None:

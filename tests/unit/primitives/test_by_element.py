@@ -37,6 +37,8 @@ def end(before: str, made: Kernel | Refused) -> str:
     [
         (CHAIN, BEGUN),
         (CHAIN, "float z[2] = {};"),
+        ("float q[2], p = z[1], t[1] = {z[0] + p}; q[0] = x; q[1] = p; x = q[1] + t[0]; z[0] = q[0];",
+         "float z[2] = {}, u = 3;"),
         (CHAIN, "float z[4] = {1, 2};"),
         (CHAIN, "float z[2] = {5};"),
         (CHAIN, "float z[2] = {0.5f * r};"),

@@ -33,6 +33,7 @@ SHAPES = {"a": ("h", "w"), "out": ("h", "w")}
         ("d / s", "d * reciprocal"),
         ("d / s / (s + 1.0f)", "reciprocal"),
         ("expf(d - s) / s + d / s", "expf(d - s) * reciprocal + d * reciprocal"),
+        ("(double)d / s + d / s", "(double)d * reciprocal + d * reciprocal_2"),
     ],
 )
 def test_one_division_before_the_loop(divided: str, wanted: str) -> None:
@@ -41,13 +42,17 @@ def test_one_division_before_the_loop(divided: str, wanted: str) -> None:
     body = applied(made).program.text
     assert wanted in body
     assert "\n    #pragma unroll 4\n    for" in body
-    if divided == "d / s":
+    if "double" in divided:
+        assert (
+            "const double reciprocal = 1.0 / s;\n    const float reciprocal_2 = 1.0f / s;" in body
+        )
+    if divided in ("d / s", "(double)d / s + d / s"):
         same(text, made, SHAPES, {"w": 35, "h": 7}, rounds=True)
 
 
 @pytest.mark.parametrize(
     "divided",
-    ["d / d", "d / 3.0f", "(double)d / s", "d / a[c]", "(int)s / w", "d / (s + r)", "d / w"],
+    ["d / d", "d / 3.0f", "d / a[c]", "(int)s / w", "d / (s + r)", "d / w"],
 )
 def test_other_divisions_stay(divided: str) -> None:
     assert isinstance(by_reciprocals(kernel(COLUMNS.replace("DIVIDED", divided))), Refused)

@@ -165,9 +165,11 @@ def test_threads_that_go_on_with_no_other_element(text: str, reason: str) -> Non
         "for (int k = 0; k < 9; ++k) { if (c[i] == k) break; atomicAdd(&out[2], k); }",
         "int k = 0; while (k < 5 && c[i] > k) ++k; atomicAdd(out, k);",
         "int k = 0; do { if (c[i] == k) break; atomicAdd(&out[1], k); } while (++k < 4);",
+        "unsigned s = c[i]; while (s) { atomicAdd(&out[1], (int)(s & 3)); s >>= 1; }",
+        "bool on = true; int s = i; while (on) { atomicAdd(out, s); s = s * 5 + 1; on = s & 7; }",
     ],
 )
-def test_a_loop_that_counts_to_its_end_waits_for_nobody(body: str) -> None:
+def test_a_loop_that_asks_nothing_of_others_waits_for_nobody(body: str) -> None:
     before = text_of(body)
     after = in_turn(kernel_of(before), (partial(persistent, stride=FEW), gathered))
     same(before, after, "i4")

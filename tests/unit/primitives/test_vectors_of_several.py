@@ -63,3 +63,41 @@ def test_a_vector_brings_all_parts_of_some_rounds(loop: str, loads: tuple[str, .
 )
 def test_elements_that_not_every_round_takes_stay_as_they_are(loop: str) -> None:
     assert isinstance(vectorise(kernel_of(SUM % loop), 0), Refused)
+
+
+PATHS = """\
+#pragma optiml launch k grid(cdiv(h, 64)) block(64)
+__global__ void k(const float* a, float* out, int h, int w) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= h) return;
+    float x = a[r], y = x + 1.0f, z = 2.0f;
+    for (int t = 0; t < w; t++) {
+        x += 1.0f; y += x; z -= y;
+        %s
+    }
+}
+"""
+STEP = "out[(r * w + t) * 3] = x; out[(r * w + t) * 3 + 2] = y; out[(r * w + t) * 3 + 1] = z;"
+
+
+@pytest.mark.parametrize("strips", [(), (8,), (16, 8)])
+def test_what_rounds_store_side_by_side_is_stored_by_vectors(strips: tuple[int, ...]) -> None:
+    text = PATHS % STEP
+    found = written(vectorise(kernel_of(text), 0, strips=strips))
+    assert "float4*>(&out" in found
+    arrays = {"a": Array("f4", ("h",)), "out": Array("f4", ("h", "w", "3"), "zeros")}
+    for h, w in ((70, 65), (33, 64), (5, 3)):
+        assert end_of(text, found, arrays, {"h": h, "w": w}, {"h": 2, "w": 9}) == "same"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "out[(r * w + t) * 3] = x; out[(r * w + t) * 3 + 2] = y;",
+        STEP.replace("out[(r * w + t) * 3 + 1]", "if (x > 2) out[(r * w + t) * 3 + 1]"),
+        STEP + " out[r] = z;",
+        STEP.replace("= z", "= out[(r * w + t) * 3]"),
+    ],
+)
+def test_stores_that_leave_something_out_or_meet_others_stay(step: str) -> None:
+    assert isinstance(vectorise(kernel_of(PATHS % step), 0, strips=(8,)), Refused)

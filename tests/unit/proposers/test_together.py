@@ -148,7 +148,7 @@ def test_one_launch_alone_is_its_rules_own() -> None:
     text = CHAIN[CHAIN.index("__global__ void least") : CHAIN.index("__global__ void most")]
     head = "#pragma optiml launch least grid(cdiv(cols, 256)) block(256)\n"
     assert not every(head + text)
-    assert [idea.launches for idea in every(2 * head + text)] == [("least", "least_2")]
+    assert {idea.launches for idea in every(2 * head + text)} == {("least", "least_2")}
 
 
 def test_what_is_told_is_what_is_made() -> None:
@@ -311,3 +311,48 @@ def test_all_that_a_launch_became_has_its_expressions_changed() -> None:
     parts, whole = text.split("__global__")[-2:]
     assert "fast_exp2(x[" in parts
     assert "fast_inverse(weight[j])" in whole
+
+
+SWEEPS = """\
+#pragma optiml scratch one f4[n]
+#pragma optiml scratch two f4[n]
+#pragma optiml launch near grid(cdiv(n, 256)) block(256) args(a, one, n)
+#pragma optiml launch near grid(cdiv(n, 256)) block(256) args(one, two, n)
+#pragma optiml launch near grid(cdiv(n, 256)) block(256) args(two, c, n)
+__global__ void near(const float* from, float* to, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) to[i] = from[i > 0 ? i - 1 : 0] * 0.5f + from[i];
+}
+"""
+
+
+def test_launches_of_one_kernel_are_edited_in_step_before_they_are_alone() -> None:
+    found = ideas(SWEEPS, known=False)
+    blocks = [idea for idea in found if "tuned block" in idea.title]
+    (both, *alone) = blocks
+    assert both.proposer == NAME
+    assert both.launches == ("near", "near_2", "near_3")
+    assert both.title == "near, near_2, near_3: tuned block: BLOCK = 128"
+    assert {idea.launches for idea in alone} == {("near",), ("near_2",), ("near_3",)}
+    assert all(idea.prior < both.prior for idea in alone)
+    text = both.make()
+    assert isinstance(text, str)
+    assert [str(launch.block[0]) for launch in parse_program(text).launches] == [
+        "BLOCK", "BLOCK_2", "BLOCK_3"
+    ]  # fmt: skip
+    arrays = {"a": Array("f4", ("n",)), "c": Array("f4", ("n",), "zeros")}
+    stand = Stand(Made("one", SWEEPS, arrays, {"n": 700}, {"n": 3}))
+    tried = stand.applied(Offer(NAME, "", text, False), SWEEPS)
+    assert tried.sound, f"{tried.end}: {tried.detail}"
+
+
+def test_what_is_in_every_launch_is_not_made_again_in_step() -> None:
+    text = CHAIN[CHAIN.index("__global__ void least") : CHAIN.index("__global__ void most")]
+    head = "#pragma optiml launch least grid(cdiv(cols, 256)) block(256)\n"
+    keys = [idea.key.removeprefix(f"{NAME} ").split(" + ") for idea in every(2 * head + text)]
+    assert len({frozenset(parts) for parts in keys}) == len(keys)
+
+
+def test_kernels_that_are_not_copies_are_not_in_step() -> None:
+    titles = [idea.title for idea in ideas(CHAIN, known=False)]
+    assert not any(title.startswith("least, most:") for title in titles)

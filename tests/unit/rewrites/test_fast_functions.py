@@ -94,3 +94,24 @@ def test_what_stays_little_is_still_changed_together():
         (("fast exponentials and logarithms", "divisions by approximate reciprocals"), 0.12),
         (("fast exponentials and logarithms",), 0.12),
     ]
+
+
+def test_doubles_are_divided_by_once_for_all_rounds(compiles):
+    text = """
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const double* x, double* o, int n, int m, double h) {
+    int i = threadIdx.x + blockIdx.x * blockDim.x;
+    if (i >= n) return;
+    double s = 0;
+    for (int j = 0; j < m; ++j) s += (x[i] - x[j]) / h;
+    o[i] = s;
+}"""
+    ideas, refused = asked(FastFunctions(), text)
+    assert not refused
+    (idea,) = ideas
+    assert idea.arithmetic == ("divisions by approximate reciprocals",)
+    made = idea.make()
+    assert "const double reciprocal = 1.0 / h;" in made
+    assert "(x[i] - x[j]) * reciprocal" in made
+    compiles(made)
+    assert not asked(FastFunctions(), text.replace("/ h", "/ (j + h)"))[0]

@@ -16,6 +16,7 @@ from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.rounds_of_lanes import cut_evenly
 from optiml_magic.proposers.rewrites.row_to_lanes import BLOCKS, COUNTS, RowToLanes
 from optiml_magic.source.program import parse_program
+from tests.ideas import asked
 from tests.rewriting.offers import Offer
 from tests.rewriting.trying import Stand
 from tests.rewriting.writing import Array, Made
@@ -422,3 +423,22 @@ def test_rows_that_are_none_any_more_in_another_order() -> None:
     rule = RowToLanes()
     with suppress(NotLegal):
         assert all(isinstance(site, Site | Refused) for site in rule.sites(rule.shaped(kernel)))
+
+
+def test_paths_of_several_numbers_a_step_are_stored_by_vectors():
+    text = """
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const float* a, float* path, int n, int steps) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float x = a[i], y = 0.0f;
+    for (int t = 0; t < steps; t++) {
+        y += x * x; x -= y;
+        path[(i * steps + t) * 2] = x;
+        path[(i * steps + t) * 2 + 1] = y;
+    }
+}"""
+    titles = [idea.title for idea in asked(RowToLanes(), text)[0]]
+    assert titles == ["each thread takes several vectors of its row at once over t: STRIP = 16"]
+    near = text.replace("(i * steps + t) * 2", "(t * n + i) * 2")
+    assert not asked(RowToLanes(), near)[0]

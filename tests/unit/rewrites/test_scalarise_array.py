@@ -225,3 +225,52 @@ def test_cells_of_a_plane_are_stored_by_the_warps_of_its_rows(propose):
     for columns in (128, 64):
         after = parse_program(rows).with_values({"BLOCK_X": columns}).text
         assert end_of(CELLS, after, arrays, {"w": 97, "h": 5}, {"w": 3, "h": 1}) == "same"
+
+
+def test_counters_of_a_thread_have_a_column_of_a_block_that_they_fit(compiles):
+    text = """
+#pragma optiml launch k grid(cdiv(n, 256)) block(256)
+__global__ void k(const unsigned char* a, int* c, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    int count[64] = {0};
+    for (int j = 0; j < m; j++) count[a[i * m + j] & 63]++;
+    int most = 0;
+    for (int q = 1; q < 64; q++) if (count[q] > count[most]) most = q;
+    c[i] = most;
+}"""
+    title = "hold each thread's count in a column of shared memory"
+    (idea,) = (i for i in asked(ScalariseArray(), text)[0] if i.title == title)
+    made = idea.make()
+    assert "__shared__ int count[64][128];" in made
+    assert [str(launch.block[0]) for launch in parse_program(made).launches] == ["128"]
+    arrays = {"a": Array("u1", ("n", "m")), "c": Array("i4", ("n",), "zeros")}
+    assert end_of(text, made, arrays, {"n": 300, "m": 50}, {"n": 3, "m": 2}) == "same"
+    compiles(made)
+
+
+def test_a_row_that_each_round_updates_lies_in_registers(compiles):
+    text = """
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* a, const float* w, float* c, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    for (int q = 0; q < 12; q++) c[i * 12 + q] = 3.0f;
+    for (int j = 0; j < m; j++)
+        for (int q = 0; q < 12; q++) {
+            float d = fabsf(a[i * m + j] - w[q]);
+            if (d < c[i * 12 + q]) c[i * 12 + q] = d;
+        }
+}"""
+    title = "hold the row that a thread updates in memory in registers"
+    (idea,) = (i for i in asked(ScalariseArray(), text)[0] if i.title == title)
+    made = idea.make()
+    assert "float c_row[12];" in made
+    assert made.count("#pragma unroll") == 3
+    arrays = {"a": Array("f4", ("n", "m")), "w": Array("f4", ("12",)),
+              "c": Array("f4", ("n", "12"), "zeros")}  # fmt: skip
+    assert end_of(text, made, arrays, {"n": 70, "m": 5}, {"n": 3, "m": 2}) == "same"
+    compiles(made)
+    assert not [i for i in asked(ScalariseArray(), made)[0] if i.title == title]
+    long = text.replace("q < 12", "q < 100").replace("i * 12", "i * 100")
+    assert not [i for i in asked(ScalariseArray(), long)[0] if i.title == title]
