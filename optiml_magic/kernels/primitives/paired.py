@@ -67,6 +67,12 @@ class Pair:
         """Whether an array is scratch that only these two touch."""
         return alone(self.second, array, self.first.launch)
 
+    def last(self, array: str) -> bool:
+        """Whether an array is scratch that nobody asks for behind these two."""
+        at = self.program.alternatives.index((self.first.launch,))
+        before = (launch for way in self.program.alternatives[:at] for launch in way)
+        return alone(self.second, array, self.first.launch, *before)
+
     def as_one(self, body: str, gone: Collection[str]) -> Kernel:
         """A kernel with this body in the place of both, launched as the second one was.
 
@@ -156,9 +162,10 @@ def rounds(kernel: Kernel) -> bool:
     asked = {name for p, name in _passed(behind) if any(behind.reading.of(p))} if behind else set()
     return any(
         isinstance(access.node, Assign) and access.element.floating
-        and _may_be_product(kernel, access.node.value)
+        and (access.node.op == "*="
+             or access.node.op == "=" and _may_be_product(kernel, access.node.value))
         for parameter, name in _passed(kernel) if name in asked
-        for access in kernel.reading.of(parameter) if access.mode == "store"
+        for access in kernel.reading.of(parameter) if access.mode != "load"
     )  # fmt: skip
 
 
