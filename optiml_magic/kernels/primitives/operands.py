@@ -355,7 +355,7 @@ def combining(kernel: Kernel, loop: Loop) -> bool:
 def symbols_inside(contraction: Contraction, form: Polynomial) -> frozenset[str]:
     """The names in the operations of a form."""
     table = contraction.kernel.reading.symbols
-    known = [name for name in form.symbols if name in table.table]
+    known = [n for n in form.symbols - {ROW, COLUMN} if n in table.table]
     inside = frozenset[str]().union(*(table.inside(Polynomial.symbol(n)) for n in known))
     if inside & _INDICES:
         raise NotLegal("an index is not a sum of its parts", contraction.loop.line)

@@ -88,6 +88,32 @@ def test_other_digits_are_refused(launch: str, digits: str, reason: str) -> None
     assert reason in found.reason
 
 
+@pytest.mark.parametrize(
+    ("guard", "reason"),
+    [
+        ("if (t % 3 + l + j >= 2) ", "a guard ties rows to columns"),
+        ("if (t % 3 + j >= 2) ", "a guard ties rows to columns"),
+        ("if (t % 3 >= 1 && l % 2 == 0) ", ""),
+    ],
+)
+def test_digits_in_guards(guard: str, reason: str) -> None:
+    digits = PLANE + "int b = t / I, i = t % I;"
+    text = (CONTRACT % (ROWS, digits)).replace("s += X", guard + "s += X")
+    rule = BlockedProduct()
+    (found,) = rule.sites(rule.shaped(kernel_of(text)))
+    if reason:
+        assert isinstance(found, Refused), found
+        assert reason in found.reason
+        return
+    assert isinstance(found, Site), found
+    made = found.apply()
+    assert isinstance(made, Kernel), made
+    point = {"BM": 16, "BN": 32, "BK": 16, "TM": 2, "TN": 2, "BLOCKS": 1}
+    after = made.program.with_values(point).text
+    for other in SIZES[1:]:
+        assert end_of(text, after, ARRAYS, SIZES[0], other, rounds=True) == "same"
+
+
 WEIGHTS = """\
 #pragma optiml launch weights grid(cdiv(K * C * R * S, 64)) block(64)
 __global__ void weights(const float* x, const float* dy, float* dw, int N, int C, int H, int W, int K, int R, int S) {
