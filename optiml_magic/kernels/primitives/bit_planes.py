@@ -21,7 +21,13 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.differences import Differences, differences
 from optiml_magic.kernels.primitives.effects import loops_in
 from optiml_magic.kernels.primitives.grids import said_alike
-from optiml_magic.kernels.primitives.operands import COLUMN, ROW, Contraction, Operand
+from optiml_magic.kernels.primitives.operands import (
+    COLUMN,
+    ROW,
+    Contraction,
+    Operand,
+    symbols_inside,
+)
 from optiml_magic.kernels.primitives.parameters import with_parameters
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.tile_guards import guards
@@ -130,6 +136,9 @@ class _Making:
     def _check_sizes(self) -> None:
         """All that says how many elements there are, and where, is an ``int``."""
         found, parts = self.found, self.parts
+        for one in (found.row, found.column):
+            if {ROW, COLUMN} & symbols_inside(parts, one.form):
+                raise NotLegal("an index is not a sum of its parts", parts.loop.line)
         sizes = found.rounds, parts.outputs.rows, parts.outputs.columns
         for form in sizes:
             self._expression(form)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from optiml_magic.kernels.editing import Node, text
 from optiml_magic.kernels.expressions import Assign, Expr, Index, Name
+from optiml_magic.kernels.primitives.assigned import assigned
 from optiml_magic.kernels.primitives.base import (
     Kernel,
     NotLegal,
@@ -39,7 +40,7 @@ from optiml_magic.kernels.tree import Declare, Evaluate, Leave, Statement, expre
 from optiml_magic.kernels.types import named
 
 #: One item a thread, along one axis where the launch has two for no reason.
-_SHAPE = (unstrided, linear, in_full, direct)
+_SHAPE = (unstrided, linear, in_full, direct, assigned)
 
 
 @primitive

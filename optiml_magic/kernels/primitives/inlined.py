@@ -12,6 +12,7 @@ from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.editing import lines as written
 from optiml_magic.kernels.expressions import Assign, Binary, Choice, Expr, Index, Name, Step, every
 from optiml_magic.kernels.polynomial import Polynomial
+from optiml_magic.kernels.primitives.assigned import assigned
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.flat import flat
@@ -37,7 +38,7 @@ from optiml_magic.kernels.tree import (
     walk,
 )
 
-_SHAPE = (unstrided, linear, flat, sunk)
+_SHAPE = (assigned, unstrided, linear, flat, sunk)
 
 
 @primitive
@@ -58,6 +59,8 @@ class Inlining:
         self.whole, self.bound = self._all()
         self.store, self.at = self._stored()
         self.array = self.store.array
+        #: What an item that is changed in place is before.
+        self.own = [a for a in touching(self.first, self.array) if a.mode == "load"]
         self._check_array()
         self.loads = touching(self.second, self.array)
         self._check_loads()
@@ -93,18 +96,29 @@ class Inlining:
     def _check_array(self) -> None:
         """Raise NotLegal where somebody else may ask for the array, or for more of it."""
         line = self.store.line
-        if not self.pair.alone(self.array):
+        if not (self.pair.alone(self.array) if not self.own else self.pair.last(self.array)):
             raise NotLegal(f"`{self.array}` is asked for elsewhere", line)
         scratch = next(s for s in self.pair.program.scratch if s.name == self.array)
         if form_of(scratch.count.tree) != self.bound:
             raise NotLegal(f"not all of `{self.array}` is certain to be stored", line)
-        if any(a.mode == "load" for a in touching(self.first, self.array)):
-            raise NotLegal("it reads what it stores", line)
+        self._check_own()
         self.effects[1].straightforward(lanes=True, alone=False)
         read = {a.array for a in self.first.reading.accesses if a.mode == "load"}
         for access in self.second.reading.accesses:
             if access.mode != "load" and access.space == "global" and access.array in read:
                 raise NotLegal(f"`{access.array}` is written before it is read again", access.line)
+
+    def _check_own(self) -> None:
+        """Raise NotLegal where an item reads more of the array than what it is itself."""
+        until = self.items.inside.index(self.at) + 1
+        before = {e for s in self.items.inside[:until] for e in expressions(s)}
+        named = [e for e in expressions(self.first.function.body) if isinstance(e, Name)]
+        plain = all(
+            a.index == self.whole and a.node in before and is_plain(self.first, a)
+            for a in self.own
+        )  # fmt: skip
+        if not plain or sum(e.name == self.array for e in named) != len(self.own) + 1:
+            raise NotLegal("it reads what it stores elsewhere, or once more", self.store.line)
 
     def _check_loads(self) -> None:
         function = self.second.function
@@ -154,7 +168,8 @@ class Inlining:
         for statement in [s for s in swaps if isinstance(s, If)]:
             swaps[statement] = self._outer(statement, swaps)
         body = self.second.show(edited(self.second.function.body, swaps))
-        return self.pair.as_one(body.strip()[1:-1].strip("\n"), {self.array})
+        gone = set[str]() if self.own else {self.array}
+        return self.pair.as_one(body.strip()[1:-1].strip("\n"), gone)
 
     def _check_copies(self, count: int) -> None:
         """Raise NotLegal where so many places that compute an element are too many."""

@@ -46,11 +46,18 @@ def _made(program: Program, launch: LaunchDirective) -> Program:
     values = _values(kernel)
     code = lex(program.text).code
     bare = function.name.rpartition("::")[2]
+    # ``template __global__ void k<float>(...);`` asks for what the launch makes by itself.
+    again = rf"\btemplate\s+(?!<)[^;{{}}<]*\b{re.escape(bare)}\s*<[^;{{}}]*;"
+    asked = [match.span() for match in re.finditer(again, code)]
+    for first, last in asked:
+        code = code[:first] + " " * (last - first) + code[last:]
     if len(re.findall(rf"\b{re.escape(bare)}\b", code)) != 1:
         raise NotLegal("the kernel is named elsewhere in the text", function.line)
     first, last = (len(raw[:at].decode()) for at in (own, end))
     seen = unit.syntax.text[slice(*function.span)].decode()
     edits = [Edit(start, own, "")]
+    places = [[len(program.text[:at].encode()) for at in span] for span in asked]
+    edits += [Edit(begin, stop, "") for begin, stop in places]
     for name, value in values.items():
         found = [*re.finditer(rf"\b{name}\b", code[first:last])]
         if len(found) != len(re.findall(rf"\b{name}\b", lex(seen).code)):

@@ -27,15 +27,33 @@ def in_all_rounds(
     accesses = [access for access in kernel.reading.accesses if access.own in loads]
     if len(accesses) != len(loads):
         return None
-    found = [_asked(kernel, axis, access) for access in accesses]
-    asked = [one for one in found if one is not None]
-    return asked if len(asked) == len(found) else None
+    asked = list[RequireDirective]()
+    for access in accesses:
+        last = _last(kernel, axis, access)
+        if last is None:
+            return None
+        if _has(kernel, access, last):
+            continue
+        end = Speller(kernel.reading.symbols, {}).form(last + Polynomial.constant(1))
+        found = room(kernel, access, end) if access.space == "global" else None
+        if found is None:
+            return None
+        asked.append(found)
+    return asked
 
 
-def _asked(kernel: Kernel, axis: Axis, access: Access) -> RequireDirective | None:
-    """That an array has the element of the last round, where its place grows with the rounds."""
+def _has(kernel: Kernel, access: Access, last: Polynomial) -> bool:
+    """Whether the text says that an array has an element, as of ``__constant__ float w[9]``."""
+    array = kernel.reading.arrays.get(access.array)
+    extents = [form.value if form is not None else None for form in array.extents] if array else []
+    (count,) = extents if len(extents) == 1 else (None,)
+    return count is not None and last.value is not None and last.value < count
+
+
+def _last(kernel: Kernel, axis: Axis, access: Access) -> Polynomial | None:
+    """The element of the last round, where its place grows with the rounds."""
     index, test, symbols = access.index, axis.test, kernel.reading.symbols
-    if index is None or access.mode != "load" or access.space != "global":
+    if index is None or access.mode != "load":
         return None
     if not isinstance(test, Compare) or test.op != ">=":
         return None
@@ -47,4 +65,4 @@ def _asked(kernel: Kernel, axis: Axis, access: Access) -> RequireDirective | Non
     sizes = given - Effects(kernel).moved
     if not last.symbols <= sizes or not Ranges((*axis.guard, test), symbols).nonnegative(index):
         return None
-    return room(kernel, access, Speller(symbols, {}).form(last + Polynomial.constant(1)))
+    return last

@@ -58,6 +58,9 @@ class Outputs:
     counted: tuple[str, ...] = ()
 
 
+_INDICES = frozenset({"threadIdx.x", "threadIdx.y", "blockIdx.x", "blockIdx.y"})
+
+
 class Contraction:
     """The parts of such a kernel; raises NotLegal for any other."""
 
@@ -157,6 +160,8 @@ class Contraction:
     def _flat(self) -> Outputs | None:
         """Rows and columns as ``t / n`` and ``t % n`` of a thread's one index ``t``."""
         whole = needed_form(self.kernel, "x")
+        if self.kernel.block[1] != 1:  # rows have an axis of their own
+            return None
         lengths = [symbol.arguments[1] for symbol in self._quotients()]
         for length in lengths:
             rows = whole.over(length) if whole is not None else None
@@ -176,11 +181,33 @@ class Contraction:
                 yield symbol
 
     def placed(self, form: Polynomial) -> Polynomial:
-        """A form over ``@row`` and ``@col``."""
+        """A form over ``@row`` and ``@col``; so are its quotients and rests of these."""
+        found = self._placed(form)
+        table = self.kernel.reading.symbols
+        for name in sorted(found.symbols):
+            symbol, times = table.table.get(name), found.coefficient(name)
+            if symbol is None or symbol.op not in ("/", "%") or times is None:
+                continue
+            if not _INDICES & table.inside(Polynomial.symbol(name)):
+                continue
+            self._number_sides()
+            parts = tuple(map(self.placed, symbol.arguments))
+            digit = self.kernel.reading_operations().operation(
+                symbol.op, parts, symbol.low, symbol.high
+            )
+            found = found.without([name]) + times * digit
+        return found
+
+    def _number_sides(self) -> None:
+        """Rows and columns are symbols of the reading, as the indices that they stand for."""
+        for side in (ROW, COLUMN):
+            self.kernel.reading.symbols.of(Symbol(side, "builtin", frozenset({side}), low=0))
+
+    def _placed(self, form: Polynomial) -> Polynomial:
         out = self.outputs
         if out.flat is not None:
             terms = dict(form.terms)
-            for symbol in self.kernel.reading.symbols.table.values():
+            for symbol in [*self.kernel.reading.symbols.table.values()]:
                 if symbol.op not in ("/", "%") or len(symbol.arguments) != 2:
                     continue
                 of, by = symbol.arguments
@@ -325,9 +352,9 @@ def combining(kernel: Kernel, loop: Loop) -> bool:
 def symbols_inside(contraction: Contraction, form: Polynomial) -> frozenset[str]:
     """The names in the operations of a form."""
     table = contraction.kernel.reading.symbols
-    known = [name for name in form.symbols if name in table.table]
+    known = [n for n in form.symbols - {ROW, COLUMN} if n in table.table]
     inside = frozenset[str]().union(*(table.inside(Polynomial.symbol(n)) for n in known))
-    if inside & {"threadIdx.x", "threadIdx.y", "blockIdx.x", "blockIdx.y"}:
+    if inside & _INDICES:
         raise NotLegal("an index is not a sum of its parts", contraction.loop.line)
     return inside
 

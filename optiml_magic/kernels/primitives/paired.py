@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, where_legal
 from optiml_magic.kernels.primitives.called import called_alike
 from optiml_magic.kernels.primitives.dispatched import declaration
+from optiml_magic.kernels.primitives.sizes import threads, usual_rounds
 from optiml_magic.kernels.primitives.unshadowed import apart_from
 from optiml_magic.kernels.reading import Access
 from optiml_magic.kernels.tidying import tidied
@@ -66,6 +68,12 @@ class Pair:
     def alone(self, array: str) -> bool:
         """Whether an array is scratch that only these two touch."""
         return alone(self.second, array, self.first.launch)
+
+    def last(self, array: str) -> bool:
+        """Whether an array is scratch that nobody asks for behind these two."""
+        at = self.program.alternatives.index((self.first.launch,))
+        before = (launch for way in self.program.alternatives[:at] for launch in way)
+        return alone(self.second, array, self.first.launch, *before)
 
     def as_one(self, body: str, gone: Collection[str]) -> Kernel:
         """A kernel with this body in the place of both, launched as the second one was.
@@ -156,10 +164,30 @@ def rounds(kernel: Kernel) -> bool:
     asked = {name for p, name in _passed(behind) if any(behind.reading.of(p))} if behind else set()
     return any(
         isinstance(access.node, Assign) and access.element.floating
-        and _may_be_product(kernel, access.node.value)
+        and (access.node.op == "*="
+             or (access.node.op == "=" and _may_be_product(kernel, access.node.value)))
         for parameter, name in _passed(kernel) if name in asked
-        for access in kernel.reading.of(parameter) if access.mode == "store"
+        for access in kernel.reading.of(parameter) if access.mode != "load"
     )  # fmt: skip
+
+
+def asked(kernel: Kernel) -> float:
+    """How often the kernel behind asks for each element that this one stores, at the least once."""
+    behind = kernel.behind
+    items = threads(kernel)
+    others = threads(behind) if behind is not None else None
+    if behind is None or not items or others is None:
+        return 1.0
+    stored = {
+        name for p, name in _passed(kernel) if any(a.mode != "load" for a in kernel.reading.of(p))
+    }
+    axes = {axis.name: axis for axis in behind.reading.axes}
+    times = [
+        math.prod(usual_rounds(behind, axes[loop]) or 1 for loop in access.loops if loop in axes)
+        for parameter, name in _passed(behind) if name in stored
+        for access in behind.reading.of(parameter) if access.mode == "load"
+    ]  # fmt: skip
+    return max(1.0, others * sum(times) / items)
 
 
 def _may_be_product(kernel: Kernel, value: Expr) -> bool:

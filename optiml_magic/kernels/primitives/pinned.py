@@ -89,22 +89,21 @@ def asked_of(
     """
     launch = next(d for d in made.program.launches if bare(d.kernel or "") == name)
     first = Kernel(made.program, launch, defines=made.defines)
-    symbols, at = first.reading.symbols, len(extents) - 1
-    own = f"threadIdx.{'xyz'[at]}", f"blockIdx.{'xyz'[at]}"
-    width = Polynomial.constant(first.block[at] or 1)
-    row = Polynomial.symbol(own[0]) + width * Polynomial.symbol(own[1])
+    symbols = first.reading.symbols
+    places = [_place(first, axis) for axis in range(len(extents))][::-1]
+    own = places[0].symbols
     speller, asked = Speller(symbols, {}), dict[RequireDirective, None]()
     for access in first.reading.accesses:
         if access.space != "global" or access.mode != "load":
             continue
-        if access.index is not None and not {*own} & symbols.inside(access.index):
+        if access.index is not None and not own & symbols.inside(access.index):
             if free:
                 raise NotLegal(f"whether `{access.array}` is asked for is not certain", access.line)
             continue
-        apart = access.index.coefficient(own[0]) if access.index is not None else None
-        if access.index is None or apart is None or not _in_row(access, row, apart, symbols):
+        count = _counted(access, places, extents, symbols)
+        if count is None:
             raise NotLegal(f"whether `{access.array}` has all rows is not certain", access.line)
-        found = room(old, access, speller.form(extents[0] * apart))
+        found = room(old, access, speller.form(count))
         if found is None:
             raise NotLegal(f"`{access.array}` does not have all rows", access.line)
         asked[found] = None
@@ -126,10 +125,42 @@ def room(kernel: Kernel, access: Access, count: str) -> RequireDirective | None:
     return RequireDirective(condition)
 
 
-def _in_row(access: Access, row: Polynomial, apart: Polynomial, symbols: Symbols) -> bool:
+def _place(kernel: Kernel, axis: int) -> Polynomial:
+    """The index of a thread along an axis."""
+    thread, block = (Polynomial.symbol(f"{of}.{'xyz'[axis]}") for of in ("threadIdx", "blockIdx"))
+    return thread + Polynomial.constant(kernel.block[axis] or 1) * block
+
+
+def _counted(
+    access: Access, places: Sequence[Polynomial], extents: Sequence[Polynomial], symbols: Symbols
+) -> Polynomial | None:
+    """How many elements all rows have, of all planes where rows lie in these; else None."""
+    index, row = access.index, places[0]
+    apart = _times(index, row) if index is not None else None
+    if index is None or apart is None:
+        return None
+    if _in_row(access, index - row * apart, row, apart, symbols):
+        return extents[0] * apart
+    for plane, planes in zip(places[1:], extents[1:], strict=True):
+        rest = index - row * apart - plane * extents[0] * apart
+        if _times(index, plane) == extents[0] * apart and _in_row(
+            access, rest, row + plane, apart, symbols
+        ):
+            return planes * extents[0] * apart
+    return None
+
+
+def _times(index: Polynomial, place: Polynomial) -> Polynomial | None:
+    """What a thread's index along an axis is multiplied by."""
+    (thread,) = (name for name in place.symbols if name.startswith("threadIdx"))
+    return index.coefficient(thread)
+
+
+def _in_row(
+    access: Access, rest: Polynomial, row: Polynomial, apart: Polynomial, symbols: Symbols
+) -> bool:
     """Whether a place is in a row of so many elements, of which there is one where any is asked."""
-    assert access.index is not None
-    rest, some = access.index - row * apart, Compare(">=", apart - _ONE, frozenset())
+    some = Compare(">=", apart - _ONE, frozenset())
     within = Ranges((*access.guard, some), symbols).within(rest, apart)
     return within and not row.symbols & symbols.inside(rest)
 

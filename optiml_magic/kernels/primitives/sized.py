@@ -7,6 +7,7 @@ What the numbers require of the sizes is said, so that others are left to the pr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from optiml_magic.kernels.editing import Node, edited, text
@@ -28,16 +29,21 @@ _TILE = 64  # a radius or a stride of a tile, at most: ours
 _PLAIN = ("int", "signed", "signed int")
 
 
-def divisors(kernel: Kernel, most: int, least: int = 2) -> dict[str, int]:
-    """Scalars by which rounds of loops divide, with their values, ``least`` to ``most``."""
+def divisors(
+    kernel: Kernel, most: int, least: int = 2, of: AbstractSet[str] = frozenset()
+) -> dict[str, int]:
+    """Scalars by which rounds of loops divide, with their values, ``least`` to ``most``.
+
+    Or by which what comes ``of`` something else, such as a thread's place, is divided.
+    """
     given = kernel.facts.scalars if kernel.facts is not None else {}
-    counters = {axis.name for axis in kernel.reading.axes}
+    divided = of or {axis.name for axis in kernel.reading.axes}
     found = dict[str, int]()
     for symbol in kernel.reading.symbols.table.values():
         by = symbol.arguments[1].symbols if symbol.op in ("/", "%") else ()
         name = next(iter(by), "")
         whole = name in given and symbol.arguments[1] == Polynomial.symbol(name)
-        if whole and symbol.depends & counters and name not in kernel.program.values:
+        if whole and symbol.depends & divided and name not in kernel.program.values:
             found[name] = int(given[name])
     return {name: size for name, size in found.items() if least <= size <= most}
 

@@ -43,6 +43,8 @@ def guards(contraction: Contraction, operand: Operand) -> list[Condition]:
         elif names & {operand.side, axis.name}:
             raise NotLegal("a guard ties rows to columns", line)
     if any({operand.side, axis.name} & form.symbols for form in tying):
+        if any(others & symbols_inside(contraction, form) for form in tying):
+            raise NotLegal("a guard ties rows to columns", line)
         left = projected(tying, {side: contraction.extent(side) for side in sorted(others)})
         projections = [Compare(">=", f, frozenset()) for f in left if not _above(contraction, f)]
         found += [c for c in projections if c not in test]

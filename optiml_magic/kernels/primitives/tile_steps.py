@@ -25,7 +25,7 @@ from optiml_magic.kernels.primitives.tile_layout import Layout
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.kernels.types import named
 
-_PLAIN = frozenset({"scalar", "builtin", "operation", "counter"})
+_PLAIN = frozenset({"scalar", "builtin", "operation", "counter", "select"})
 
 
 @dataclass(frozen=True)

@@ -37,13 +37,14 @@ from optiml_magic.kernels.primitives.rectangular import all_rectangular
 from optiml_magic.kernels.primitives.renewed import renewed
 from optiml_magic.kernels.primitives.residues import sieved_by_residue
 from optiml_magic.kernels.primitives.shaped import planar
-from optiml_magic.kernels.primitives.sized import sized
+from optiml_magic.kernels.primitives.sized import divisors, sized
 from optiml_magic.kernels.primitives.sizes import rounds
 from optiml_magic.kernels.primitives.spread import spread_rounds
 from optiml_magic.kernels.primitives.uncentred import uncentred
 from optiml_magic.kernels.primitives.unravelled import unravelled
 from optiml_magic.kernels.primitives.unravelled_planes import unravelled_planes
 from optiml_magic.kernels.primitives.whole_elements import whole_elements
+from optiml_magic.kernels.symbols import THREADS
 from optiml_magic.kernels.tree import Loop
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.model.space import Point
@@ -62,7 +63,8 @@ _REQUESTS = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum"
 _BEHIND = 0.9  # their chance then: ours
 _IDLE = 0.2  # of the chip's best, below which rows of threads that share rounds come first: ours
 _MOSTLY_IDLE = 0.92  # the chance of parts then: ours
-_SHORT = 256  # rounds of inner loops that are worth a number in the text: ours
+_SHORT = 65536  # rounds of inner loops that are worth a number in the text: ours
+_SMALL = 16  # a divisor of an index that is a number in the text: ours
 _DIGITS = 3  # of the number of a block that may tell which filter it is: image, filter, depth
 _LESS = 0.005  # of a chance, by which tiles of other arithmetic come after those of the same: ours
 _LONG = 128  # rounds from which each pair once is worth stores that lie a row apart: ours
@@ -114,6 +116,8 @@ class BlockedProduct(KernelRule):
             alone = where_legal(innermost, kernel, number)
             inside = [*nested(loops_in(alone.function.body)[number])]
             known = _numbers(alone, inside)
+            if known:  # such as the extents of a filter, of which a column has a digit each
+                known |= divisors(alone, _SMALL, of=THREADS)
             given = where_legal(sized, alone, known) if known else alone
             whole = collapse(given, number) if inside else kernel
             if isinstance(whole, Refused):

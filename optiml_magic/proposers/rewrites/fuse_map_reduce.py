@@ -9,7 +9,7 @@ from optiml_magic.kernels.primitives.base import Kernel, Refused
 from optiml_magic.kernels.primitives.fused import fused, fused_rows
 from optiml_magic.kernels.primitives.inlined import inlined
 from optiml_magic.kernels.primitives.inlined_planes import inlined_planes
-from optiml_magic.kernels.primitives.paired import rounds
+from optiml_magic.kernels.primitives.paired import asked, rounds
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 from optiml_magic.proposers.rewrites.read_once import ReadOnce
@@ -17,6 +17,8 @@ from optiml_magic.proposers.rewrites.row_to_lanes import RowToLanes
 from optiml_magic.proposers.rewrites.share_loads import ShareLoads
 
 _EXPECTED = Hypothesis(TIME, "lower", "an array is neither written nor read", (1.2, 4.0))
+_OFTEN = 16  # times that each element is asked for, up to which to compute it anew is cheap: ours
+_AGAIN = 0.3  # the chance where it is more often, as of channels that filters combine: ours
 _LANES, _KEPT, _SHARED = RowToLanes(), ReadOnce(), ShareLoads()
 
 
@@ -36,9 +38,9 @@ class FuseMapReduce(KernelRule):
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         made, joined = kernel, [kernel.launch.kernel or kernel.function.name]
         arithmetic: tuple[str, ...] = ()
-        ways = set[str]()
+        ways, often = set[str](), 1.0
         while made.behind is not None:
-            last, rounding = made.behind, rounds(made)
+            last, rounding, often = made.behind, rounds(made), max(often, asked(made))
             again, way = _joined(made)
             if isinstance(again, Refused):
                 if len(joined) == 1:
@@ -60,7 +62,7 @@ class FuseMapReduce(KernelRule):
         elif "inline" in ways:
             title = f"compute what {before} stored within {joined[-1]}"
             yield Site(
-                "inline", title, lambda: made, 0.8, _EXPECTED,
+                "inline", title, lambda: made, 0.8 if often <= _OFTEN else _AGAIN, _EXPECTED,
                 arithmetic=arithmetic, joined=behind,
             )  # fmt: skip
 

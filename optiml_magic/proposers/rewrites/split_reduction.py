@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 
@@ -43,6 +44,7 @@ _PARTS = (1, 2, 4, 8, 16, 32, 64)
 _CHUNKS = (*_PARTS, 128, 256)  # whose blocks have several threads for a row
 _RESIDENT = 2048  # threads of a multiprocessor that is full
 _FEW = 2 * _PARTS[-1]  # rounds below which none is split; what combines parts has half as many
+_SOME = 8  # rounds, each of which is long, that are worth parts: ours
 _EACH = 4  # rounds of a part, at least: ours
 _THREADS = 256  # of a block for a row: eight blocks fill a multiprocessor
 _IDLE = 0.2  # the chance where most of them have nothing of a row: ours
@@ -106,7 +108,8 @@ class SplitReduction(KernelRule):
                 ("the order of additions",) if sums else (),
             )  # fmt: skip
             return
-        points = _points(kernel.fresh("PARTS"), apart, length or _FEW)
+        each = min(_each(kernel, axis.node), _EACH)  # a round of many is a part by itself
+        points = _points(kernel.fresh("PARTS"), apart, length * each if length else _FEW)
         behind = _behind(kernel, number)
         sums += [r for r in behind if not r.exact]
         more = ", and those behind it" if behind else ""
@@ -205,12 +208,24 @@ def _long(kernel: Kernel) -> tuple[int, Axis, int | None] | None:
         if axis is None:
             return None
         length = alike_rounds(kernel, axis)
-        if loop in inside or (length is not None and length < _FEW):
+        if loop in inside or (length is not None and not _is_long(kernel, loop, length)):
             inside |= set(loops_in(loop.body))
             continue
         reduces = any(axis.name in r.axes for r in kernel.reading.reductions)
         return (number, axis, length) if reduces else None
     return None
+
+
+def _is_long(kernel: Kernel, loop: Loop, length: int) -> bool:
+    """Whether it has many rounds, or some that are as long as many."""
+    return length >= _FEW or (length >= _SOME and length * _each(kernel, loop) >= _FEW)
+
+
+def _each(kernel: Kernel, loop: Loop) -> int:
+    """The rounds of the loops in a round of this one."""
+    axes, inside = kernel.axes(), loops_in(loop.body)
+    known = [rounds(kernel, axes[i]) if i in axes else None for i in inside]
+    return math.prod(n or 1 for n in known)
 
 
 def _behind(kernel: Kernel, number: int) -> list[Reduction]:

@@ -79,7 +79,8 @@ def test_what_is_asked_for_is_written_still() -> None:
         ("{ x[i] = a[i]; a[i] = x[i]; }", "a[i] = x[i] + a[i];", 1),
         ("x[i] = x[i] + a[i];", "{ if (a[i] > 0.0f) return; x[i] = 2.0f * x[i]; }", 2),
         ("x[i] = x[i] + a[i];", "if (x[i] > 0.0f) x[i] = 0.0f;", 2),
-        ("x[i] += a[i];", "x[i] *= 2.0f;", 2),
+        ("x[i] += a[i];", "x[i] *= 2.0f;", 1),
+        ("{ x[i] += a[i]; a[i] = x[i]; }", "x[i] /= 2.0f;", 2),
     ],
 )
 def test_in_place_the_last_store_is_the_one_that_stays(one: str, two: str, stores: int) -> None:

@@ -94,3 +94,65 @@ def test_more_of_the_array_than_is_stored_is_refused(count: str) -> None:
 def test_an_output_is_refused() -> None:
     text = (CHAIN % ("t[i] = a[i];", SUM)).replace("#pragma optiml scratch t f4[h * w]\n", "")
     assert "asked for elsewhere" in refused(inlined(_first(text)))[0]
+
+
+IN_PLACE = """\
+#pragma optiml scratch t f4[h * w]
+#pragma optiml launch zero grid(cdiv(h * w, 32)) block(32)
+#pragma optiml launch one grid(cdiv(h * w, 32)) block(32)
+#pragma optiml launch two grid(cdiv(h, 32)) block(32)
+__global__ void zero(const float* a, float* t, int h, int w) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < h * w) t[i] = a[i];
+}
+
+__global__ void one(float* t, int h, int w) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < h * w) %s
+}
+
+__global__ void two(const float* t, float* out, int h, int w) {
+    int r = blockIdx.x * blockDim.x + threadIdx.x;
+    if (r >= h) return;
+    %s
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        "t[i] = t[i] > 0.0f ? t[i] : 0.0f;",
+        "{ float v = t[i]; v = v / (1.0f + fabsf(v)); t[i] = v; }",
+        "{ float* p = t; t[i] = 2.0f * p[i]; }",
+        "t[i] *= 2.0f;",
+        "t[i] -= 0.5f;",
+    ],
+)
+def test_an_element_that_is_changed_in_place_is_changed_as_it_is_asked_for(one: str) -> None:
+    text = IN_PLACE % (one, SUM)
+    made = inlined(kernels(parse_program(text), None)[1])
+    program = applied(made).program
+    assert [launch.kernel for launch in program.launches] == ["zero", "one_two"]
+    same(text, made, {"a": ("h", "w"), "out": ("h",)}, {"h": 37, "w": 9})
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "reason"),
+    [
+        ("t[i] = i > 0 ? t[i - 1] : 0.0f;", SUM, "what it stores elsewhere"),
+        ("{ t[i] = t[i] + 1.0f; float again = t[i]; }", SUM, "what it stores elsewhere"),
+        ("t[i] += 1.0f;", SUM + "\nt[r] = 0.0f;", "written before it is read again"),
+    ],
+)
+def test_what_is_changed_in_place_is_refused(one: str, two: str, reason: str) -> None:
+    text = (IN_PLACE % (one, two)).replace("two(const float* t", "two(float* t")
+    assert reason in refused(inlined(kernels(parse_program(text), None)[1]))[0]
+
+
+def test_what_is_changed_in_place_and_asked_for_behind_is_refused() -> None:
+    more = "#pragma optiml launch three grid(1) block(1) args(t, more)\n"
+    text = IN_PLACE % ("t[i] += 1.0f;", SUM)
+    text = text.replace("__global__ void zero", more + "__global__ void zero")
+    text += "__global__ void three(const float* t, float* more) { more[0] = t[0]; }\n"
+    assert "asked for elsewhere" in refused(inlined(kernels(parse_program(text), None)[1]))[0]

@@ -54,6 +54,16 @@ def test_expressions_are_put_in_brackets() -> None:
     assert end_of(text, after.text, ARRAYS, {"n": 70}, {"n": 3}) == "same"
 
 
+def test_what_is_instantiated_explicitly_is_so_by_its_launch() -> None:
+    again = "template __global__ void norms<float, WIDTH, false>(const float*, float*, int);\n"
+    text = ROWS.replace("#pragma optiml launch", f"{again}#pragma optiml launch")
+    after = instantiated(parse_program(text))
+    assert after.text == instantiated(parse_program(ROWS)).text.replace(
+        "}\n#pragma", "}\n\n#pragma"
+    )
+    assert end_of(text, after.text, ARRAYS, {"n": 70}, {"n": 3}) == "same"
+
+
 STAYS = {
     "a macro names it": ("int r =", "\n#define AT(i) (r * W + i)\n    int r =", "a[r * W + i]", "a[AT(i)]"),
     "a macro makes it": ("template <typename T, int W", "#define KERNEL __global__ void norms\ntemplate <typename T, int W",

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from optiml_magic.kernels.primitives.base import Kernel, Refused
+from optiml_magic.kernels.primitives.base import Kernel, Refused, kernels
+from optiml_magic.model.facts import LaunchFacts
 from optiml_magic.proposers.rewrites.blocked_product import BlockedProduct
 from optiml_magic.proposers.rewrites.kernel_rule import Site
+from optiml_magic.source.program import parse_program
 from tests.present import sampled
 from tests.rewriting.writing import Array
 
@@ -48,6 +52,8 @@ KERNELS = (
     (LINE, FLAT + "int i = blockIdx.y / B, b = blockIdx.y % B;"),
     (LINE.replace("B * I", "I, B"), FLAT + "int i = blockIdx.y, b = blockIdx.z;"),
     (ROWS, PLANE + "int b = t / I, i = t % I;"),
+    (ROWS, PLANE + "int b = t % B, i = t / B;"),
+    (LINE, FLAT + DIGITS.replace("% I", "% J % I")),
 )
 
 
@@ -71,14 +77,80 @@ def test_rows_of_all_matrices_lie_below_each_other(launch: str, digits: str) -> 
 @pytest.mark.parametrize(
     ("launch", "digits", "reason"),
     [
-        (LINE, FLAT + DIGITS.replace("% I", "% J % I"), "an index is not a sum of its parts"),
         (LINE, FLAT + DIGITS.replace("int", "short"), "an index is not a sum of its parts"),
         (LINE, FLAT + DIGITS + " if (gridDim.x > 1) return;", "an index is not a sum of its parts"),
         (LINE, FLAT + DIGITS + " if (b == 1 && i > 0) return;", "not a comparison"),
-        (ROWS, PLANE + "int b = t % B, i = t / B;", "an index is not a sum of its parts"),
     ],
 )
 def test_other_digits_are_refused(launch: str, digits: str, reason: str) -> None:
     _, (found,) = sites(launch, digits)
     assert isinstance(found, Refused), found
     assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    ("guard", "reason"),
+    [
+        ("if (t % 3 + l + j >= 2) ", "a guard ties rows to columns"),
+        ("if (t % 3 + j >= 2) ", "a guard ties rows to columns"),
+        ("if (t % 3 >= 1 && l % 2 == 0) ", ""),
+    ],
+)
+def test_digits_in_guards(guard: str, reason: str) -> None:
+    digits = PLANE + "int b = t / I, i = t % I;"
+    text = (CONTRACT % (ROWS, digits)).replace("s += X", guard + "s += X")
+    rule = BlockedProduct()
+    (found,) = rule.sites(rule.shaped(kernel_of(text)))
+    if reason:
+        assert isinstance(found, Refused), found
+        assert reason in found.reason
+        return
+    assert isinstance(found, Site), found
+    made = found.apply()
+    assert isinstance(made, Kernel), made
+    point = {"BM": 16, "BN": 32, "BK": 16, "TM": 2, "TN": 2, "BLOCKS": 1}
+    after = made.program.with_values(point).text
+    for other in SIZES[1:]:
+        assert end_of(text, after, ARRAYS, SIZES[0], other, rounds=True) == "same"
+
+
+WEIGHTS = """\
+#pragma optiml launch weights grid(cdiv(K * C * R * S, 64)) block(64)
+__global__ void weights(const float* x, const float* dy, float* dw, int N, int C, int H, int W, int K, int R, int S) {
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t >= K * C * R * S) return;
+    int s = t % S, r = t / S % R, c = t / (S * R) % C, k = t / (S * R * C);
+    float sum = 0.0f;
+    for (int n = 0; n < N; n++)
+        for (int p = 0; p < H; p++)
+            for (int q = 0; q < W; q++) {
+                int h = p + r - R / 2, w = q + s - S / 2;
+                if (h >= 0 && h < H && w >= 0 && w < W)
+                    sum += x[((n * C + c) * H + h) * W + w] * dy[((n * K + k) * H + p) * W + q];
+            }
+    dw[t] = sum;
+}
+"""
+WEIGHT_ARRAYS = {
+    "x": Array("f4", ("N", "C", "H", "W")), "dy": Array("f4", ("N", "K", "H", "W")),
+    "dw": Array("f4", ("K", "C", "R", "S"), "zeros"),
+}  # fmt: skip
+WEIGHT_SIZES = {"N": 3, "C": 4, "H": 9, "W": 7, "K": 6, "R": 3, "S": 3}
+
+
+def test_a_column_has_digits_of_its_own() -> None:
+    (kernel,) = kernels(parse_program(WEIGHTS), None)
+    facts = LaunchFacts("weights", 1, (4, 1, 1), (64, 1, 1), {}, WEIGHT_SIZES)
+    rule = BlockedProduct()
+    (site,) = rule.sites(rule.shaped(replace(kernel, facts=facts)))
+    assert isinstance(site, Site), site
+    assert {f"where {n} is {WEIGHT_SIZES[n]}" for n in "HWRS"} <= {*site.title.split(", ")}
+    made = site.apply()
+    assert isinstance(made, Kernel), made
+    point = {"BM": 16, "BN": 32, "BK": 16, "TM": 2, "TN": 2, "BLOCKS": 1}
+    after = made.program.with_values(point).text
+    ends = {"same": ({}, {"K": 37, "C": 9}, {"N": 1, "C": 1, "K": 1}), "narrowed": ({"R": 1},)}
+    for end, sizes in ends.items():
+        for changed in sizes:
+            given = WEIGHT_ARRAYS, WEIGHT_SIZES, WEIGHT_SIZES | changed
+            assert end_of(WEIGHTS, after, *given, rounds=True) == end

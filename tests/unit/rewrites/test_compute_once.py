@@ -304,20 +304,20 @@ WIPED_ARRAYS = {
 
 
 def test_what_sines_alone_are_for_is_computed_with_them(propose):
-    (made,) = propose("compute_once", WIPED)
-    assert "re_found[" in made.text
-    assert "s_found" not in made.text
-    assert end_of(WIPED, made.text, WIPED_ARRAYS, {"m": 3, "n": 70}, {"m": 2, "n": 33},
-                  rounds=True) == "same"  # fmt: skip
+    for made in propose("compute_once", WIPED):
+        assert "re_found[" in made.text
+        assert "s_found" not in made.text
+        assert end_of(WIPED, made.text, WIPED_ARRAYS, {"m": 3, "n": 70}, {"m": 2, "n": 33},
+                      rounds=True) == "same"  # fmt: skip
 
 
 def test_as_many_results_as_before_are_kept(propose):
     wider = WIPED.replace("- im;", "- im * s;")
-    (made,) = propose("compute_once", wider)
-    assert "s_found[" in made.text
-    assert "re_found" not in made.text
-    assert end_of(wider, made.text, WIPED_ARRAYS, {"m": 3, "n": 70}, {"m": 2, "n": 33},
-                  rounds=True) == "same"  # fmt: skip
+    for made in propose("compute_once", wider):
+        assert "s_found[" in made.text
+        assert "re_found" not in made.text
+        assert end_of(wider, made.text, WIPED_ARRAYS, {"m": 3, "n": 70}, {"m": 2, "n": 33},
+                      rounds=True) == "same"  # fmt: skip
 
 
 CHUNKS = """\

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from optiml_magic.kernels.primitives.base import kernels
+from optiml_magic.model.facts import Facts, LaunchFacts
 from optiml_magic.proposers.rewrites import REWRITES
+from optiml_magic.proposers.rewrites.fuse_map_reduce import FuseMapReduce
+from optiml_magic.proposers.rewrites.kernel_rule import Site
+from optiml_magic.source.program import parse_program
 from tests.ideas import asked, made
 
 HEAD = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
@@ -282,3 +287,35 @@ def test_what_passes_by_either_of_two_ways_is_a_local(compiles) -> None:
     one = next(p.text for p in made(ideas[:1]))
     compiles(one)
     assert "scratch" not in one
+
+
+OFTEN = """\
+#pragma optiml scratch t f4[c * n]
+#pragma optiml launch relu grid(cdiv(c * n, 256)) block(256)
+#pragma optiml launch filters grid(cdiv(f * n, 256)) block(256)
+__global__ void relu(const float* x, float* t, int c, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < c * n) t[i] = fmaxf(x[i], 0.0f);
+}
+__global__ void filters(const float* t, const float* w, float* y, int c, int n, int f) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= f * n) return;
+    float s = 0.0f;
+    for (int k = 0; k < c; k++) s += w[i / n * c + k] * t[k * n + i % n];
+    y[i] = s;
+}
+"""
+
+
+@pytest.mark.parametrize(("filters", "prior"), [(2, 0.8), (64, 0.3)])
+def test_what_is_asked_for_often_is_seldom_worth_computing_anew(filters: int, prior: float) -> None:
+    sizes = {"c": 32, "n": 1024, "f": filters}
+    launches = [
+        LaunchFacts(name, line, (count * 4, 1, 1), (256, 1, 1), {}, sizes)
+        for name, line, count in (("relu", 2, 32), ("filters", 3, filters))
+    ]
+    program = parse_program(OFTEN)
+    first, _ = kernels(program, Facts(tuple(launches), {}, 1e-5, 1e-5, ""))
+    (site,) = FuseMapReduce().sites(first)
+    assert isinstance(site, Site), site
+    assert site.prior == prior

@@ -162,3 +162,61 @@ def test_what_may_not_be_there_is_not_loaded(text: str, taps: tuple[str, ...]) -
     arrays = {"a": PLANE, "f": Array("f4", taps), "out": PLANE}
     _, ideas, _ = asked(replace(MADE, text=text, arrays=arrays))
     assert not ideas
+
+
+PLANES = """\
+#pragma optiml launch blur grid(cdiv(w, 16), cdiv(h, 16), planes) block(16, 16)
+#define TAPS 5
+__constant__ float taps[TAPS] = {0.1f, 0.2f, 0.4f, 0.2f, 0.1f};
+__global__ void blur(const float* a, float* out, int w, int h, int planes) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    int p = blockIdx.z;
+    if (x >= w || y >= h) return;
+    float sum = 0.0f, squares = 0.0f;
+    for (int j = 0; j < TAPS; j++)
+        for (int i = 0; i < TAPS; i++) {
+            int yy = y + j - TAPS / 2, xx = x + i - TAPS / 2;
+            if (yy < 0 || yy >= h || xx < 0 || xx >= w) continue;
+            float v = a[(p * h + yy) * w + xx], g = taps[j] * taps[i];
+            sum += g * v;
+            squares += g * v * v;
+        }
+    out[(p * h + y) * w + x] = squares - sum * sum;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (PLANES, ""),
+        (PLANES.replace("p * h + yy", "p * (h + 1) + yy"), "has all rows is not certain"),
+        (PLANES.replace("p * h + yy", "(p + 1) * h + yy"), "has all rows is not certain"),
+    ],
+)
+def test_windows_of_all_planes_are_summed_up_by_rows(text: str, reason: str) -> None:
+    arrays = {
+        "a": Array("f4", ("planes * 2", "h + 1", "w")),
+        "out": Array("f4", ("planes", "h", "w")),
+    }
+    if not reason:
+        arrays["a"] = arrays["out"]
+    sizes = {"w": 37, "h": 23, "planes": 3}
+    made = replace(
+        MADE,
+        text=text,
+        arrays=arrays,
+        sizes=sizes,
+        others={"w": 3, "h": 9, "planes": 2},
+        scalars={},
+    )
+    stand, ideas, refused = asked(made)
+    if reason:
+        assert reason in refused[0].reason
+        return
+    after = ideas[0].make()
+    assert isinstance(after, str), after
+    assert "sum += taps[j] * sum_part;" in after
+    assert "require size(a) >= planes * h * w" in after, after
+    found = stand.applied(Offer("separate_sums", "", after, rounds=True), stand.text)
+    assert found.sound, f"{found.end}: {found.detail}\n{after}"

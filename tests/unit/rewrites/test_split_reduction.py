@@ -546,3 +546,22 @@ def test_a_whole_array_is_done_by_the_whole_chip(threads: int, body: str, launch
     for cols in (1, 5, 3070):
         same(text, made, {"a": ("cols",), "o": ("cols",)}, {"rows": 1, "cols": cols}, values,
              rounds=True)  # fmt: skip
+
+
+IMAGES = COLUMNS.replace("const int* ends, ", "").replace(
+    "for (int r = 0; r < rows; ++r) s += a[r * cols + c];",
+    "for (int r = 0; r < rows; ++r)\n"
+    "        for (int h = 0; h < 16; ++h)\n"
+    "            for (int w = 0; w < 16; ++w) s += a[((r * 16 + h) * 16 + w) * cols + c];",
+)
+
+
+@pytest.mark.parametrize(("rows", "parts"), [(16, 2), (100, 8)])
+def test_few_rounds_of_many_are_as_long_as_many(rows: int, parts: int) -> None:
+    (site,) = found(at(IMAGES, rows, 4096))
+    assert isinstance(site, Site)
+    assert site.points[0] == {"PARTS": parts}
+    shapes = {"a": ("rows", "256", "cols"), "out": ("cols",)}
+    same(IMAGES, site.apply(), shapes, {"rows": 5, "cols": 70}, site.points[0], rounds=True)
+    few = found(at(IMAGES, 2, 4096))
+    assert not any(isinstance(s, Site) and s.key.startswith("split") for s in few)

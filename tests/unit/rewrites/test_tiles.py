@@ -266,7 +266,7 @@ def test_a_layer_whose_launch_says_by_its_filters_how_many_outputs_there_are() -
 
 
 def test_a_layer_of_large_filters_says_why_it_is_no_product() -> None:
-    found, *_ = layers(r=100)
+    found, *_ = layers(r=300)
     assert isinstance(found, Refused)
     assert found.reason == "the number of rounds of an inner loop is not a constant"
 
