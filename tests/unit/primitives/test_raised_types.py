@@ -102,8 +102,7 @@ __global__ void k(const float* a, float* o, int h, int w) {
         "float v = t < w ? a[row * w + t] : 0.0f; v = block_sum(v); v = v * 0.5f; if (t == 0) o[row] = v;",
         "float v{t < w ? a[row * w + t] : 0}; v *= v; v = block_sum(v); if (t == 0 && v > 1) o[row] = v;",
         "float v = 0; v += t < w ? a[row * w + t] : 1; v = block_sum(v); if (t == 0 && v > 1) o[row] = v;",
-        "float v = t < w ? a[row * w + t] : 0.0f, u = v; v = block_sum(v); v += 2; "
-        "u = block_sum(u * v); if (t == 0) o[row] = u;",
+        "float v = t < w ? a[row * w + t] : 0.0f, u = v; v = block_sum(v); v += 2; u = block_sum(u * v); if (t == 0) o[row] = u;",
     ],
 )  # fmt: skip
 def test_a_local_that_is_given_what_its_block_sums_up_is_declared(body: str) -> None:
