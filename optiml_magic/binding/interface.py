@@ -353,9 +353,10 @@ def check_array(buffer: BoundBuffer, value: Any) -> None:
             fix=f"pass `np.ascontiguousarray({buffer.name})`",
             line=buffer.line,
         )
-    if buffer.lanes > 1 and value.size % buffer.lanes:
+    count = value.size * (row[1] if row is not None else 1)
+    if buffer.lanes > 1 and count % buffer.lanes:
         raise BindingError(
-            f"`{buffer.name}` has {value.size} elements, not a multiple of {buffer.lanes} lanes",
+            f"`{buffer.name}` has {count} elements, not a multiple of {buffer.lanes} lanes",
             fix="pad it, or use a scalar type",
             line=buffer.line,
         )

@@ -109,7 +109,7 @@ def _empty_output(
     given = values.get(bound.name)
     if isinstance(given, np.ndarray):
         binding.check_array(bound, given)
-        return np.empty(given.shape, dtype)
+        return np.empty(given.shape, given.dtype)
     if shape is not None:
         return np.empty(shape, dtype)
     declared = "" if dtype.names else f", or --out {bound.name}:{title(dtype)}[n]"

@@ -147,8 +147,11 @@ def _check_names(pair: Beside, lets: AbstractSet[str]) -> None:
     one, other, counter = pair.first[0].node, pair.second[0].node, pair.first[0].variable
     asked = {e.name for e in pair.effects.inside(one) if isinstance(e, Name)}
     assert counter is not None
+    counters = {counter, pair.second[0].variable}
+    theirs = {e.name for e in pair.effects.inside(other.body)
+              if isinstance(e, Name) and e.variable not in counters}  # fmt: skip
     for name in sorted(
-        (lets & (asked | _declared(one))) | ({counter.name} & _declared(other.body))
+        (lets & (asked | _declared(one))) | ({counter.name} & (theirs | _declared(other.body)))
     ):
         raise NotLegal(f"both loops call something `{name}`", other.line)
 
@@ -187,7 +190,8 @@ def _joined(pair: Beside) -> Kernel:
         kernel.show_inside(one.body),
         kernel.show_inside(other.body, pair.swaps(effects.inside(other.body))),
     ]
-    if _declared(one.body) & _declared(other.body):
+    asked = {e.name for e in effects.inside(other.body) if isinstance(e, Name)}
+    if _declared(one.body) & (asked | _declared(other.body)):
         bodies = [f"{{\n{body}\n}}" for body in bodies]
     whole = replace(one, body=Block(None, 0, (lines("\n".join(bodies)),)), span=None, head=None)
     swaps: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(

@@ -17,6 +17,7 @@ from optiml_magic.kernels.primitives.naming import type_of
 from optiml_magic.kernels.primitives.rounds import shareable
 from optiml_magic.kernels.spelling import is_one
 from optiml_magic.kernels.tree import Declare, Leave, walk
+from optiml_magic.kernels.types import promoted
 
 
 @primitive
@@ -31,6 +32,9 @@ def backward(kernel: Kernel, at: int) -> Kernel:
     one = range_of(loop, counter, step.value or 0) if step is not None else None
     if one is None or not (kind.integral and kind.signed and kind.size in (4, 8)):
         raise NotLegal("where the loop ends is not followed", loop.line)
+    ends = [promoted(t) for e in (one.first, one.end) if (t := kernel.reading.types.get(e))]
+    if len(ends) < 2 or not all(t.integral and t.signed for t in ends):
+        raise NotLegal("a counter below zero is not less than an end without a sign", loop.line)
     unsteady = {*effects.changed(loop.body), *declared_in(loop)}
     if not all(is_steady(kernel, end, unsteady) for end in (one.first, one.end)):
         raise NotLegal("the ends of the loop change in it", loop.line)

@@ -286,7 +286,9 @@ def _stored(
             change = f" {op} {kernel.spelled(value, shown)}"
         case Assign(op=op, value=value):
             given = kernel.fresh("given", *locals_)
-            made.append(f"const auto {given} = {kernel.spelled(value, shown)};")
+            made.insert(
+                0, f"const auto {given} = {kernel.spelled(value, shown)};"
+            )  # as C++ 17 says
             change = f" {op} {given}"
     tests = [f"if ({at} == {n}) {x}{change};" for n, x in enumerate(locals_)]
     return _braced(made, tests)

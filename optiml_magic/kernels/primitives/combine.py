@@ -231,7 +231,8 @@ def carries(kind: CType, line: int) -> None:
     whole = kind.kind == "int" and kind.size in (1, 2, 4, 8)
     plain = whole or kind.name in ("float", "double", "__half")
     if kind.depth or kind.lanes != 1 or not plain:
-        raise NotLegal(f"a shuffle does not carry {kind.name or 'its type'}", line)
+        called = "a pointer" if kind.depth else kind.name or "its type"
+        raise NotLegal(f"a shuffle does not carry {called}", line)
 
 
 def test(reduction: Reduction) -> str:

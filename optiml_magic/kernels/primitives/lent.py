@@ -274,7 +274,7 @@ class _Lending:
             if variable.type.reference:
                 raise NotLegal(f"`{variable.name}` is a reference", self.loop.line)
             kind = type_of(self.old, variable)
-            combine.carries(kind.lane, self.loop.line)
+            combine.carries(kind if kind.depth else kind.lane, self.loop.line)
             found[variable] = kind
         return found
 

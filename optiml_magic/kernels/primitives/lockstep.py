@@ -335,7 +335,7 @@ class Lockstep(SharedPlaces):
 
         Two blocks may have a local of that name, and each round of a loop another value.
         """
-        if self.named.setdefault(variable.name, form) is form:
+        if variable not in self.kept and self.named.setdefault(variable.name, form) is form:
             return variable.name
         self.taken.append(self.kernel.fresh(variable.name, *self.taken))
         return self.taken[-1]

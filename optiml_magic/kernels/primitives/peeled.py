@@ -13,6 +13,7 @@ from optiml_magic.kernels.editing import Node, edited, lines, spread, text
 from optiml_magic.kernels.expressions import Binary, Choice, Expr, Literal, Name, Unary, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, counts_up, loops_in
+from optiml_magic.kernels.primitives.scoped import quiet
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import Block, If, Leave, Statement, walk
 
@@ -119,8 +120,10 @@ def _told(test: Expr, axis: Axis, first: bool) -> Expr | bool:
         case Binary(op="||" | "&&" as op, left=left, right=right):
             whole = op == "||"
             sides = [_told(left, axis, first), _told(right, axis, first)]
-            if any(side is whole for side in sides):
+            if sides[0] is whole:
                 return whole
+            if sides[1] is whole:
+                return whole if quiet(left) else test
             open_ = [side for side in sides if not isinstance(side, bool)]
             if len(open_) < 2:
                 return open_[0] if open_ else not whole

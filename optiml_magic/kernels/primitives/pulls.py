@@ -179,11 +179,17 @@ class Pull:
         if sum(one is whole for one, _ in self.updates) > 1:
             return False
         form, length = update.access.index, _ONE
+        linear = set[str]()
         for one in self.own:
             if form is None or form.coefficient(self._symbol(one)) != length:
                 return False
             length = length * self.extents[one]
-        return True
+            linear |= {self._symbol(one), *(f"{of}Idx.{one}" for of in ("thread", "block"))}
+        if form is None:
+            return False
+        symbols = self.old.reading.symbols
+        kinds = {symbols[name].kind for name in symbols.inside(form.without(linear))}
+        return kinds <= {"scalar", "operation"}  # no digit of these, and no data
 
     def _names(self) -> Iterable[Variable]:
         return names([part for _, u in self.updates for part in (u.value, address(u))])

@@ -145,7 +145,7 @@ class Raising(Unshared):
                 left.append(variable)
                 continue
             shown = self._given(variable, self.value(variable.value))
-            if shown is not None:
+            if shown is not None or (variable in self.kept and not self.quiet):
                 left.append(replace(variable, value=shown))
         if self.quiet or not left:
             return ()
@@ -288,6 +288,7 @@ class Raising(Unshared):
             self.env[variable] = self._over(old, self._silent(variable, value))
             return ()
         lent = isinstance(old, Share) and old.source.variable is not variable
+        lent |= isinstance(old, Each)
         if isinstance(old, Known) or (lent and variable.value and variable not in self.kept):
             raise Kept(variable)
         saved = self._saved(variable)

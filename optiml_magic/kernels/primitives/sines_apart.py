@@ -24,7 +24,7 @@ from optiml_magic.kernels.expressions import (
     every,
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import lent_in, names
+from optiml_magic.kernels.primitives.effects import declared_in, lent_in, names
 from optiml_magic.kernels.tree import Block, Evaluate, Statement, Variable, walk
 from optiml_magic.kernels.types import named
 
@@ -70,7 +70,11 @@ def _apart(kernel: Kernel, statement: Evaluate) -> Iterator[tuple[Variable, Call
             kind, *halves = _HALVES[both]
             found = zip((sine, cosine), halves, strict=True)
             plain = all(_is_plain(kernel, own, kind) for own in (sine, cosine))
-            if plain and sine is not cosine and _is_quiet(angle, (sine, cosine)):
+            hidden = {v.name for v in declared_in(kernel.function.body)} & {*halves}
+            if plain and not hidden and sine is not cosine and _is_quiet(angle, (sine, cosine)):
+                known = kernel.reading.types.get(angle)
+                if kind == "double" and (known is None or known.name != kind):
+                    angle = Cast(None, kind, angle)  # `sin` of a float is another function
                 yield from ((own, Call(None, half, (angle,))) for own, half in found)
 
 

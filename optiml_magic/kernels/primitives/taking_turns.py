@@ -17,7 +17,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
-from optiml_magic.kernels.primitives.effects import Effects, counts_up
+from optiml_magic.kernels.primitives.effects import Effects, counts_up, declared_in
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Axis
@@ -72,6 +72,8 @@ class Turns:
         if axis.start.value is None:
             raise NotLegal("the number of the first round is not known", self.loop.line)
         name = axis.variable.name
+        if any(v.name == name for v in declared_in(self.loop.body)):
+            raise NotLegal(f"`{name}` means something else in a round too", self.loop.line)
         return f"({name} + 1) & 1" if (axis.start.value + number) % 2 else f"{name} & 1"
 
     def _after(self, number: int) -> str:

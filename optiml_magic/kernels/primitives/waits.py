@@ -74,7 +74,7 @@ class Waits:
             for variable in statement.variables if isinstance(statement, Declare) else ():
                 if variable.type.volatile:
                     raise NotLegal(f"`{variable.name}` is volatile", variable.line)
-            if any(isinstance(e, Lambda) for e in statement.expressions):
+            if any(isinstance(e, Lambda) for top in statement.expressions for e in every(top)):
                 raise NotLegal("it has a lambda", statement.line)
         for function in reached(self.kernel.unit, self.kernel.function):
             calls = (e for e in expressions(function.body) if isinstance(e, Call))

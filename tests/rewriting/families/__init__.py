@@ -67,6 +67,7 @@ from . import (
     tables,
     tiles,
     triangles,
+    turns,
     unrolled,
     waits,
     walks,
@@ -130,4 +131,5 @@ FAMILIES = {
     "bases": bases.FAMILY,
     "unrolled": unrolled.FAMILY,
     "swept": swept.FAMILY,
+    "turns": turns.FAMILY,
 }

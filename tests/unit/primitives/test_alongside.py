@@ -9,6 +9,7 @@ from optiml_magic.kernels.primitives.base import Kernel, in_turn, kernels
 from optiml_magic.kernels.primitives.localised import localised
 from optiml_magic.source.program import parse_program
 
+from .running import same as always_same
 from .running import same_of_many as same
 from .shapes import applied, refused
 
@@ -90,6 +91,21 @@ def test_refused(old: str, new: str, reason: str) -> None:
     text = TEXT.replace(old, new)
     assert text != TEXT
     assert reason in refused(alongside(_first(text)))[0]
+
+
+def test_names_that_a_round_hides_are_its_own() -> None:
+    hidden = "float r = 0.25f; kept[t * n + c] = s + r;"
+    text = TEXT.replace("kept[t * n + c] = s;", hidden).replace("    float r = x[c];\n", "")
+    text = text.replace("float s = 0.0f;", "float s = 0.0f, r = x[c];")
+    made = alongside(_first(text))
+    assert applied(made).program.text.count("for (") == 1
+    always_same(text, made, SHAPES, {"n": 50, "m": 7})
+
+
+def test_what_the_first_counter_would_hide_stays_behind() -> None:
+    text = TEXT.replace("float s = 0.0f;", "float s = 0.0f; int t = 3;").replace(SECOND, OTHER)
+    text = text.replace("out[u * n + c] = r;", "out[u * n + c] = r + t;")
+    assert "call something `t`" in refused(alongside(_first(text)))[0]
 
 
 CELL = """\

@@ -51,6 +51,7 @@ def test_rounds_are_turned(body: str, made: str) -> None:
         ("for (int k = 0; k < m; k++) { if (a[t * m + k] > 1) return; out[t * (m + 1) + k] = 1; }", "the loop does not count by one in its head"),
         ("for (int k = 0; k < m; k += 2) out[t * (m + 1) + k] = 1;", "the loop does not count by one in its head"),
         ("for (unsigned k = 0; k < m; k++) out[t * (m + 1) + k] = 1;", "where the loop ends is not followed"),
+        ("for (int k = threadIdx.x - t; k < m; k++) out[t * (m + 1) + k] = 1;", "a counter below zero"),
         ("for (int k = last; k < m; k++) { out[t * (m + 1) + k] = 1; last++; }", "the ends of the loop change in it"),
         ("s = -9; for (int k = 0; k < m; k++) if (a[t * m + k] > s) { s = a[t * m + k]; last = k; }", "the order of its rounds decides what is chosen"),
     ],

@@ -36,6 +36,8 @@ APART = {
     f"float s[2] = {{0, 0}}; int t[2]; t[0] = 0; t[1] = 1; {ROUNDS}"
     "{ int v = g[j * n + i] & 1; s[v] += a[j * n + i]; t[v]--; } out[i] = s[1] - s[0] + t[0] * t[1];":
         "if (v == 0) t_0--;",
+    f"int c[4] = {{}}, q = 0; {ROUNDS}c[++q & 3] += 1 + q * g[i]; "
+    "out[i] = c[0] + 3 * c[1] + 7 * c[2] + 17 * c[3];": "if (chosen == 2) c_2 += given;",
 }  # fmt: skip
 KEPT = {
     f"int c[9] = {{}}; {ROUNDS}c[g[j * n + i]]++; out[i] = c[0];": "no sums",

@@ -47,6 +47,7 @@ def test_it_is_the_number_of_the_round(body: str) -> None:
         rounds("cur = 1 - a;"),
         rounds("cur = 1 - cur;", held="float d[2][16]; int cur = m & 1; "),
         rounds("if (a > 2) cur = 1 - cur;"),
+        rounds("{ int a = 2; d[cur][1] = a; } cur = 1 - cur;"),
         rounds("cur = 1 - cur; d[cur][3] = 1.0f;"),
         rounds("cur = 1 - cur;").replace("float cost", "cur = 1; float cost"),
         rounds("cur = 1 - cur;").replace("float cost", "if (m > 9) continue; float cost"),

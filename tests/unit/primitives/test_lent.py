@@ -113,6 +113,8 @@ def test_what_other_lanes_store_is_waited_for() -> None:
          "the loop does not count up by a number"),
         (f"bool b = i > 1; int s = 0; {EDGES} s += b + col[e]; out[i] = s;",
          "a shuffle does not carry"),
+        (f"const float2* p = (const float2*)x; float s = 0; {EDGES} s += p[e].y; out[i] = s;",
+         "a shuffle does not carry a pointer"),
         ("float s = 0; __syncthreads(); for (int e = 0; e < i; ++e) s += x[e]; out[i] = s;",
          "its threads wait for each other"),
         (f"float b = 0; int at = 0; {EDGES} if (x[e] > b) {{ b = x[e]; at = e; }} out[i] = at;",

@@ -50,6 +50,7 @@ def test_a_border_stands_in_front(body: str) -> None:
     [
         filled(f"if (a == 3 || b == 2) d[a][b] = 0.25f; else d[a][b] = {INNER};"),
         filled("if (b > a) d[a][b] = 0.25f; else d[a][b] = 1.0f;"),
+        f"int q = 0; {filled(f'if (q++ > 9 || a == 0 || b == 0) d[a][b] = 0; else d[a][b] = {INNER};')}",
         filled(f"if (a == 0 || b == 0) {{ d[a][b] = 0.25f; continue; }} d[a][b] = {INNER};"),
         filled(f"if (a == 0 || b == 0) d[a][b] = 0.25f; else d[a][b] = {INNER};").replace("++a", "a += 2").replace("b++", "b += 2"),
         "for (int a = 0; a < m; ++a) { if (a == 0) y[i] = 0; else y[i] += x[i * m + a]; }",

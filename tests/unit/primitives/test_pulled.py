@@ -61,6 +61,9 @@ LARGE, SMALL = {"n": 19, "m": 21, "w": 9}, {"n": 1, "m": 1, "w": 1}
         "atomicAdd(&down[r * w + i], g * b[c + i]); } }",
         INSIDE + ROUNDS + "{ atomicAdd(&out[c * w + i], b[r * w + i]); "
         "atomicAdd(&out[r * w + i], 2.0f); }",
+        INSIDE + ROUNDS + "atomicAdd(&out[i + i % 4], b[r * w + i]);",  # elements that meet
+        INSIDE + ROUNDS + "atomicAdd(&out[i + (i > 3 ? 2 : 5)], b[r * w + i]);",
+        INSIDE + ROUNDS + "atomicAdd(&out[i + ((int)b[i] & 3)], b[r * w + i]);",
     ],
 )  # fmt: skip
 def test_an_element_has_a_thread_that_adds_up(body: str) -> None:

@@ -75,3 +75,40 @@ def test_what_is_converted_on_the_way_is_refused(function: str, call: str, kind:
     before = text(function.replace("KIND", kind), call.replace("KIND", kind))
     before = before.replace("__shared__ int s", f"__shared__ {kind} t[32]; __shared__ int s")
     assert refused(raised(kernel_of(before)))
+
+
+SUMMED = """\
+__device__ float block_sum(float v) {
+    __shared__ float parts[64];
+    __syncthreads();
+    parts[threadIdx.x] = v;
+    __syncthreads();
+    for (int d = 32; d > 0; d >>= 1) {
+        if (threadIdx.x < d) parts[threadIdx.x] += parts[threadIdx.x + d];
+        __syncthreads();
+    }
+    return parts[0];
+}
+#pragma optiml launch k grid(h) block(64)
+__global__ void k(const float* a, float* o, int h, int w) {
+    int t = threadIdx.x, row = blockIdx.x;
+    BODY
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "float v = t < w ? a[row * w + t] : 0.0f; v = block_sum(v); v = v * 0.5f; if (t == 0) o[row] = v;",
+        "float v{t < w ? a[row * w + t] : 0}; v *= v; v = block_sum(v); if (t == 0 && v > 1) o[row] = v;",
+        "float v = 0; v += t < w ? a[row * w + t] : 1; v = block_sum(v); if (t == 0 && v > 1) o[row] = v;",
+        "float v = t < w ? a[row * w + t] : 0.0f, u = v; v = block_sum(v); v += 2; u = block_sum(u * v); if (t == 0) o[row] = u;",
+    ],
+)  # fmt: skip
+def test_a_local_that_is_given_what_its_block_sums_up_is_declared(body: str) -> None:
+    text = SUMMED.replace("BODY", body)
+    arrays = {"a": Array("f4", ("h", "w")), "o": Array("f4", ("h",), "zeros")}
+    after = written(raised(kernel_of(text)))
+    assert "float v" in after
+    assert end_of(text, after, arrays, {"h": 5, "w": 60}, {"h": 2, "w": 7}, rounds=True) == "same"

@@ -28,6 +28,8 @@ APART = {
     "if (x > 0.3f) { sincospif(x, &s, &c); out[i] = s / c; }": "s = sinpif(x);",
     "sincos(e, &t, &u); out[i] = (float)(t + u);": "u = cos(e);",
     "sincosf((float)e + x, &c, &s); out[i] = c;": "c = sinf((float)e + x);",
+    "sincos(x, &t, &u); out[i] = 1e6 * (t - (float)t);": "t = sin((double)x);",
+    "sincos(x + 0.3f, &t, &u); out[i] = 1e6 * (u - (float)u);": "u = cos((double)(x + 0.3f));",
 }  # fmt: skip
 KEPT = {
     "s = x; sincosf(s, &s, &c); out[i] = s + c;": "no sine",
@@ -35,6 +37,7 @@ KEPT = {
     "sincosf(x++, &s, &c); out[i] = s;": "no sine",
     "float* p = &s; *p = x; sincosf(*p, &s, &c); out[i] = s + c;": "more leads",
     "float& r = s; r = x; sincosf(r, &s, &c); out[i] = s + c;": "more leads",
+    "double sin, cos; sincos(e, &sin, &cos); out[i] = (float)(sin - cos);": "no sine",
     "if (x > 0) sincosf(x, &s, &c); out[i] = x;": "no sine",
 }
 

@@ -224,6 +224,8 @@ REFUSED = {
              " out[i] = s[t];"), "the kernel is left within a loop"),
     "begun": ("float v[2] = {1.0f, 2.0f}; s[t] = a[t]; __syncthreads(); out[i] = v[t % 2] + s[t];",
               "what `v` begins with is not zero"),
+    "closure": (("s[t] = a[t]; __syncthreads(); for (int j = 0; j < 3; ++j) { [&] { float v = s[63 - t]; "
+                "__syncthreads(); s[t] = v; __syncthreads(); }(); } out[i] = s[t];"), "it has a lambda"),
     "parameter": ("n += t; s[t] = a[t]; __syncthreads(); out[i] = s[t] + n;",
                   "`n` becomes a thread's own"),
 }  # fmt: skip
