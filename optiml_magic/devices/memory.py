@@ -18,7 +18,8 @@ from optiml_magic.model.dtypes import BFLOAT16, DType
 from optiml_magic.model.launch import LaunchPlan
 
 _GUARD = 512  # bytes of canary on each side of a buffer; keeps CuPy's alignment
-_BEHIND = 1 << 16  # of it behind a buffer of at most so many bytes: a row too many ends there
+_BEHIND = 1 << 16  # of it behind a buffer of a small size: what is a block too far ends there
+_SMALL = 1 << 20  # bytes of such a buffer, at most: ours
 
 
 @dataclass
@@ -43,7 +44,7 @@ def guarded(cupy: Any, nbytes: int, dtype: DType, shape: tuple[int, ...]) -> Mem
     """A new buffer, its content undefined, between canaries of random bytes."""
     canary = cupy.asarray(np.random.default_rng().integers(0, 256, 2 * _GUARD, np.uint8))
     padded = -(-nbytes // 16) * 16
-    behind = max(_GUARD, min(padded, _BEHIND))
+    behind = _BEHIND if nbytes <= _SMALL else _GUARD
     whole = cupy.empty(_GUARD + padded + behind, cupy.uint8)
     whole[:_GUARD] = canary[:_GUARD]
     # The tail guard begins where the data ends, padding included: an off-by-one write is seen.

@@ -145,6 +145,21 @@ def inspect(
         return inspector.inspect(runs)
 
 
+def inspect_root(instance: Instance, context: Context) -> Inspection:
+    """The hazards of the input kernel on a set of inputs that candidates are verified on."""
+    inspector, root = context.tools.inspector, prepare(context.problem.program.text, context)
+    if inspector is None or isinstance(root, Verdict):
+        return Inspection(())
+    plan = next((p for i, p in root.verified if i.case.key == instance.case.key), None)
+    if plan is None:
+        return Inspection(())
+    inspector.put(instance.case)
+    job = Job(instance.case.key, plan, fresh_poison(), False, context.tools.instructions)
+    with context.tools.timings.stage("inspect"):
+        (found,) = inspector.inspect([(root.build, job)])
+    return found
+
+
 def answered(prepared: Prepared, context: Context) -> Context | Verdict:
     """The context with the input kernel's own outputs as the wanted ones."""
     tools, task = context.tools, context.problem.task

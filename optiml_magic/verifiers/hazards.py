@@ -34,6 +34,11 @@ class Inspection:
     hazards: tuple[Hazard, ...]
     unchecked: str = ""
 
+    @property
+    def errors(self) -> tuple[Hazard, ...]:
+        """Those that make a right answer a wrong one some day."""
+        return tuple(hazard for hazard in self.hazards if hazard.severity == "error")
+
 
 class Inspector(Protocol):
     """Looks for hazards."""
@@ -108,7 +113,7 @@ def inspected(verdict: Verdict, inspection: Inspection) -> Verdict:
     if inspection.unchecked:
         notes.append(f"hazards: not all were looked for; {inspection.unchecked}")
     verdict = replace(verdict, hazards=inspection.hazards, notes=(*verdict.notes, *notes))
-    errors = [h for h in inspection.hazards if h.severity == "error"]
+    errors = inspection.errors
     if not verdict.passed or not errors:
         return verdict
     first = errors[0]
