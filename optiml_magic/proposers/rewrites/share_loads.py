@@ -113,11 +113,7 @@ class ShareLoads(KernelRule):
                 strips = [*_in_strips(whole, fixed)] if whole is not kernel else strips
             crowded = _CROWDED if any(isinstance(site, Site) for site in strips) else 1.0
             for site in _along_rows(kernel, fixed, found):  # all of a long window at once
-                yield (
-                    site
-                    if isinstance(site, Refused)
-                    else replace(site, prior=round(site.prior * crowded, 2))
-                )
+                yield site if isinstance(site, Refused) else site.times(crowded)
             yield from strips
 
 
