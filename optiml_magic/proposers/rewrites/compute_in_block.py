@@ -24,7 +24,7 @@ from optiml_magic.kernels.primitives.unchained import unchained
 from optiml_magic.kernels.primitives.unshadowed import unshadowed
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.model.hypothesis import TIME, Hypothesis
-from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site, written_out
 
 _SHAPES = (block_sized, unshadowed, unchained, copied_parameters, stepwise, scoped, single)
 _FEW = 4  # threads that compute alike, from which on a barrier is less: ours
@@ -49,6 +49,8 @@ class ComputeInBlock(KernelRule):
         return kernel.shaped((*_SHAPES, *self.before))
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        if written_out(kernel):
+            return
         ready = _ready(kernel)
         try:
             found, _ = alike(ready)

@@ -85,6 +85,7 @@ _SHAPES = (
 )  # fmt: skip
 
 
+_WRITTEN_OUT = 20_000  # bytes of a kernel that rules have unrolled, from which on it is: ours
 _SEEN = 4096  # assignments of tuned names that are looked at: ours
 
 
@@ -182,6 +183,12 @@ class KernelRule(ABC):
         except Unspelled as reason:
             return Refused(f"a part of it cannot be written anew: {reason}")
         return found.apply() if found is not None else Refused("its block's numbers decide on it")
+
+
+def written_out(kernel: Kernel) -> bool:
+    """Whether a kernel is so long that its loops were written out; to read it takes a second."""
+    start, end = kernel.function.span
+    return end - start > _WRITTEN_OUT
 
 
 def _at(program: Program, point: Point) -> Program:

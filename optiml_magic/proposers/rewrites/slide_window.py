@@ -30,7 +30,7 @@ from optiml_magic.kernels.primitives.unravelled_planes import unravelled_planes
 from optiml_magic.kernels.tree import expressions
 from optiml_magic.model.hypothesis import TIME, Hypothesis
 from optiml_magic.model.space import Point
-from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
+from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site, written_out
 from optiml_magic.proposers.rewrites.multiplying import with_multipliers
 from optiml_magic.proposers.rewrites.sums_behind import with_sums
 
@@ -62,6 +62,8 @@ class SlideWindow(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
+        if written_out(kernel):
+            return
         found = [*with_multipliers(kernel, self.all_sites)]
         made = kernel if any(isinstance(one, Site) for one in found) else _by_pieces(kernel)
         more = [*self.all_sites(made)] if made is not kernel else []
