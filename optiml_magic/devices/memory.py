@@ -18,7 +18,7 @@ from optiml_magic.model.dtypes import BFLOAT16, DType
 from optiml_magic.model.launch import LaunchPlan
 
 _GUARD = 512  # bytes of canary on each side of a buffer; keeps CuPy's alignment
-_BEHIND = 1 << 16  # of it behind a buffer of a small size: what is a block too far ends there
+_BEHIND = 1 << 16  # of it behind a small buffer, which a block too many may read beyond: ours
 _SMALL = 1 << 20  # bytes of such a buffer, at most: ours
 
 

@@ -277,7 +277,7 @@ def _race(case: _Case) -> Words:
         fix = "let one thread write, use an atomic, or give each thread an element of its own"
     elif case.kind == WITHIN_WARP:
         fix = (
-            f"put __syncwarp() between load and store on {case.lines}: "
+            f"put __syncwarp() between the load and the store on {case.lines}: "
             "the lanes of a warp may run apart"
         )
     elif space == "global":

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from optiml_magic.devices.base import Execution, Fault, Job
 from optiml_magic.evaluation.tools import Tools
-from optiml_magic.model.build import Resources
+from optiml_magic.model.build import Build, Resources
 from optiml_magic.model.launch import LaunchPlan
 from optiml_magic.model.measurement import Measurement
 from optiml_magic.model.verdict import Outcome, Verdict
@@ -132,32 +132,33 @@ def inspect(
     prepared: Sequence[Prepared], context: Context, seconds: float = 0.0
 ) -> list[Inspection]:
     """The hazards of each, together, since that is slow; none where nobody can look."""
-    inspector, tools = context.tools.inspector, context.tools
-    if inspector is None:
-        return [Inspection(()) for _ in prepared]
-    runs = []
-    for one in prepared:
-        instance, plan = context.inspected(one, seconds)
-        inspector.put(instance.case)
-        job = Job(instance.case.key, plan, fresh_poison(), False, tools.instructions)
-        runs.append((one.build, job))
-    with tools.timings.stage("inspect"):
-        return inspector.inspect(runs)
+    return _inspections(
+        [(one.build, *context.inspected(one, seconds)) for one in prepared], context
+    )
 
 
 def inspect_root(instance: Instance, context: Context) -> Inspection:
-    """The hazards of the input kernel on a set of inputs that candidates are verified on."""
-    inspector, root = context.tools.inspector, prepare(context.problem.program.text, context)
-    if inspector is None or isinstance(root, Verdict):
-        return Inspection(())
-    plan = next((p for i, p in root.verified if i.case.key == instance.case.key), None)
-    if plan is None:
-        return Inspection(())
-    inspector.put(instance.case)
-    job = Job(instance.case.key, plan, fresh_poison(), False, context.tools.instructions)
-    with context.tools.timings.stage("inspect"):
-        (found,) = inspector.inspect([(root.build, job)])
+    """The hazards of the input kernel on inputs that it and candidates are verified on."""
+    root = prepare(context.problem.program.text, context)
+    assert isinstance(root, Prepared)  # it was verified before any candidate
+    plan = next(p for i, p in root.verified if i.case.key == instance.case.key)
+    (found,) = _inspections([(root.build, instance, plan)], context)
     return found
+
+
+def _inspections(
+    runs: Sequence[tuple[Build, Instance, LaunchPlan]], context: Context
+) -> list[Inspection]:
+    inspector, tools = context.tools.inspector, context.tools
+    if inspector is None:
+        return [Inspection(()) for _ in runs]
+    jobs = []
+    for build, instance, plan in runs:
+        inspector.put(instance.case)
+        job = Job(instance.case.key, plan, fresh_poison(), False, tools.instructions)
+        jobs.append((build, job))
+    with tools.timings.stage("inspect"):
+        return inspector.inspect(jobs)
 
 
 def answered(prepared: Prepared, context: Context) -> Context | Verdict:

@@ -59,7 +59,7 @@ def warp_steps(text: str) -> tuple[str, tuple[Note, ...]]:
         edits += _stored_before(steps, memory)
         first, last = (line_of(steps[at].statement) for at in (0, -1))
         where = f"on line {first}" if first == last else f"from line {first} to {last}"
-        told = f"lanes of a warp may run apart: {_WAIT} is between what they load and store {where}"
+        told = f"lanes of a warp may run apart: {_WAIT} is put between loads and stores {where}"
         notes.append(Note("warp_steps", told, name_of(function)))
     return apply(text, edits), tuple(notes)
 

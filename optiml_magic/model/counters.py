@@ -34,7 +34,7 @@ class MemoryCounters:
     lanes: int  # active lanes summed over the requests
     lines: int  # distinct 128-byte lines of each request, the tag lookups of L1 (global, local)
     contention: int = 0  # atomics: turns beyond the first, where lanes of a request meet at a word
-    # A sum of floats, which shared memory makes by compare and swap.
+    # Whether it combines floats: in shared memory that is a loop of compare and swap.
     swaps: bool = field(default=False, kw_only=True)
 
 

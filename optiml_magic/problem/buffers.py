@@ -15,6 +15,7 @@ from optiml_magic.errors import BindingError, OracleError, UsageError
 from optiml_magic.model.dtypes import kind, row_of, title, widened
 from optiml_magic.model.task import Task
 from optiml_magic.problem import shapes
+from optiml_magic.problem.inputs import whole_numbers
 from optiml_magic.problem.tolerance import terms, tolerance
 from optiml_magic.source.expressions import parse_expression
 
@@ -141,7 +142,7 @@ def _declared(
             fix=fix,
             line=bound.line,
         )
-    integers = {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
+    integers = whole_numbers(values)
     known = {n: v.shape for n, v in values.items() if isinstance(v, np.ndarray)}
     # The grammar has no lists, so the axes ride through it as the arguments of a call would.
     axes = [parse_expression(part) for part in _split_axes(match["shape"] or "")]

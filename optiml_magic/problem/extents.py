@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from optiml_magic.devices.base import Array
+from optiml_magic.problem.inputs import whole_numbers
 from optiml_magic.problem.sizes import Sizing
 
 _SEED = 900  # of the inputs at small sizes
@@ -53,7 +54,7 @@ def foreseen(
 
 def _extents(values: Mapping[str, Any]) -> dict[str, int]:
     """Numbers that an axis may be equal to, by what they are."""
-    found = {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
+    found = whole_numbers(values)
     for name, value in values.items():
         if isinstance(value, np.ndarray):
             found |= {f"{name} {at}": extent for at, extent in enumerate(value.shape)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +13,7 @@ from optiml_magic.devices.base import Buffer
 from optiml_magic.kernels.signature import Kernel
 from optiml_magic.model.facts import ArrayFacts, Facts, LaunchFacts, Role
 from optiml_magic.model.launch import BufferArgument, Launch, LaunchPlan, ScalarArgument
+from optiml_magic.problem.inputs import whole_numbers
 from optiml_magic.problem.problem import Problem
 from optiml_magic.source.directives import LaunchDirective
 from optiml_magic.source.program import Program
@@ -91,11 +91,11 @@ class FactFinder:
 
     @cached_property
     def _inputs(self) -> dict[str, int]:
-        return _whole_numbers(self._problem.instances[0].values)
+        return whole_numbers(self._problem.instances[0].values)
 
     @cached_property
     def _verified(self) -> dict[str, int]:
-        return _whole_numbers(self._problem.first.values)
+        return whole_numbers(self._problem.first.values)
 
     @cached_property
     def _buffers(self) -> dict[str, Buffer]:
@@ -105,10 +105,6 @@ class FactFinder:
     def _arrays(self) -> dict[str, ArrayFacts]:
         loose = bool(self._problem.task.rtol or self._problem.task.atol)
         return {name: _array(buffer, loose=loose) for name, buffer in self._buffers.items()}
-
-
-def _whole_numbers(values: Mapping[str, Any]) -> dict[str, int]:
-    return {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
 
 
 def _array(buffer: Buffer, *, loose: bool) -> ArrayFacts:

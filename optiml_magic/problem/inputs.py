@@ -42,6 +42,11 @@ def at_border(task: Task) -> Border:
     return Border(task, homes(given), {**values})
 
 
+def whole_numbers(values: Values) -> dict[str, int]:
+    """Those of the values that are whole numbers, by name."""
+    return {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
+
+
 def with_values(task: Task, values: Values) -> Task:
     """The task whose inputs have these as well, where they have no others."""
     given = task.inputs

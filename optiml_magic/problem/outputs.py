@@ -22,6 +22,7 @@ from optiml_magic.kernels.unit import lift_program
 from optiml_magic.kernels.variables import device_variables
 from optiml_magic.model.dtypes import DType, numbers, title
 from optiml_magic.problem.filling import as_filled
+from optiml_magic.problem.inputs import whole_numbers
 from optiml_magic.source.expressions import Binary, Expression, parse_expression
 
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ def _of_other_sizes(allocated: Mapping[str, Note], values: Mapping[str, Any]) ->
 
 
 def _count(note: Note, values: Mapping[str, Any]) -> int:
-    integers = {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
+    integers = whole_numbers(values)
     extent = parse_expression(note.extent)
     if extent.names <= integers.keys() and not extent.arrays:
         return extent.evaluate(integers)

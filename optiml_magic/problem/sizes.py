@@ -106,7 +106,7 @@ def _shape(array: Array, extents: Mapping[int, int]) -> tuple[int, ...]:
 def with_sizes(program: Program, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values, with scalars that a ``size`` directive derives from an array's shape."""
     shapes = {n: v.shape for n, v in values.items() if isinstance(v, np.ndarray)}
-    integers = {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
+    integers = inputs.whole_numbers(values)
     derived = {
         directive.name: directive.expression.evaluate(integers, shapes)
         for directive in program.sizes
@@ -127,7 +127,7 @@ def sizing(
     ``first`` are the task's own inputs, ``scalars`` the parameters of the kernel that are none.
     """
     if _is_sized(task):
-        own = {n: int(v) for n, v in task.sizes.items() if isinstance(v, (int, np.integer))}
+        own = inputs.whole_numbers(task.sizes)
         return Sizing(task, program, first, own, {**own, **verified}) if own else None
     extents = {e for v in first.values() if isinstance(v, np.ndarray) for e in v.shape}
     derived = {directive.name for directive in program.sizes}
@@ -203,7 +203,7 @@ def _elements(values: Mapping[str, Any]) -> int:
 def check_required(program: Program, values: Mapping[str, Any]) -> None:
     """Raise RequirementError where the program says itself that it is not for these values."""
     shapes = {n: v.shape for n, v in values.items() if isinstance(v, np.ndarray)}
-    integers = {n: int(v) for n, v in values.items() if isinstance(v, (int, np.integer))}
+    integers = inputs.whole_numbers(values)
     known = {**integers, **program.macros, **program.values}
     for condition in (requirement.condition for requirement in program.requires):
         is_known = condition.names <= known.keys() and condition.arrays <= shapes.keys()

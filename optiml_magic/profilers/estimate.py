@@ -34,7 +34,8 @@ _BARRIER_CYCLES = 30.0
 # Turns of atomics, by ``benchmarks/results/atomics-h200.json``: of one line of global memory, one
 # after the other, and in stores of whole sectors, wherever they are.
 _TURN_CYCLES, _TURN_STORE = 5.0, 2.0
-_SWAP_CYCLES = 3.7  # of a turn at a float of shared memory: load, compare and swap
+# Of a turn at a float of shared memory, by ``k8_ata`` and ``tpch_q1`` in newcomers-h200.jsonl.
+_SWAP_CYCLES = 3.7
 _MOST_IN_FLIGHT = 8.0  # loads of one warp
 
 

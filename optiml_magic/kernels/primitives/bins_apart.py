@@ -286,9 +286,8 @@ def _stored(
             change = f" {op} {kernel.spelled(value, shown)}"
         case Assign(op=op, value=value):
             given = kernel.fresh("given", *locals_)
-            made.insert(
-                0, f"const auto {given} = {kernel.spelled(value, shown)};"
-            )  # as C++ 17 says
+            # The value is computed before the place since C++17 ([expr.ass]).
+            made.insert(0, f"const auto {given} = {kernel.spelled(value, shown)};")
             change = f" {op} {given}"
     tests = [f"if ({at} == {n}) {x}{change};" for n, x in enumerate(locals_)]
     return _braced(made, tests)

@@ -2,7 +2,8 @@
 
 Sub-warps exchange by a butterfly of shuffles, after which every lane has the same bits, be they
 neighbours or, for ``apart``, lanes with as many others between them; the warps of a block go
-through shared memory, and so do lanes that are ``stacked``, each in a warp of its own.
+through shared memory, those of a ``plane``, a block of several rows, as well, and so do lanes that
+are ``stacked``, each in a warp of its own.
 Source: CUDA C++ Programming Guide, "Warp Shuffle Functions".
 """
 
@@ -47,6 +48,9 @@ _WHOLE_ENDS = {
     (8, True): ("0x7fffffffffffffffLL", "(-0x7fffffffffffffffLL - 1)"),
     (8, False): ("0xffffffffffffffffULL", "0ULL"),
 }
+
+#: The number of a thread in its block, counted along x first.
+THREAD = "threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)"
 
 MASK = """\
 // The lanes of a warp that work together: LANES of them, a power of two.
@@ -93,14 +97,14 @@ template <int LANES, class T> __device__ __forceinline__ T lanes_{word}(T value)
 }}"""
 _BLOCK = """\
 // Combines the values of a block's threads, a multiple of 32; each of them gets the whole.
-template <int THREADS, class T> __device__ __forceinline__ T block_{word}(T value) {{
+template <int THREADS, class T> __device__ __forceinline__ T {group}_{word}(T value) {{
     __shared__ T parts[THREADS / 32];
-    for (int apart = 16; apart > 0; apart /= 2) {{
+{counted}    for (int apart = 16; apart > 0; apart /= 2) {{
         const T other = __shfl_xor_sync(~0u, value, apart);
         value = {combined};
     }}
     __syncthreads();  // the round before has read its parts
-    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
+    if ({thread} % 32 == 0) parts[{thread} / 32] = value;
     __syncthreads();
     value = parts[0];
     for (int warp = 1; warp < THREADS / 32; ++warp) {{
@@ -111,24 +115,18 @@ template <int THREADS, class T> __device__ __forceinline__ T block_{word}(T valu
 }}"""
 
 
-# The same of a block with rows, whose threads are counted along x first.
-_PLANE = (
-    _BLOCK.replace("block_{word}", "plane_{word}")
-    .replace("[THREADS / 32];", "[THREADS / 32];\n    const int thread = threadIdx.x + "
-             "blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);")
-    .replace("if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32]",
-             "if (thread % 32 == 0) parts[thread / 32]")
-)  # fmt: skip
-
-
 def helpers(reductions: Iterable[Reduction], group: Group, *, mask: bool) -> list[str]:
     """The functions that the combinations of these need, each once."""
-    found = {}
+    found, rows = {}, group == "plane"
+    thread = "thread" if rows else "threadIdx.x"
+    counted = f"    const int thread = {THREAD};\n" if rows else ""
     for reduction in reductions:
-        shape = {"warp": _WARP, "apart": _APART, "stacked": _STACKED, "block": _BLOCK,
-                 "plane": _PLANE}[group]  # fmt: skip
+        shape = {"warp": _WARP, "apart": _APART, "stacked": _STACKED}.get(group, _BLOCK)
         word = word_of(reduction)
-        found[word] = shape.format(word=word, combined=joined(reduction, "value", "other"))
+        found[word] = shape.format(
+            word=word, combined=joined(reduction, "value", "other"),
+            group=group, thread=thread, counted=counted,
+        )  # fmt: skip
     first = {"warp": [MASK], "apart": [APART_MASK]}.get(group, [])
     return [*(first if found or mask else []), *found.values()]
 

@@ -14,6 +14,7 @@ from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Name
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
+from optiml_magic.kernels.primitives.combine import THREAD
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.places import functions_of, reached
 from optiml_magic.kernels.primitives.room import SHARED
@@ -21,7 +22,6 @@ from optiml_magic.kernels.primitives.tabled import Table, by_data
 from optiml_magic.kernels.tree import Block, Declare, Function, expressions, walk
 from optiml_magic.kernels.variables import device_variables
 
-_FIRST = "threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)"
 _STEP = "blockDim.x * blockDim.y * blockDim.z"
 
 
@@ -72,7 +72,7 @@ def constants_tabled(kernel: Kernel, arrays: Sequence[tuple[str, int]]) -> Kerne
         kind = kernel.reading.arrays[array].element.name
         helpers.append(f"__shared__ __align__(16) {kind} {names[array]}[{count}];\n")
         copy = f"{names[array]}[{at}] = {array}[{at}];"
-        opening.append(f"for (int {at} = {_FIRST}; {at} < {count}; {at} += {_STEP}) {copy}")
+        opening.append(f"for (int {at} = {THREAD}; {at} < {count}; {at} += {_STEP}) {copy}")
     body = bodies[kernel.function]
     brought = lines("\n".join([*opening, "__syncthreads();"]))
     bodies[kernel.function] = replace(body, body=(brought, *body.body))

@@ -7,7 +7,7 @@ a launch, and where it does not hold the launch of the input program runs, with 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -57,34 +57,37 @@ def unmet(made: Kernel, before: Program) -> RequireDirective | None:
         if name is not None and parameter in facts.scalars
     }
     shapes = {array.buffer: array.shape for array in facts.arrays.values()}
-    for require in made.program.requires:
-        try:
-            met = require.condition.evaluate(known | made.program.values, shapes)
-        except SourceError:  # it reads what another launch is given
-            continue
-        if not met and require not in before.requires:
-            return require
-    return None
+    return _failing(made.program, before, known, shapes)
 
 
-def unverified(made: Program, before: Program, facts: LaunchFacts | None) -> str | None:
+def unverified(
+    made: Program, before: Program, facts: LaunchFacts | None
+) -> RequireDirective | None:
     """The first new requirement that keeps a program from being verified, where that is known."""
-    known = {**facts.verified, **made.values} if facts is not None else {}
+    return _failing(made, before, facts.verified, {}) if facts is not None else None
+
+
+def _failing(
+    made: Program, before: Program, known: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]
+) -> RequireDirective | None:
+    """The first new requirement that these sizes do not meet; of some nobody knows it."""
     for require in made.requires:
-        with suppress(SourceError):  # it reads what is not known there
-            if require not in before.requires and not require.condition.evaluate(known, {}):
-                return str(require.condition)
+        with suppress(SourceError):  # it reads what is not known, or what another launch is given
+            met = require.condition.evaluate({**known, **made.values}, shapes)
+            if not met and require not in before.requires:
+                return require
     return None
 
 
 def _all(requires: Sequence[RequireDirective]) -> Expression:
     found = requires[0].condition
     for require in requires[1:]:
-        found = _both(found, require.condition)
+        found = both(found, require.condition)
     return found
 
 
-def _both(one: Expression, other: Expression) -> Expression:
+def both(one: Expression, other: Expression) -> Expression:
+    """That both hold."""
     tree = Binary("&&", one.tree, other.tree)
     return Expression(tree, str(Expression(tree, "")))
 
@@ -120,9 +123,7 @@ def _beside(made: Program, before: Program, root: Program, condition: Expression
         if changed and len(step) > 2:
             raise NotLegal("where it does not hold, another launch than the last would run")
         for at in changed:
-            narrower = replace(
-                step[at], condition=_both(step[at].condition or condition, condition)
-            )
+            narrower = replace(step[at], condition=both(step[at].condition or condition, condition))
             yield _edit(made, step[at].start, step[at].end, str(narrower))
 
 

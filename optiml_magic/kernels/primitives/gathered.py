@@ -14,6 +14,7 @@ from math import prod
 from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.primitives import combine
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
+from optiml_magic.kernels.primitives.dispatched import both
 from optiml_magic.kernels.primitives.effects import Effects, declared_in
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.updates import (
@@ -25,6 +26,7 @@ from optiml_magic.kernels.primitives.updates import (
     leaves,
     updated,
 )
+from optiml_magic.source.directives import TuneDirective
 from optiml_magic.source.edits import Edit, apply
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.program import parse_program
@@ -74,17 +76,14 @@ def gathered(kernel: Kernel) -> Kernel:
 @primitive
 def in_whole_warps(kernel: Kernel) -> Kernel:
     """The kernel whose tuned numbers leave it blocks of whole warps alone."""
-    sizes = [str(size) for size in kernel.launch.block if str(size) != "1"]
-    names = {name for size in kernel.launch.block for name in size.names}
-    tunes = [tune for tune in kernel.program.tunes if tune.name in names]
-    if not tunes:
-        raise NotLegal("its blocks are not tuned")
+    tunes = _tunes(kernel)
+    if not tunes or None in kernel.block or prod(n or 1 for n in kernel.block) % _WARP:
+        raise NotLegal("its blocks are not of whole warps")
     last = tunes[-1]
-    whole = f"{' * '.join(f'({size})' if ' ' in size else size for size in sizes)} % {_WARP} == 0"
-    if last.condition is not None:
-        whole = f"{last.condition} && {whole}"
+    whole = parse_expression(f"({_threads(kernel)}) % {_WARP} == 0")
+    condition = whole if last.condition is None else both(last.condition, whole)
     start, end = (len(kernel.program.text[:at].encode()) for at in (last.start, last.end))
-    made = str(replace(last, condition=parse_expression(whole)))
+    made = str(replace(last, condition=condition))
     program = parse_program(apply(kernel.program.text, [Edit(start, end, made)]))
     launch = next(one for one in program.launches if str(one) == str(kernel.launch))
     return replace(kernel, program=program, launch=launch)
@@ -92,8 +91,7 @@ def in_whole_warps(kernel: Kernel) -> Kernel:
 
 def width(kernel: Kernel) -> str:
     """The threads of a block as its launch spells them. Raises NotLegal but for whole warps."""
-    block = kernel.launch.block
-    tunes = [t for t in kernel.program.tunes if any(t.name in size.names for size in block)]
+    block, tunes = kernel.launch.block, _tunes(kernel)
     if None in kernel.block or any(size.arrays for size in block):
         raise NotLegal("how many threads its blocks have is not known")
     for values in product(*(tune.values for tune in tunes)):
@@ -101,6 +99,18 @@ def width(kernel: Kernel) -> str:
         legal = all(t.condition is None or t.condition.evaluate(known) for t in tunes)
         if legal and prod(size.evaluate(known) for size in block) % _WARP:
             raise NotLegal("its blocks are not of whole warps")
+    return _threads(kernel)
+
+
+def _tunes(kernel: Kernel) -> list[TuneDirective]:
+    """The tuned numbers that the extents of its blocks come from."""
+    names = {name for size in kernel.launch.block for name in size.names}
+    return [tune for tune in kernel.program.tunes if tune.name in names]
+
+
+def _threads(kernel: Kernel) -> str:
+    """The threads of a block as its launch spells them."""
+    block = kernel.launch.block
     sizes = [str(size) for size in block if str(size) != "1"]
     return " * ".join(f"({s})" if " " in s else s for s in sizes) if sizes[1:] else str(block[0])
 

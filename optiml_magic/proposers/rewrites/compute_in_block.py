@@ -50,6 +50,7 @@ class ComputeInBlock(KernelRule):
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         if written_out(kernel):
+            yield Refused("its loops are written out already")
             return
         ready = _ready(kernel)
         try:

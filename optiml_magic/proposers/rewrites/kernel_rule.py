@@ -166,9 +166,9 @@ class KernelRule(ABC):
         if (too_few := idle(chosen, written)) is not None:
             return Refusal(self.name, too_few)
         whole = dispatched(chosen, before, root)
-        if (condition := unverified(whole, before, written.facts)) is not None:
-            reason = f"`{condition}` does not hold for the sizes that programs are verified at"
-            return Refusal(self.name, reason)
+        if (beyond := unverified(whole, before, written.facts)) is not None:
+            where = "the sizes that programs are verified at"
+            return Refusal(self.name, f"`{beyond.condition}` does not hold for {where}")
         return whole.text
 
     def _again(

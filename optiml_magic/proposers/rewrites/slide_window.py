@@ -63,14 +63,13 @@ class SlideWindow(KernelRule):
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         if written_out(kernel):
+            yield Refused("its loops are written out already")
             return
         found = [*with_multipliers(kernel, self.all_sites)]
         made = kernel if any(isinstance(one, Site) for one in found) else _by_pieces(kernel)
         more = [*self.all_sites(made)] if made is not kernel else []
-        if any(isinstance(one, Site) for one in more):
-            yield from with_sums(made, more)
-        else:
-            yield from with_sums(kernel, found)
+        slides = any(isinstance(one, Site) for one in more)
+        yield from with_sums(made, more) if slides else with_sums(kernel, found)
 
     def all_sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
         """The sites of a kernel as it is."""
