@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _MAX_BLOCK, _MAX_GRID = (1024, 1024, 64), (2**31 - 1, 65535, 65535)
 _MAX_THREADS = 1024
 _MAX_SHARED = 227 * 1024  # bytes; the most that any chip of sm_75 to sm_90 gives a block
+_MAX_LOCAL = 512 << 10  # bytes of a thread, on every chip
 
 
 @dataclass(frozen=True)
@@ -215,6 +216,11 @@ def _invalid(
         given, wanted = (" x ".join(map(str, extents)) for extents in (block, kernel.block))
         return (
             f"the block is {given}; the kernel's __block_size__ (`.reqntid`) allows {wanted} alone"
+        )
+    if kernel.local_bytes > _MAX_LOCAL:
+        return (
+            f"a thread needs {kernel.local_bytes} bytes of local memory; at most {_MAX_LOCAL} are "
+            "possible"
         )
     shared = kernel.shared_bytes + dynamic_shared
     if shared > _MAX_SHARED:

@@ -210,6 +210,18 @@ def test_a_kernel_limits_its_own_launches(run, kernel, block, message):
         assert (fault, a[0]) == (None, 2 * np.prod(block))
 
 
+def test_a_thread_has_only_so_much_local_memory(run):
+    text = """extern "C" __global__ void k(int* a, int i) {
+    int own[%d] = {};
+    for (int j = 0; j < i; ++j) own[a[j]] = j;
+    a[0] = own[i];
+}"""
+    assert run(text % 1000, "k", 1, 1, np.zeros(9, np.int32), np.int32(2)).fault is None
+    fault = run(text % 140_000, "k", 1, 1, np.zeros(9, np.int32), np.int32(2)).fault
+    assert fault.kind == "invalid_launch"
+    assert "560000 bytes of local memory; at most 524288" in fault.message
+
+
 @pytest.mark.parametrize(
     ("attribute", "word"),
     [
