@@ -141,11 +141,24 @@ def cleared(body: Node, origin: str, argument: Node) -> bool:
         if not _always_before(args[0], argument):
             return False
         zero = function in _SET and len(args) > 2 and text_of(args[1]) in ("0", "0x00")
-        all_of_it = [text_of(size) for size in whole] == [text_of(args[2])] if zero else False
+        all_of_it = zero and [_product(size) for size in whole] == [_product(args[2])]
         all_of_it = all_of_it and not _changes_between(body, whole[0], args[2])
         last = "zeros" if zero and all_of_it else "other"
     jumps = any(node.type == "goto_statement" for node in nodes_of(body))
     return last == "zeros" and not jumps and not touched(body, origin, argument, _SET | _FILL)
+
+
+def _product(size: Node) -> list[str]:
+    """The factors of a size as they are spelled, in an order of their own and without spaces."""
+    inner = uncast(size)
+    if (
+        inner.type == "binary_expression"
+        and text_of(inner.child_by_field_name("operator")) == "*"
+        and (left := inner.child_by_field_name("left"))
+        and (right := inner.child_by_field_name("right"))
+    ):
+        return sorted(_product(left) + _product(right))
+    return ["".join(text_of(inner).split())]
 
 
 def touched(body: Node, origin: str, argument: Node, but: frozenset[str] = frozenset()) -> bool:

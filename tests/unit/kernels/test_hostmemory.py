@@ -165,6 +165,7 @@ def test_tensors_have_the_size_that_they_are_made_with(made: str, found: str | N
     ("host", "starts"),
     [
         ("cudaMemset(b, 0, s);", ["init(y) = 0"]),
+        ("cudaMemset(b, 0, ((s)));", ["init(y) = 0"]),
         ("cudaMemset(b, 1, s);", []),
         ("cudaMemset(a, 0, s);", []),  # an input: zeros would prove nothing
     ],
