@@ -27,6 +27,7 @@ from optiml_magic.kernels.primitives.indices import (
 from optiml_magic.kernels.primitives.moving import Moving
 from optiml_magic.kernels.primitives.naming import LocalSpeller
 from optiml_magic.kernels.primitives.places import index
+from optiml_magic.kernels.primitives.rows_of_numbers import lengths, taken_apart
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.spelling import Unspelled
@@ -155,7 +156,7 @@ class Interior:
                 else:
                     base = base + term
             self.speller.form(base)
-        return Element(access.array, base, steps)
+        return Element(access.array, base, taken_apart(steps, lengths(form, self.along)))
 
     def placed(self, form: Polynomial, *, items: bool = True) -> Polynomial:
         """A form over ``@x``, the first index of a thread, and the ``items`` behind it."""
@@ -208,11 +209,8 @@ class Interior:
         """What an operation gives away from the borders."""
         if symbol.op == "select" and symbol.condition is not None:
             then, other = symbol.arguments
-            prefer = (
-                self.moving.moves(then)
-                if self.moving.moves(then) != self.moving.moves(other)
-                else None
-            )
+            moves = self.moving.moves(then)
+            prefer = moves if moves != self.moving.moves(other) else None
             return self.plain(then if self.decide(symbol.condition, prefer) else other)
         moving = [a for a in symbol.arguments if self.moving.moves(a)]
         if len(moving) != 1:

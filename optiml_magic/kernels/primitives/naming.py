@@ -206,6 +206,8 @@ def size_of(kernel: Kernel, name: str) -> str:
 
 def signed_size(kernel: Kernel, name: str, *, wide: bool) -> str:
     """A size as a signed number, since what is stepped may lie before an address."""
+    if name.isdigit():
+        return f"{name}ll" if wide else name
     symbols = kernel.reading.symbols
     sizes = {name} | (symbols.inside(Polynomial.symbol(name)) if name in symbols.table else set())
     own = [p for p in kernel.function.parameters if p.name in sizes]

@@ -29,6 +29,7 @@ from optiml_magic.kernels.primitives.reached import (
     places,
     within,
 )
+from optiml_magic.kernels.primitives.rows_of_numbers import stride
 from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.primitives.windows import Round, Sizes, Taken, Window, widest
 from optiml_magic.kernels.reading import Access
@@ -153,7 +154,7 @@ class Vectored:
                 s: f for s, f in at.steps.items()
                 if s and f.value and all(steps.get(s) == f for steps in beside)
             }  # fmt: skip
-            base = sum((f * Polynomial.of({s: 1}) for s, f in alike.items()), at.base)
+            base = sum((f * stride(s) for s, f in alike.items()), at.base)
             steps = {s: f for s, f in at.steps.items() if s not in alike}
             whole = numbers(self.kernel, accesses[0]) > 1  # then addresses are those of elements
             if not whole and not any(self.decided.effects.same(n, at.array) for n in written):
@@ -187,7 +188,7 @@ class Vectored:
         width = self._whole_rounds(width, outer.get((), _ZERO), access)
         if scope is None and access.mode == "store" and any(map(self.decided.keeps, self._loops)):
             # Once for each item, beside what a loop does for it: then rows may begin anywhere.
-            rows = (Polynomial.of({s: 1}) for s in at.steps if s)
+            rows = (stride(s) for s in at.steps if s)
             width = width if all(self._divides(width, row) for row in (at.base, *rows)) else 1
         by = tuple(
             (s, name, factor(f, name)) for s, f in sorted(at.steps.items())
@@ -229,16 +230,15 @@ class Vectored:
         except NotLegal:
             return False
         by = {r: factor(form, f"{COUNTER}{r.name}") for r in rounds}
-        outer = form.without([f"{COUNTER}{r.name}" for r in rounds]) - Polynomial.constant(
-            form.number
-        )
+        constant = Polynomial.constant(form.number)
+        outer = form.without([f"{COUNTER}{r.name}" for r in rounds]) - constant
         width = widest(access, WIDEST)
         if not outer.terms or self._whole_rounds(width, outer, access) != width:
             return False
         ends = [r.ends(times) for r, times in by.items()]
         number = form.number
         low, high = (sum(end[side] for end in ends) + number for side in (0, 1))
-        rows = (Polynomial.of({s: 1}) for s in at.steps if s)
+        rows = (stride(s) for s in at.steps if s)
         whole = all(self._divides(width, row) for row in (at.base, *rows))
         return whole and low % width == 0 == (high + 1) % width
 
@@ -278,9 +278,8 @@ class Vectored:
         for name in found:
             inside = symbols.inside(Polynomial.symbol(name))
             if not {n for n in inside if symbols[n].kind == "counter"} <= known:
-                raise NotLegal(
-                    f"where rows of `{access.array}` begin is told too late", access.line
-                )
+                reason = f"where rows of `{access.array}` begin is told too late"
+                raise NotLegal(reason, access.line)
         return bool(found)
 
     def _is_anew(self, one: Taken, group: Window) -> bool:
@@ -310,10 +309,8 @@ class Vectored:
             for _, group in window.alike("load"):
                 for form in halo(group).needed():
                     if any(name.startswith(COUNTER) for name in form.symbols):
-                        access = group[0].access
-                        raise NotLegal(
-                            f"where `{access.array}` ends depends on a round", access.line
-                        )
+                        reason = f"where `{group[0].access.array}` ends depends on a round"
+                        raise NotLegal(reason, group[0].access.line)
                     interior.require(form)
             window.bordered = partial(lines_of, halo, interior.compared)
             for one in (one for one in window.taken if one.borders):
@@ -365,13 +362,12 @@ class Vectored:
         """Nothing writes what items load; they store to places that vectors could take."""
         access, within = one.access, one.at.steps[()] - Polynomial.symbol(self._item)
         if one.does("load") and not self._is_anew(one, group):
-            raise NotLegal(f"not every item loads its elements of `{access.array}` anew",
-                           access.line)  # fmt: skip
+            reason = f"not every item loads its elements of `{access.array}` anew"
+            raise NotLegal(reason, access.line)
         at = within.value
         if one.does("store") and (at is None or at % group.width or one.rounds):
-            raise NotLegal(
-                f"what items store to `{access.array}` does not fill a vector", access.line
-            )
+            reason = f"what items store to `{access.array}` does not fill a vector"
+            raise NotLegal(reason, access.line)
 
     def _aligned(self, at: Element, access: Access, width: int) -> None:
         interior, rest = self.decided.interior, at.base
@@ -392,8 +388,13 @@ class Vectored:
         """Rows, and what is so many of them, hold whole vectors."""
         alone = {sizes for sizes, _ in self.rows if len(sizes) == 1}
         for sizes, width in sorted(self.rows):
+            ((names, number),) = stride(sizes).terms
+            if number % width == 0:
+                continue
+            if not names:
+                raise NotLegal(f"rows of {number} elements are not whole vectors")
             if len(sizes) == 1 or not any((name,) in alone for name in sizes):
                 words = " * ".join(size_of(self.kernel, name) for name in sizes)
                 words = f"({words})" if len(sizes) > 1 else words
-                form = Polynomial.of({sizes: width})
+                form = Polynomial.constant(width) * stride(sizes)
                 self.decided.interior.whole[form, ""] = f"{words} % {width} == 0"
