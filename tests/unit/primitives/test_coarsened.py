@@ -43,6 +43,7 @@ ONE = Coarse(0, 2, 32)
         ("{ float v = a[i]; if (v < 0.0f) return; out[i] = b[i / 3]; }", ""),
         ("{ int& j = i; out[j] = a[j]; }", "&out[i_first]"),
         ("out[i] = a[i + 1];", "(size_t)&a[1] % 16 == 0"),
+        ("out[i] = a[i] + a[i + 512];", "reinterpret_cast<const float4*>(&a[i_first + 512])"),
     ],
 )
 def test_elements_of_several_items_come_and_go_at_once(body: str, vector: str) -> None:
@@ -178,6 +179,7 @@ __global__ void k(const float* a, float* out, int w, int h) {
     ("body", "reason"),
     [
         ("out[i] = a[i] + a[i + 1];", "items share elements of `a`"),
+        ("out[i] = a[i] + a[i + 510];", "items share elements of `a`"),
         ("if (b[i] > 0.0f) out[i] = a[i];", "`out` is stored for some items alone"),
         ("{ if (b[i] > 0.0f) out[i] = a[i]; if (b[i] <= 0.0f) out[i] = 1.0f; }", "stored for some"),
         ("{ out[i] = 0.0f; if (b[i] > 0.0f) out[i + n] = 1.0f; }", "stored for some items alone"),
