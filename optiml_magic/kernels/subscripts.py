@@ -70,7 +70,40 @@ def delinearised(index: Polynomial, given: Iterable[Condition], symbols: Symbols
             sized = Ranges(given, symbols, sizes=True)
             bounded = all(sized.bounded(digit) for digit in found[0][1:])
             return Subscript(*found, proved=False, bounded=bounded)
-    return best
+    return _numbered(index, given, ranges) or best
+
+
+def _numbered(index: Polynomial, given: Iterable[Condition], ranges: Ranges) -> Subscript | None:
+    """Row and column of a matrix that a number says the width of: ``49 * i + k`` as ``[i][i + k]``.
+
+    It is as wide as a condition keeps the column below.
+    """
+    forms = (part.form for c in given for part in c.conjuncts() if isinstance(part, Compare))
+    widths = {form.number + 1 for form in forms if form.number > 0 and len(form.terms) > 1}
+    for width in sorted(widths, reverse=True):
+        found, extent = _cut_by_number(index, width), _whole(width)
+        parts = found is not None and all(digit.terms for digit in found)
+        if found is not None and parts and ranges.within(found[1], extent):
+            return Subscript(found, (extent,), proved=True)
+    return None
+
+
+def _cut_by_number(index: Polynomial, width: int) -> tuple[Polynomial, Polynomial] | None:
+    """The nearest number of rows in what each symbol moves an index by, and what is left."""
+    terms = dict(index.terms)
+    rows, left = dict[Monomial, int](), dict[Monomial, int]()
+    for monomial, factor in terms.items():
+        own = tuple(name for name in monomial if not name.startswith("blockDim"))
+        if len(own) > 1:
+            return None
+        many, each = 1, factor
+        thread = terms.get(tuple(name.replace("blockIdx", "threadIdx") for name in own), 0)
+        if thread and factor % thread == 0:  # a block moves it by as much as all of its threads
+            many, each = factor // thread, thread
+        rows[monomial] = (each + (width - 1) // 2) // width
+        left[monomial] = many * (each - rows[monomial] * width)
+        rows[monomial] *= many
+    return Polynomial.of(rows), Polynomial.of(left)
 
 
 def as_written(

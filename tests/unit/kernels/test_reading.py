@@ -337,6 +337,21 @@ def test_a_loaded_index_is_unknown_where_the_kernel_writes_it():
     assert found.subscript(store) is None
 
 
+def test_rows_as_long_as_a_number_that_a_guard_says():
+    """``49 * i + k`` of a matrix of 48 columns is row i and column i + k."""
+    found = reading(
+        ROW
+        + "if (row < 48) for (int k = row; k < 48; k++) { out[row * 48 + k] = a[k * 48 + row]; }"
+        "if (row < 48) for (int k = row; k < 60; k++) out[row * 49 + k] = 0;"
+    )
+    (load,), (store, other) = found.of("a"), found.of("out")
+    column = PLACE.replace(" + ", " + k0 + ")
+    assert str(found.subscript(load)) == f"[{column}][{PLACE}]"
+    assert str(found.subscript(store)) == f"[{PLACE}][{column}]"
+    assert found.subscript(store).proved
+    assert len(found.subscript(other).digits) == 1
+
+
 def test_ranges_from_negated_disjunctions_with_equality():
     found = reading(
         "int x = threadIdx.x, y = blockIdx.x;"
