@@ -167,7 +167,8 @@ def _single(kernel: Kernel, axis: str) -> Expression | None:
     whole = {p.name for p in given if p.type.base in _WHOLE and not p.type.depth}
     known = size.names <= whole | kernel.program.values.keys() and not size.arrays
     known = known and said_alike(kernel, size.names)
-    return size if known and size.names and not {"(", "?"} & {*str(size)} else None
+    several = bool(size.names) or (isinstance(size.tree, Number) and size.tree.value > 1)
+    return size if known and several and not {"(", "?"} & {*str(size)} else None
 
 
 @once

@@ -51,17 +51,18 @@ def needed(kernel: Kernel, axis: str, *, loads: bool = False) -> Expression | No
 
 def _meant(kernel: Kernel, axis: str, at: int, width: int) -> Iterator[Node]:
     """What the blocks along an axis may be meant for: no more than they have threads for."""
-    tree, block = kernel.launch.grid[at].tree, kernel.launch.block[at].tree
+    size, block = kernel.launch.grid[at], kernel.launch.block[at].tree
+    tree = size.tree
     if width == 1:
         yield tree
         yield from covered(tree, block, width)  # cdiv(n, 1)
-    elif isinstance(tree, Number):
-        found = _counted(kernel, axis, width, tree.value)
+        return
+    whole = rounded_up(tree, block, width)
+    few = [each for each in covered(tree, block, width) if each != whole]
+    yield from [*few[:1], *([whole] if whole is not None else []), *few[1:]]
+    if not size.names and not size.arrays:
+        found = _counted(kernel, axis, width, size.evaluate({}))
         yield from [found] if found is not None else []
-    else:
-        whole = rounded_up(tree, block, width)
-        few = [each for each in covered(tree, block, width) if each != whole]
-        yield from [*few[:1], *([whole] if whole is not None else []), *few[1:]]
 
 
 def _counted(kernel: Kernel, axis: str, width: int, blocks: int) -> Number | None:

@@ -255,7 +255,8 @@ def _chance(kernel: Kernel, found: Holding) -> float:
     """How likely rows in registers pay: less where other requests are most of all."""
     before, after = requests(kernel), requests(found.kernel)
     saved = sum(before.get(array, 0.0) - after.get(array, 0.0) for array in found.arrays)
-    return round(_ROWS * min(1.0, max(0.0, saved / sum(before.values()) / _WORTH)), 2)
+    every = sum(before.values()) or 1.0  # the threads looked at may have no round
+    return round(_ROWS * min(1.0, max(0.0, saved / every / _WORTH)), 2)
 
 
 def _held(kernel: Kernel) -> Kernel:

@@ -101,6 +101,7 @@ def test_a_guard_says_how_many_of_them_work(grid: str) -> None:
 
 def test_a_number_of_blocks_is_for_what_the_guard_says() -> None:
     assert str(needed(kernel_of(TEXT.format("4", "if (i < 100) ")), "x")) == "100"
+    assert str(needed(kernel_of(TEXT.format("4 * 64 / 64", "if (i < 100) ")), "x")) == "100"
     assert needed(kernel_of(TEXT.format("5", "if (i < 100) ")), "x") is None
     assert needed(kernel_of(TEXT.format("4", "")), "x") is None
 
