@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostarguments import COUNT
 from optiml_magic.kernels.hostargv import command_line, names_asked, with_numbers_given
+from optiml_magic.kernels.hostconstants import initialised
 from optiml_magic.kernels.hostlaunches import launches as launched
 from optiml_magic.kernels.hostmacros import with_launches_expanded, without_idle_branches
 from optiml_magic.kernels.unit import lift
@@ -113,14 +114,18 @@ def drop_host_code(
     if asked:
         fix = f"#pragma optiml argv({', '.join(asked)})"
         notes.append(Note("argv", f"numbers of the command line can be given: {fix}", fix=fix))
-    device_text = apply(text, [_blanked(syntax.text, node) for node in dropped]).rstrip() + "\n"
+    edits, numbers = initialised(syntax.root, found.constants)
+    edits += [_blanked(syntax.text, node) for node in dropped]
+    device_text = apply(text, edits).rstrip() + "\n"
+    notes += numbers
     program = parse_program(device_text)
     if program.launches:
         return device_text, tuple(notes)
     notes += [Note("launch", f"proposed from a launch: {d}") for d in found.directives]
     notes += [Note("launch", f"proposed from the host's code: {d}") for d in found.others]
     text = program.with_launches([*found.directives, *found.others]).text
-    return text, (*notes, *found.notes)
+    known = {note.name for note in numbers}
+    return text, (*notes, *(n for n in found.notes if n.name not in known))
 
 
 def _idle_includes(root: Node, left: str, lacks: Callable[[str], bool]) -> Iterator[Node]:

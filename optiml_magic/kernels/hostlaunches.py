@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from optiml_magic.kernels.hostbranches import Group, groups
 from optiml_magic.kernels.hostcalls import callers
 from optiml_magic.kernels.hostchanges import referring
+from optiml_magic.kernels.hostconstants import Copied, copied_numbers
 from optiml_magic.kernels.hostdeduced import deduced
 from optiml_magic.kernels.hostidle import coming_to
 from optiml_magic.kernels.hostmemory import filled_constants
@@ -42,12 +43,14 @@ _LOOPS = frozenset({"for_statement", "while_statement", "do_statement", "for_ran
 class Launches:
     """``directives`` has one for the first launch of each kernel, and ``notes`` what was read.
 
-    ``others`` clear buffers that the host clears, and give numbers that it takes from shapes.
+    ``others`` clear buffers that the host clears, and give numbers that it takes from shapes;
+    ``constants`` are the numbers that it copies to those of the device.
     """
 
     directives: tuple[LaunchDirective, ...]
     others: tuple[Directive, ...]
     notes: tuple[Note, ...]
+    constants: Mapping[str, Copied]
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,8 @@ def launches(syntax: Syntax, unit: Unit, defines: Mapping[str, int]) -> Launches
         found.append(directive)
         notes += [*passed.told(first, directive), *_more(first)]
     notes += filled_constants(syntax.root, host.fixed)
-    return Launches(tuple(found), passed.others, tuple(notes))
+    constants_ = copied_numbers(syntax.root, host)
+    return Launches(tuple(found), passed.others, tuple(notes), constants_)
 
 
 def _dispatched(group: Group, passed: Passed) -> list[tuple[Call, LaunchDirective]]:

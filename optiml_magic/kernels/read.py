@@ -190,15 +190,16 @@ class _Reader:
         for declaration in self.unit.declarations:
             stays = any(word in declaration.words for word in _KEPT)
             for variable in declaration.variables:
-                if stays:
-                    self._kept(variable, declaration.words)
-                elif variable.type.const and variable.value is not None and not variable.array:
+                if variable.type.const and variable.value is not None and not variable.array:
                     value = executor.convert(
                         executor.value(variable.value), executor.declared(variable)
                     )
                     if value.form is not None and value.form.value is not None:
                         constants.setdefault(variable.name, value)
                         executor.constants = constants
+                        continue
+                if stays:
+                    self._kept(variable, declaration.words)
 
     def _kept(self, variable: Variable, words: str) -> None:
         extents = [self.executor.value(e).form if e is not None else None

@@ -31,6 +31,9 @@ _CALLS = {"min": "min", "max": "max", "cdiv": "cdiv", "ceil_div": "cdiv", "ceild
 
 
 _AROUND = frozenset({"parenthesized_expression", "field_expression"})
+_COPIES = frozenset(
+    {"cudaMemcpyToSymbol", "cudaMemcpyToSymbolAsync", "cudaMemcpy", "cudaMemcpyAsync"}
+)
 _ALONE = frozenset(
     {"argument_list", "init_declarator", "initializer_list", "kernel_call_syntax",
      "parenthesized_expression"}
@@ -259,9 +262,27 @@ def _constant_texts(syntax: Syntax, known: Mapping[str, int]) -> Iterator[tuple[
                     before = text_of(name)
 
 
+def _is_source(address: Node) -> bool:
+    """Whether a function that copies to the device is given an address to read from."""
+    while (parent := address.parent) is not None and parent.type in (
+        "parenthesized_expression", "cast_expression",
+    ):  # fmt: skip
+        address = parent
+    if parent is None or parent.type != "argument_list" or parent.parent is None:
+        return False
+    called = text_of(parent.parent.child_by_field_name("function")).partition("<")[0]
+    given = [a for a in parent.named_children if a.type != "comment"]
+    return called in _COPIES and len(given) > 1 and given[1] == address
+
+
 def changes(body: Node) -> Iterator[tuple[str, Node]]:
-    """The names assigned, updated, or whose address or reference is taken, and where."""
+    """The names assigned, updated, or whose address or reference is taken, and where.
+
+    An address that a copy to the device reads from changes nothing.
+    """
     for node in nodes_of(body):
+        if node.type == "pointer_expression" and _is_source(node):
+            continue
         target = None
         if node.type == "assignment_expression":
             target = node.child_by_field_name("left")
