@@ -70,6 +70,18 @@ def test_headers_that_kernels_ask_for(nvrtc: NvrtcCompiler, header: str) -> None
     build(nvrtc, text, "k")
 
 
+def test_headers_of_the_host_are_empty(nvrtc: NvrtcCompiler) -> None:
+    headers = ("vector", "chrono", "stdexcept", "sys/time.h", "unistd.h", "cuda.h")
+    text = "".join(f"#include <{name}>\n" for name in headers)
+    build(nvrtc, text + "__global__ void k(int* p) { p[0] = 1; }", "k")
+
+
+@pytest.mark.parametrize("header", ["", "#include <cuda.h>\n", "#include <cuda_runtime.h>\n"])
+def test_the_release_of_cuda_is_known_without_a_header(nvrtc: NvrtcCompiler, header: str) -> None:
+    text = f"{header}#if CUDART_VERSION < 9000 || CUDA_VERSION < 9000\n#error old\n#endif\n"
+    assert not build(nvrtc, text + "__global__ void k(int* p) { p[0] = 1; }", "k").warnings
+
+
 def test_names_that_need_no_include(nvrtc: NvrtcCompiler) -> None:
     text = "__global__ void k(float* p, uint32_t n) { p[n] = n ? INFINITY : FLT_MAX; }"
     build(nvrtc, text, "k")
