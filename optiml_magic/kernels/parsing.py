@@ -57,6 +57,8 @@ def _mistaken(root: Node) -> tuple[set[int], list[tuple[int, int]], list[tuple[i
         if kind == "template_declaration":  # `template <class T> T f(int);` is no variable
             announced |= {child.id for child in node.children if child.type == "declaration"}
         elif kind in _DECLARING and node.id not in announced:
+            if node.child_by_field_name("type") is None:  # a constructor, `Info();`
+                continue
             for declarator in node.children_by_field_name("declarator"):
                 variables.add(declared(declarator).name.encode())
         elif kind == "template_argument_list" and node.parent is not None:
