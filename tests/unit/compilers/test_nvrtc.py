@@ -123,6 +123,24 @@ def test_a_kernel_called_as_a_function_of_the_headers_is_named_by_its_line(
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("head", "asked", "told"),
+    [
+        ("", "k<float>", "`k` is no template, and the launch asks for `k<float>`"),
+        ("template <class T> ", "k<flt>", "`k<flt>`"),
+        ("template <class T, int N> ", "k", "`k`"),
+    ],
+)
+def test_what_a_launch_asks_for_stands_in_the_message(
+    nvrtc: NvrtcCompiler, head: str, asked: str, told: str
+) -> None:
+    text = f"{head}__global__ void k(float* p) {{ p[0] = 1; }}"
+    found = nvrtc.compile(text, (asked,), chip("h200"), CompileOptions())
+    assert isinstance(found, CompileFailure)
+    assert told in found.errors[0].message
+    assert "__nv_name_map" not in found.errors[0].message
+
+
 def test_an_error_in_a_header_names_the_header(nvrtc: NvrtcCompiler) -> None:
     (error, *_) = failure(nvrtc, "#include <thrust/sort.h>\n__global__ void k() {}\n").errors
     assert error.line == 0
