@@ -246,7 +246,7 @@ def _is_host(node: Node) -> bool:
 
 
 def _is_macro_of_device(node: Node) -> bool:
-    """Whether ``MAKE(Add)`` stands for device code, as one of the text's macros of its name says."""
+    """Whether ``MAKE(Add)`` stands for device code, as a macro of the text of its name says."""
     called = re.match(r"(\w+)\s*\(", text_of(node))
     root = node
     while root.parent is not None:

@@ -214,8 +214,8 @@ def test_a_byte_that_no_test_holds_back_is_not_followed(loop, place):
         ("", "std::max", "max"),
         ("struct Ops { static __device__ float max(float, float); };", "Ops::max", None),
         ("template <class T> struct Ops { static __device__ T max(T, T); };", "Ops<float>::max", None),
-        ("template <template <class> class F> struct Of; struct Ops { static __device__ float max("
-         "float, float); };", "Ops::max", None),
+        ("template <template <class> class> struct Of; struct Ops { static float max(float, float); };",
+         "Ops::max", None),
         ("struct P { static __device__ float max(float, float); }; using Ops = P;", "Ops::max", None),
         ("", "[](float x, float y) { return x; }", None),
     ],

@@ -32,7 +32,7 @@ DIGITS = 'const char t[] = "0123456789abcdef";'
          "float t_table[3] = {0.5f, -1, 1.0f / 3};"),
         ("const int t[][2] = {{1, 2}, {3, 4}};", "t[x[i] & 1][i & 1]", "int t_table[2][2] = "),
         ("short t[4] = {1, 4, 9, 16};", "t[threadIdx.x % 4]", "short t_table[4]"),
-        ("const char t[] = \"a\\\\b\";", "t[x[i] & 1]", "char t_table[] = "),
+        ('const char t[] = "a\\\\b";', "t[x[i] & 1]", "char t_table[] = "),
     ],
 )  # fmt: skip
 def test_what_the_text_tells_lies_there(declared: str, value: str, table: str) -> None:
