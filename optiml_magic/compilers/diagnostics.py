@@ -40,6 +40,7 @@ _UNDEFINED = re.compile(r'identifier "(\w+)" is undefined')
 # A kernel is asked for by its name, behind the text, which does not say which of several it is.
 _OVERLOADED = re.compile(r'overloaded function "(\w+)"')
 _NAMES = "__nv_name_map"
+_ASKED = re.compile(r'Input name expression was: "\s*([^"\n]+)"')
 
 # Why a file did not open tells one that exists from one that does not.
 _REASON = re.compile(r"(cannot open source file \"[^\"\n]*\"): [^\n]*")
@@ -62,6 +63,14 @@ def parse_log(log: str, source: str = "") -> tuple[Diagnostic, ...]:
             text = f"CUDA's headers have a function `{several[1]}` as well; rename the kernel"
         elif file == _NAMES and found:  # what follows from the one before
             continue
+        elif file == _NAMES and (asked := _ASKED.search(log)):
+            name = re.sub(r"\s*([<>]|(?=,))\s*", r"\1", asked[1].strip())  # of `k < float , 3 >`
+            bare = name.partition("<")[0]
+            at = _kernel_of(source, bare)
+            if bare != name and at and not _is_template(source, bare):
+                text = f"`{bare}` is no template, and the launch asks for `{name}`"
+            else:
+                text = f"{text}, where the launch asks for `{name}`"
         elif not inside:
             text = f"{text} (in {file.rsplit('/', 1)[-1]}:{line})"
         elif text == _SEMICOLON and source and _AT_FIRST.match(log, match.end()):
@@ -96,6 +105,11 @@ def _kernel_of(source: str, name: str) -> int:
     code = lex(source).code
     place = re.search(rf"__global__\b[^;{{}}]*?\b{name}\s*\(", code)
     return code.count("\n", 0, place.end()) + 1 if place else 0
+
+
+def _is_template(source: str, name: str) -> bool:
+    """Whether ``template`` stands before the kernel of that name."""
+    return re.search(rf"\btemplate\b[^;{{}}]*?\b{name}\s*\(", lex(source).code) is not None
 
 
 def _undefined(text: str) -> str:

@@ -33,6 +33,13 @@ _LINES = re.compile(
     re.MULTILINE,
 )
 _LAST_OF_SEPARATE_WHEELS = 12
+#: Headers of the host alone, empty for a kernel that was pasted with them.
+_OF_HOST = (
+    "chrono", "ctime", "deque", "exception", "fstream", "functional", "iomanip", "iterator", "list",
+    "map", "memory", "mutex", "new", "numeric", "omp.h", "queue", "random", "regex", "set",
+    "sstream", "stack", "stdexcept", "string", "sys/time.h", "thread", "time.h", "unistd.h",
+    "unordered_map", "unordered_set", "vector",
+)  # fmt: skip
 _UNUSED_PRAGMA = 161  # our directives are pragmas unknown to the compiler
 
 
@@ -42,7 +49,7 @@ class NvrtcCompiler:
     def __init__(self) -> None:
         self._nvrtc = _bindings()
         major, minor = self._call("nvrtcVersion")
-        self._major = int(major)
+        self._major, self._release = int(major), int(major) * 1000 + int(minor) * 10
         self._version = f"nvrtc {major}.{minor} ({_wheel_version(major)})"
         # Some versions keep machine code of their own accord, and then ptxas reports no resources.
         self._uncached = ["--no-cache"]
@@ -63,7 +70,12 @@ class NvrtcCompiler:
         self, text: str, kernels: tuple[str, ...], chip: Chip, options: CompileOptions
     ) -> Build | CompileFailure:
         own = declared([text, *(content for _, content in options.headers)])
-        flags = [*_flags(chip, options, self._major), *(f"-DOPTIML_OWN_{name}" for name in own)]
+        flags = [
+            *_flags(chip, options, self._major),
+            # As nvcc has it of a header that comes before every text, and cuda.h says it again.
+            *(f"-D{name}={self._release}" for name in ("CUDART_VERSION", "CUDA_VERSION")),
+            *(f"-DOPTIML_OWN_{name}" for name in own),
+        ]
         reporting = ["-lineinfo", "--ptxas-options=-v", *self._uncached]
         found = self._run(text, kernels, [*flags, *reporting], options.headers)
         if isinstance(found, CompileFailure):
@@ -89,6 +101,8 @@ class NvrtcCompiler:
         flags: list[str],
         headers: tuple[tuple[str, str], ...] = (),
     ) -> tuple[str, bytes, dict[str, str], str] | CompileFailure:
+        known = {name for name, _ in headers}
+        headers = (*headers, *((name, "\n") for name in _OF_HOST if name not in known))
         names = [name.encode() for name, _ in headers]
         texts = [content.encode() for _, content in headers]
         program = self._call(

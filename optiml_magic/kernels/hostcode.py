@@ -245,7 +245,23 @@ def _is_host(node: Node) -> bool:
             return not words
         const = any(text_of(c) in ("const", "constexpr") for c in node.children)
         return not words and not const
-    return node.type in ("expression_statement", "call_expression")
+    return node.type in ("expression_statement", "call_expression") and not _is_macro_of_device(
+        node
+    )
+
+
+def _is_macro_of_device(node: Node) -> bool:
+    """Whether ``MAKE(Add)`` stands for device code, as a macro of the text of its name says."""
+    called = re.match(r"(\w+)\s*\(", text_of(node))
+    root = node
+    while root.parent is not None:
+        root = root.parent
+    return called is not None and any(
+        define.type == "preproc_function_def"
+        and text_of(define.child_by_field_name("name")) == called[1]
+        and any(word in text_of(define) for word in _DEVICE_WORDS)
+        for define in nodes_of(root)
+    )
 
 
 def _device_words(node: Node) -> frozenset[str]:

@@ -253,7 +253,8 @@ class ExpressionLifter:
     @cached_property
     def _types(self) -> frozenset[str]:
         """The names that the text gives to types, those of templates among them."""
-        made = [n for n in walk(self.syntax.root) if n.type in _MADE]
+        # A parameter of a template may have no name, `template <class> class F`.
+        made = [n for n in walk(self.syntax.root) if n.type in _MADE and n.named_children]
         names = [n.child_by_field_name(_MADE[n.type]) or n.named_children[-1] for n in made]
         return frozenset(self.text(name) for name in names if name.type == "type_identifier")
 

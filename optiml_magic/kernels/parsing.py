@@ -51,9 +51,14 @@ def _mistaken(root: Node) -> tuple[set[int], list[tuple[int, int]], list[tuple[i
     templates: list[tuple[bytes, int]] = []
     casts: list[tuple[bytes, int, int]] = []
     types: list[tuple[bytes, int, int]] = []
+    announced: set[int] = set()
     for node in walk(root):
         kind = node.type
-        if kind in _DECLARING:
+        if kind == "template_declaration":  # `template <class T> T f(int);` is no variable
+            announced |= {child.id for child in node.children if child.type == "declaration"}
+        elif kind in _DECLARING and node.id not in announced:
+            if node.child_by_field_name("type") is None:  # a constructor, `Info();`
+                continue
             for declarator in node.children_by_field_name("declarator"):
                 variables.add(declared(declarator).name.encode())
         elif kind == "template_argument_list" and node.parent is not None:

@@ -137,6 +137,15 @@ def _change(node: Node, memory: Mapping[str, _Memory]) -> Node | None:
     return inner if left is not None and _element(left, memory) else None
 
 
+def _is_store(node: Node, memory: Mapping[str, _Memory]) -> bool:
+    """Whether a statement stores an element, ``int t = s[i] = v;`` too."""
+    if node.type != "declaration":
+        return _change(node, memory) is not None
+    inside = (n for n in walk(node) if n.type == "assignment_expression")
+    sides = (n.child_by_field_name("left") for n in inside)
+    return any(left is not None and _element(left, memory) for left in sides)
+
+
 def _element(node: Node, memory: Mapping[str, _Memory]) -> bool:
     named = node.type == "subscript_expression" and node.child_by_field_name("argument")
     return bool(named) and text_of(node.child_by_field_name("argument")) in memory
@@ -203,7 +212,7 @@ def _stored_before(steps: list[_Step], memory: Mapping[str, _Memory]) -> Iterato
         while around is not None and around.type != "function_definition":
             before = around.named_children if around.type == "compound_statement" else ()
             for node in before:
-                stores = node.end_byte <= inner.start_byte and _change(node, memory) is not None
+                stores = node.end_byte <= inner.start_byte and _is_store(node, memory)
                 behind = _behind(node)
                 waited = _waits(behind, "__syncwarp") or _waits(behind, "__syncthreads")
                 if stores and node.id not in whole | seen and not waited:

@@ -23,6 +23,7 @@ from optiml_magic.kernels.preprocessor.tokens import Token, UnfaithfulError, rea
 from optiml_magic.source.operators import BINARY
 
 _MAX_TOKENS, _MAX_NESTING = 1000, 30
+_OLDEST = 12000  # release of CUDA that texts are compiled with
 _DOUBT = "\0"  # stands for what only the compiler can tell
 _SPELLED = {
     "and": "&&", "or": "||", "not": "!", "bitand": "&", "bitor": "|", "xor": "^",
@@ -86,6 +87,8 @@ class Names:
         """The value of a macro that every compiler of CUDA defines."""
         if name == "__CUDA_ARCH__":
             return Value(1, HIGH) if self.arch is None else Value(self.arch * 10, self.arch * 10)
+        if name in ("CUDART_VERSION", "CUDA_VERSION"):
+            return Value(_OLDEST, HIGH)
         return {"__CUDACC__": YES, "__cplusplus": Value(201703, HIGH)}.get(name)
 
     def _asked(self, tokens: Sequence[Token]) -> list[Token]:

@@ -1,7 +1,8 @@
 """Items of which tests that only the last few fail, or the first, are known to hold.
 
 ``i + 1 < n ? in[i + 1] : 0`` holds for all items of a tile where it does for the last of them. So a
-tile is told by one comparison a test; what its items do otherwise is left to those at the ends.
+tile is told by one comparison a test; what its items do otherwise is left to those at the ends. A
+test of other sizes, ``i + first < width``, is one as well where few items fail it as measured.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects
 from optiml_magic.kernels.primitives.mapped import Mapped
+from optiml_magic.kernels.primitives.sizes import value
 from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.symbols import Compare, Condition
 from optiml_magic.kernels.tree import If, Statement, expressions, walk
 
 _EDGE = Polynomial.constant(32)  # items at most that fail a test: ours
+_SELDOM = 1 / 8  # of the items that a test of other sizes fails: ours
 _THREAD = "threadIdx.x"
 _OURS = frozenset({_THREAD, "blockIdx.x"})
 _FIXED = ("scalar", "operation")
@@ -76,13 +79,14 @@ def amid(kernel: Kernel, items: Mapped, effects: Effects) -> Amid:
         condition = tests.condition(node)
         if condition is None:
             continue
-        for value, own in ((True, condition), (False, ~condition)):
+        for holds, own in ((True, condition), (False, ~condition)):
             parts = [*own.conjuncts()]
-            if not parts or not all(map(tests.is_end, parts)):
+            ours = [part for part in parts if tests.is_end(part)]
+            if not ours or not all(p in ours or tests.is_aside(p) for p in parts):
                 continue
             ends |= dict.fromkeys(p for p in parts if isinstance(p, Compare))
             held |= {own, *parts}
-            taken, left = (node.then, node.other) if value else (node.other, node.then)
+            taken, left = (node.then, node.other) if holds else (node.other, node.then)
             ways[node] = taken
             dead |= {*every(node.test)} | _inside(left)
             break
@@ -141,8 +145,25 @@ class _Tests:
         rest = part.form - by * self.items.index
         symbols = self.kernel.reading.symbols
         names = symbols.inside(rest)
-        fixed = not names & _OURS and all(symbols[n].kind in _FIXED for n in names)
-        return fixed and self.ranges.nonnegative(part.form + _EDGE)
+        if names & _OURS or not all(symbols[n].kind in _FIXED for n in names):
+            return False
+        return self.ranges.nonnegative(part.form + _EDGE) or self._seldom(rest, by.value)
+
+    def is_aside(self, part: Condition) -> bool:
+        """Whether all items of a thread's neighbours fail it, or none does."""
+        if not isinstance(part, Compare) or part.op != ">=":
+            return False
+        symbols = self.kernel.reading.symbols
+        names = symbols.inside(part.form)
+        return not names & _OURS and all(symbols[n].kind in (*_FIXED, "builtin") for n in names)
+
+    def _seldom(self, rest: Polynomial, by: int) -> bool:
+        """Whether few items fail ``rest + by * item >= 0`` at the measured sizes."""
+        count, base = value(self.kernel, self.items.bound), value(self.kernel, rest)
+        if count is None or base is None:
+            return False
+        failing = count - (base // -by + 1) if by < 0 else -(base // by)
+        return failing <= count * _SELDOM
 
 
 def _deepest_first(statement: Statement) -> Iterator[If | Choice]:

@@ -1,7 +1,8 @@
 """P17, bounds said: a launch of ``n / 16`` blocks of 16 threads has as many threads as items.
 
 A kernel that is launched so needs no guard, and has none; one that is launched by ``cdiv(n, 16)``
-or a number of blocks, and has none either, has items for all of their threads. With one that never
+or a number of blocks, and has none either, has items for all of their threads; one by ``w / 16 *
+(h / 16)`` blocks of 256 has those of a plane whose sides are whole. With one that never
 turns a thread away, and blocks that are counted like those of any other launch, the rules need not
 know the difference.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from math import prod
 
 from optiml_magic.kernels.editing import lines
 from optiml_magic.kernels.expressions import builtin
@@ -19,6 +21,7 @@ from optiml_magic.kernels.primitives.block_counts import rounded_up
 from optiml_magic.kernels.primitives.grids import needed, said_alike
 from optiml_magic.kernels.primitives.narrowed import narrowed
 from optiml_magic.kernels.tree import expressions
+from optiml_magic.source.directives import Directive, RequireDirective
 from optiml_magic.source.expressions import Binary, Expression, Name, Node, Number, parse_expression
 
 _SUMS = "+-*/"
@@ -34,12 +37,15 @@ def bounded(kernel: Kernel) -> Kernel:
         raise NotLegal("its threads wait for each other")
     with suppress(NotLegal):
         return narrowed(kernel)
-    grid, tests = list(kernel.launch.grid), list[str]()
+    grid, tests, asked = list(kernel.launch.grid), list[str](), list[Directive | str]()
     for at, (axis, size) in enumerate(zip("xyz", kernel.launch.grid, strict=False)):
         width = kernel.block[at]
         if width is None or width == 1 or needed(kernel, axis) is not None:
             continue
         words = _words(kernel, size, at, width)
+        if words is None and (sides := _sides(kernel, size, width)) is not None:
+            words = " * ".join(side for side, _ in sides)
+            asked += [RequireDirective(parse_expression(f"{s} % {by} == 0")) for s, by in sides]
         if words is None:
             continue
         grid[at] = parse_expression(f"cdiv({words}, {width})")
@@ -51,8 +57,9 @@ def bounded(kernel: Kernel) -> Kernel:
     body = kernel.function.body
     guard = lines(f"if ({' || '.join(tests)}) return;")
     return kernel.rewritten(
-        replace(body, body=(guard, *body.body)), launch=replace(kernel.launch, grid=tuple(grid))
-    )
+        replace(body, body=(guard, *body.body)), launch=replace(kernel.launch, grid=tuple(grid)),
+        directives=asked,
+    )  # fmt: skip
 
 
 def _words(kernel: Kernel, size: Expression, at: int, width: int) -> str | None:
@@ -72,6 +79,32 @@ def _words(kernel: Kernel, size: Expression, at: int, width: int) -> str | None:
         return words
     top = f"({words}{more})" if more else _factor(whole, words)
     return f"{top} / {width} * {width}"
+
+
+def _sides(kernel: Kernel, size: Expression, width: int) -> list[tuple[str, int]] | None:
+    """The sides of a plane in ``w / 16 * (h / 16)`` blocks of 256, and what each is divided by."""
+    over, under = list[str](), list[int]()
+    stack: list[tuple[Node, bool]] = [(size.tree, True)]
+    while stack:
+        node, above = stack.pop()
+        match node:
+            case Binary("*" | "/" as op, left, right):
+                if not above:
+                    return None
+                stack += [(right, op == "*"), (left, True)]
+            case Name(name=name) if above and _scalars(kernel, node):
+                over.append(name)
+            case Number() | Name() if not above:
+                known = Expression(node, "")
+                if not known.names <= kernel.program.values.keys() or len(under) == len(over):
+                    return None
+                under.append(known.evaluate(kernel.program.values))
+            case _:
+                return None
+    whole = len(over) == len(under) > 1 and prod(under) == width and len({*over}) == len(over)
+    if not whole or _asks_for_blocks(kernel) or not said_alike(kernel, over):
+        return None
+    return [*zip(over, under, strict=True)]
 
 
 def _asks_for_blocks(kernel: Kernel) -> bool:

@@ -59,7 +59,7 @@ class _Carving:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel, self.effects = kernel, Effects(kernel)
         self.scalars = Scalars(self.effects.moved)
-        others = [f.body for f in kernel.unit.functions if f is not kernel.function]
+        others = [f.body for f in kernel.unit.functions if not f.kernel]
         if any(v.storage == "dynamic" for body in others for s in walk(body)
                if isinstance(s, Declare) for v in s.variables):  # fmt: skip
             raise NotLegal("a function has the same shared memory")

@@ -41,7 +41,7 @@ def flagged(kernel: Kernel, at: Sequence[int]) -> Kernel:
     effects.straightforward()
     loops = loops_in(kernel.function.body)
     made = _Flagging(kernel, effects, [loops[number] for number in at])
-    body = made.block(kernel.function.body.body, "", True, True)
+    body = made.block(kernel.function.body.body, "", True, True, "return")
     if not made.used:
         return kernel
     return kernel.rewritten(edited(kernel.function.body, {kernel.function.body: _block(body)}))
@@ -58,11 +58,17 @@ class _Flagging:
         self.used: list[str] = []
 
     def block(
-        self, statements: Sequence[Statement], flag: str, returns: bool, rounds: bool
-    ) -> list[Statement]:
-        """Statements in a row; ``returns`` and ``rounds`` say whether these may end early there."""
+        self, statements: Sequence[Statement], flag: str, returns: bool, rounds: bool,
+        home: str = "",
+    ) -> list[Statement]:  # fmt: skip
+        """Statements in a row; ``returns`` and ``rounds`` say whether these may end early there.
+
+        A way out that is no ``home`` one leads beyond them as well: whoever took it is let go
+        where nothing is left to come to.
+        """
         made: list[Statement] = []
         hint: list[Statement] = []
+        gone: list[Statement] = []
         for at, statement in enumerate(statements):
             if isinstance(statement, Blank) and isinstance(_next(statements, at), Loop):
                 hint = [statement]  # to the compiler: it stays in front of its loop
@@ -72,15 +78,31 @@ class _Flagging:
                 may = returns and not later, rounds and not later
                 made += self._toward(statement, flag, *may, hint)
             elif later and isinstance(statement, If) and self._leaves(statement):
-                found, flag = self._left(statement, flag)
+                found, inside = self._left(statement, flag)
                 made += found
+                if inside and inside != flag:
+                    words = f"{flag} && !{inside}" if flag else f"!{inside}"
+                    gone += self._gone(statement, words, returns, rounds, home)
+                flag = inside
             elif later:
                 made += self._guarded(statement, flag, hint)
             else:
-                made += self._after([*hint, *statements[at:]], flag, returns, rounds)
-                break
+                made += [*gone, *self._after([*hint, *statements[at:]], flag, returns, rounds)]
+                return made
             hint = []
-        return made
+        return [*made, *gone]
+
+    def _gone(
+        self, branch: If, words: str, returns: bool, rounds: bool, home: str
+    ) -> list[Statement]:
+        """The way out of those that left by a branch, behind the last loop that they come to."""
+        last = body_of(branch.then)[-1]
+        assert isinstance(last, Leave)
+        if last.kind == home:
+            return []
+        if not (returns if last.kind == "return" else rounds):
+            raise NotLegal("threads leave it in more ways than one", last.line)
+        return [_when(words, [last])]
 
     def _leads(self, statement: Statement) -> bool:
         return any(s in self.targets for s in walk(statement))
@@ -105,7 +127,7 @@ class _Flagging:
                 self.flow.together(statement)
                 if flag and self._loads(*statement.expressions):
                     raise NotLegal("what a loop around it loads may not be there", statement.line)
-                inner = _block(self.block(body_of(body), flag, False, True))
+                inner = _block(self.block(body_of(body), flag, False, True, "continue"))
                 return [*hint, replace(statement, body=inner, span=None)]
             case If():
                 return self._branch(statement, flag, returns, rounds)

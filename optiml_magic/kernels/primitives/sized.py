@@ -25,7 +25,7 @@ from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import Call, Expression, Number, parse_expression
 from optiml_magic.source.folding import folded
 
-_TILE = 64  # a radius or a stride of a tile, at most: ours
+_TILE = 256  # a radius or a stride of a tile, at most: ours
 _PLAIN = ("int", "signed", "signed int")
 
 

@@ -1,4 +1,4 @@
-"""Strides and dilations as numbers, for rules of windows that find nothing otherwise."""
+"""Strides and dilations as numbers, for rules of windows that find less otherwise."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _MOST = 8  # of a stride or a dilation: ours
 def with_multipliers(
     kernel: Kernel, sites: Callable[[Kernel], Iterator[Site | Refused]]
 ) -> Iterator[Site | Refused]:
-    """The sites of a kernel, or where it has none of that with its small multipliers known."""
+    """The sites of a kernel, and those that it has with its small multipliers known alone."""
     found = [*sites(kernel)]
-    if not any(isinstance(one, Site) for one in found):
-        known = multipliers(kernel, _MOST)
-        made = sized(kernel, known) if known else None
-        more = [*sites(made)] if isinstance(made, Kernel) else []
-        found = more if any(isinstance(one, Site) for one in more) else found
-    yield from found
+    keys = {one.key for one in found if isinstance(one, Site)}
+    known = multipliers(kernel, _MOST)
+    made = sized(kernel, known) if known else None
+    more = [s for s in sites(made) if isinstance(s, Site)] if isinstance(made, Kernel) else []
+    yield from found if keys or not more else ()
+    yield from (site for site in more if site.key not in keys)

@@ -7,6 +7,7 @@ from functools import partial
 
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.coalescing import sectors_apart
+from optiml_magic.kernels.primitives.constant_arrays import constant_arrays, in_constant_memory
 from optiml_magic.kernels.primitives.known_tables import known_tables, tables_known
 from optiml_magic.kernels.primitives.operation_counts import times
 from optiml_magic.model.hypothesis import Hypothesis
@@ -25,6 +26,10 @@ def tables(kernel: Kernel) -> Iterator[Site]:
     A warp that asks for an element of one takes as many sectors of local memory as that has bytes,
     which are neighbours. Where rows of its threads take more of global memory these come first.
     """
+    if given := constant_arrays(kernel):
+        kept = ", ".join(array.variable.name for array in given)
+        title = f"keep {kept} in constant memory, which no thread fills"
+        yield Site("constants", title, partial(in_constant_memory, kernel, given), _FIRST, LOCAL)
     placing = known_tables(kernel)
     if not placing:
         return

@@ -70,6 +70,18 @@ def test_headers_that_kernels_ask_for(nvrtc: NvrtcCompiler, header: str) -> None
     build(nvrtc, text, "k")
 
 
+def test_headers_of_the_host_are_empty(nvrtc: NvrtcCompiler) -> None:
+    headers = ("vector", "chrono", "stdexcept", "sys/time.h", "unistd.h", "cuda.h")
+    text = "".join(f"#include <{name}>\n" for name in headers)
+    build(nvrtc, text + "__global__ void k(int* p) { p[0] = 1; }", "k")
+
+
+@pytest.mark.parametrize("header", ["", "#include <cuda.h>\n", "#include <cuda_runtime.h>\n"])
+def test_the_release_of_cuda_is_known_without_a_header(nvrtc: NvrtcCompiler, header: str) -> None:
+    text = f"{header}#if CUDART_VERSION < 9000 || CUDA_VERSION < 9000\n#error old\n#endif\n"
+    assert not build(nvrtc, text + "__global__ void k(int* p) { p[0] = 1; }", "k").warnings
+
+
 def test_names_that_need_no_include(nvrtc: NvrtcCompiler) -> None:
     text = "__global__ void k(float* p, uint32_t n) { p[n] = n ? INFINITY : FLT_MAX; }"
     build(nvrtc, text, "k")
@@ -109,6 +121,24 @@ def test_a_kernel_called_as_a_function_of_the_headers_is_named_by_its_line(
     assert (error.line, error.message) == (
         3, "CUDA's headers have a function `norm` as well; rename the kernel"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("head", "asked", "told"),
+    [
+        ("", "k<float>", "`k` is no template, and the launch asks for `k<float>`"),
+        ("template <class T> ", "k<flt>", "`k<flt>`"),
+        ("template <class T, int N> ", "k", "`k`"),
+    ],
+)
+def test_what_a_launch_asks_for_stands_in_the_message(
+    nvrtc: NvrtcCompiler, head: str, asked: str, told: str
+) -> None:
+    text = f"{head}__global__ void k(float* p) {{ p[0] = 1; }}"
+    found = nvrtc.compile(text, (asked,), chip("h200"), CompileOptions())
+    assert isinstance(found, CompileFailure)
+    assert told in found.errors[0].message
+    assert "__nv_name_map" not in found.errors[0].message
 
 
 def test_an_error_in_a_header_names_the_header(nvrtc: NvrtcCompiler) -> None:

@@ -201,6 +201,17 @@ def test_written_launches_are_not_replaced():
     assert not any("proposed" in note for note in notes)
 
 
+def test_a_macro_that_makes_functions_of_the_device_stays():
+    made = "#define MAKE(W) template <class T> struct W { __device__ T of(T x) { return x; } };\n"
+    on_host = "#define REGISTER(W) static int id_##W = note(#W);\n"
+    device = (
+        f"{made}MAKE(Same)\n{on_host}__global__ void k(int* p) {{ p[0] = Same<int>().of(3); }}\n"
+    )
+    text, _ = drop_host_code(f"{device}REGISTER(Same)\nint main() {{ k<<<1, 1>>>(p); }}\n")
+    assert "\nMAKE(Same)\n" in text
+    assert "\nREGISTER(Same)" not in text
+
+
 def test_nested_places_are_searched():
     text, notes = drop_host_code(
         'extern "C" {\n__global__ void k(int n) { }\nint main() { k<<<1, 1>>>(2); }\n}\n'

@@ -161,6 +161,7 @@ def test_macros(text, becomes):
         ("#ifdef __CUDACC__\nA\n#else\nB\n#endif\n", "A"),
         ("#if __cplusplus >= 201402L\nA\n#endif\n", "A"),
         ("#ifdef __CUDA_ARCH__\nA\n#endif\n", "A"),
+        ("#if CUDART_VERSION < 9000\nA\n#elif CUDA_VERSION >= 9000\nB\n#endif\n", "B"),
         ("#if defined(X) && __has_include(<cuda/std/span>)\nA\n#endif\nB\n", "B"),
         ("#if 0\nit's \"\n#else\nB\n#endif\n", "B"),
         ("/*\n#if 0\n*/ A\n//#endif\n", None),
@@ -184,7 +185,7 @@ def test_conditionals(text, becomes):
 @pytest.mark.parametrize(
     "condition",
     [
-        "#if __CUDA_ARCH__ >= 700", "#ifdef __NVCC__", "#ifdef __GNUC__", "#if CUDART_VERSION > 1",
+        "#if __CUDA_ARCH__ >= 700", "#ifdef __NVCC__", "#ifdef __GNUC__", "#if CUDART_VERSION > 12080",
         "#if __cplusplus > 201703L", "#if __has_include(<x>)", "#ifndef M_PI", "#if", "#ifdef",
         "#if 1 / 0", "#if 1.5", "#if (1", "#if 1, 2", "#if X(3)", "#if 1 +", '#if "a"', "#if 1 1",
         "#ifndef __forceinline__\n#define __forceinline__", "#if 0\n#else\n#elif 1",

@@ -214,6 +214,8 @@ def test_a_byte_that_no_test_holds_back_is_not_followed(loop, place):
         ("", "std::max", "max"),
         ("struct Ops { static __device__ float max(float, float); };", "Ops::max", None),
         ("template <class T> struct Ops { static __device__ T max(T, T); };", "Ops<float>::max", None),
+        ("template <template <class> class> struct Of; struct Ops { static float max(float, float); };",
+         "Ops::max", None),
         ("struct P { static __device__ float max(float, float); }; using Ops = P;", "Ops::max", None),
         ("", "[](float x, float y) { return x; }", None),
     ],
@@ -580,3 +582,11 @@ def test_a_place_that_wraps_around_is_within_both_ends(test, same):
 )
 def test_a_place_that_wraps_around_below_another_bound_is_not_looked_into(test):
     assert any("wrap" in words for words in _held(test, head=f"{HEAD}, unsigned u"))
+
+
+def test_a_template_that_is_announced_is_none_of_the_variables():
+    before = "template <class T> __device__ T half_of(float x);\n"
+    found = reading("out[0] = half_of<float>(expf(a[0]));", before=before)
+    (store,) = (access for access in found.accesses if access.mode == "store")
+    assert "half_of" in found.calls
+    assert store.array == "out"

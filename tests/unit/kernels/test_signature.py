@@ -367,3 +367,11 @@ def test_macros_from_outside_choose_what_is_read():
     assert (fast.name, fast.parameters[0].dtype) == ("fast", "<f8")
     assert [kernel.name for kernel in kernels(text, {})] == ["slow"]
     assert [kernel.name for kernel in kernels(text)] == ["fast", "slow"]
+
+
+def test_a_type_with_a_constructor_is_no_variable():
+    text = (
+        "template <class T, class I> struct Info { Info(); Info(T* p, I n); T* data; I n; };\n"
+        "__global__ void k(const float* a, const Info<long, long> info, float* out, int n) {}\n"
+    )
+    assert [p.name for p in kernels(text)[0].parameters] == ["a", "info", "out", "n"]

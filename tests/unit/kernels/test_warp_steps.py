@@ -41,6 +41,11 @@ STEPS = {
     "with waits": HALVES + "if (t < 32) { part[t] += part[t + 32]; __syncwarp(); part[t] += part[t + 16];"
     " __syncwarp(); part[t] += part[t + 8]; __syncwarp(); part[t] += part[t + 4]; __syncwarp();"
     " part[t] += part[t + 2]; __syncwarp(); part[t] += part[t + 1]; __syncwarp(); }" + END,
+    "a chain": "volatile float* p = part; float own = p[t] = v;"
+    " if (lane >= 1) p[t] = own += p[t - 1]; if (lane >= 2) p[t] = own += p[t - 2];"
+    " if (lane >= 4) p[t] = own += p[t - 4]; if (lane >= 8) p[t] = own += p[t - 8];"
+    " if (lane >= 16) p[t] = own += p[t - 16];"
+    " __syncthreads(); if (t == 0) out[blockIdx.x] = p[31] + p[63];",
     "a scan": "volatile float* p = part; p[t] = v; for (int d = 1; d < 32; d *= 2)"
     " if (lane >= d) p[t] = v = v + p[t - d];"
     " __syncthreads(); if (t == 0) out[blockIdx.x] = p[31] + p[63];",

@@ -53,6 +53,10 @@ def test_the_whole_is_one_of_as_many_elements() -> None:
     assert "shared(" not in after
     arrays = {"x": Array("f4", ("b * 32",)), "out": Array("f4", ("b * 32",), "zeros")}
     assert end_of(WHOLE, after, arrays, {"b": 3}, {"b": 1}) == "same"
+    other = "__global__ void other(int* p) { extern __shared__ int all[]; p[0] = all[0]; }\n"
+    assert "__shared__ float pool[33];" in written(carved(kernel_of(WHOLE + other)))
+    called = other.replace("__global__", "__device__")
+    assert "same shared memory" in refused(carved(kernel_of(WHOLE + called)))
     sized = WHOLE.replace("int b", "int b, int n").replace("shared(33", "shared(n")
     assert "no pointers part" in refused(carved(kernel_of(sized)))
     assert "no pointers part" in refused(carved(kernel_of(WHOLE), rows=True))

@@ -40,6 +40,16 @@ BODIES = {
     "every third": "if (i < n) { float s = a[i]; "
     "for (int j = 0; j < w / 3; ++j) s += x[3 * j] * x[3 * j + 1]; out[i] = s; }",
 }
+# Ways out from within a branch, with something behind it that they leave out as well.
+WITHIN = {
+    "a return": "if (i >= n) return; out[i] = 1; if (a[i] > 0.3f) { float s = 0, v = a[i]; "
+    f"if (v > 0.6f) {{ out[i] = 2; return; }} if (v > 0.5f) return; {SUM} out[i] = s; }} "
+    "out[i] += 5;",
+    "a continue": "if (i >= n) return; for (int r = 0; r < 3; ++r) { out[i] += r; "
+    f"if (a[i] > 0.3f) {{ float s = 0, v = a[i]; if (v > 0.6f) continue; {SUM} out[i] = s; }} "
+    "out[i] += 5; }",
+}
+BODIES |= WITHIN
 SHAPES = {"a": ("n",), "x": ("w",), "out": ("n",)}
 
 
@@ -50,7 +60,7 @@ def staged(text: str) -> Kernel | Refused:
     return stage(found, len(loops_in(found.function.body)) - 1, 32)
 
 
-@pytest.mark.parametrize("name", sampled(BODIES))
+@pytest.mark.parametrize("name", dict.fromkeys([*sampled(BODIES), *WITHIN]))
 def test_threads_without_work_come_along_and_nothing_changes(name: str) -> None:
     text = LINE % BODIES[name]
     same(text, staged(text), SHAPES, {"n": 71, "w": 45})
@@ -77,6 +87,10 @@ def test_every_wait_stands_where_all_threads_come(name: str) -> None:
         ("for (int j = 0; j < w; ++j) if (j != i) s += x[j];", _ALIKE),
         ("for (int j = 0; j < w; ++j) s += a[i * w + j];", _ALIKE),
         ("for (int j = 0; j < w; ++j) s += out[j];", _ALIKE),
+        (
+            f"for (int r = 0; r < 3; ++r) {{ if (a[i] > r) return; float v = 1; {SUM} }}",
+            "the kernel may",
+        ),
     ],
 )
 def test_what_cannot_be_staged_is_refused(body: str, reason: str) -> None:

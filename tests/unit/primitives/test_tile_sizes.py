@@ -96,6 +96,13 @@ def test_a_tile_with_a_halo_of_a_given_radius(border: str, radius: int) -> None:
             same(text, made, SHAPES, {"n": 77, "r": radius})
 
 
+def test_a_long_window_is_one_as_well() -> None:
+    text = LINE % (LOOP % "a[min((int)blockIdx.x * 32 + q, n - 1)]")
+    made = unstaged(told(text, n=77, r=120))
+    assert "#pragma optiml require r == 120" in applied(made).program.text
+    same(text, made, SHAPES, {"n": 77, "r": 120})
+
+
 def test_a_tile_that_is_read_at_a_given_stride() -> None:
     made = unstaged(told(STRIDE, n=77, r=3))
     assert "__syncthreads" not in applied(made).program.text
@@ -118,7 +125,7 @@ def test_sizes_of_arrays_are_no_sizes_of_tiles() -> None:
     ("fill", "scalars"),
     [
         (LOOP % "a[min((int)blockIdx.x * 32 + q, n - 1)]", {"n": 77}),
-        (LOOP % "a[min((int)blockIdx.x * 32 + q, n - 1)]", {"n": 77, "r": 65}),
+        (LOOP % "a[min((int)blockIdx.x * 32 + q, n - 1)]", {"n": 77, "r": 257}),
         (LOOP % "a[min((int)blockIdx.x * 32 + q, n - 1)]" + "\n    r += 1;", {"n": 77, "r": 3}),
         ("r = r + 0;\n    " + LOOP % "a[min((int)blockIdx.x * 32 + q, n - 1)]", {"n": 77, "r": 3}),
         ("for (int q = t; q < 31 + r; q += 32) s[q] = a[min(q, n - 1)];", {"n": 77, "r": 3}),

@@ -54,3 +54,28 @@ def test_they_are_numbers_where_nothing_is_found_otherwise(rule: ShareLoads | Sl
 
 def test_large_ones_stay_as_they_are() -> None:
     assert not ideas_of(SlideWindow(), s=16, d=9)[1]
+
+
+PIXELS = """\
+#pragma optiml launch blur grid(cdiv(w, 32), cdiv(h, 8)) block(32, 8)
+__global__ void blur(const float* a, float* o, int w, int h, int c) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+    if (x < 1 || y < 1 || x >= w - 1 || y >= h - 1) return;
+    float s = a[(y - 1) * w * c + x * c] + a[(y + 1) * w * c + x * c];
+    s += a[y * w * c + x * c] + a[y * w * c + (x - 1) * c] + a[y * w * c + (x + 1) * c];
+    o[y * w + x] = s;
+}
+"""
+
+
+def test_they_are_numbers_for_what_is_found_with_them_alone() -> None:
+    arrays = {"a": Array("f4", ("w * h * c",)), "o": Array("f4", ("w * h",), "zeros")}
+    sizes = {"w": 68, "h": 20, "c": 2}
+    stand = Stand(Made("blur", PIXELS, arrays, sizes, sizes | {"w": 33}, exact=False))
+    view = replace(view_of(stand.text), find_facts=lambda: stand.facts(stand.text))
+    found = [*ShareLoads().propose(parse_program(stand.text), view)]
+    texts = {one.title: one.make() for one in found if isinstance(one, Idea)}
+    along = {"c == 2" in text for text in texts.values() if isinstance(text, str)}
+    assert along == {False, True}
+    for text in (text for text in texts.values() if isinstance(text, str)):
+        assert stand.applied(Offer("share_loads", "", text, rounds=True), stand.text).sound

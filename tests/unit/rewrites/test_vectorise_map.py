@@ -8,9 +8,14 @@ import pytest
 
 from optiml_magic.kernels.primitives.base import kernels
 from optiml_magic.model.facts import LaunchFacts
+from optiml_magic.model.idea import Idea
 from optiml_magic.proposers.rewrites.kernel_rule import Site
 from optiml_magic.proposers.rewrites.vectorise_map import VectoriseMap
 from optiml_magic.source.program import parse_program
+from tests.ideas import view_of
+from tests.rewriting.offers import Offer
+from tests.rewriting.trying import Stand
+from tests.rewriting.writing import Array, Made
 
 MAP = """
 #pragma optiml launch k grid(cdiv(n, 128)) block(128)
@@ -86,3 +91,39 @@ def test_a_map_with_many_loads_that_no_vector_brings_is_less_likely(alone, prior
     rule = VectoriseMap()
     sites = rule.sites(rule.shaped(replace(kernel, facts=facts)))
     assert {site.prior for site in sites if isinstance(site, Site)} == {prior}
+
+
+BOX = """\
+#pragma optiml launch k grid(cdiv(bw, 32), cdiv(bh, 4)) block(32, 4)
+__global__ void k(const float* a, float* o, int w, int h, int x0, int y0, int bw, int bh) {
+    int bx = blockIdx.x * blockDim.x + threadIdx.x, by = blockIdx.y * blockDim.y + threadIdx.y;
+    if (bx >= bw || by >= bh) return;
+    int x = bx + x0, y = by + y0;
+    if (x >= w || y >= h) return;
+    o[y * w + x] = a[y * w + x] * 2.0f;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("sizes", "found"),
+    [
+        ({"w": 96, "h": 12, "x0": 32, "y0": 2, "bw": 64, "bh": 10}, True),
+        ({"w": 96, "h": 12, "x0": 36, "y0": 4, "bw": 64, "bh": 10}, True),
+        ({"w": 96, "h": 12, "x0": 64, "y0": 2, "bw": 64, "bh": 10}, False),  # half of its items
+    ],
+)
+def test_a_box_may_reach_beyond_its_image(sizes: dict[str, int], found: bool) -> None:
+    arrays = {"a": Array("f4", ("w * h",)), "o": Array("f4", ("w * h",), "zeros")}
+    others = {"w": 70, "h": 9, "x0": 29, "y0": 3, "bw": 50, "bh": 8}
+    stand = Stand(Made("k", BOX, arrays, sizes, others, exact=True))
+    view = replace(view_of(stand.text), find_facts=lambda: stand.facts(stand.text))
+    ideas = [
+        one for one in VectoriseMap().propose(parse_program(stand.text), view)
+        if isinstance(one, Idea)
+    ]  # fmt: skip
+    assert bool(ideas) == found
+    for idea in ideas:
+        text = idea.make()
+        assert isinstance(text, str)
+        assert stand.applied(Offer("vectorise_map", "", text, rounds=False), stand.text).sound
