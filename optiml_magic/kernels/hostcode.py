@@ -44,6 +44,11 @@ _HOST_HEADERS = re.compile(
     (?:torch|ATen|c10|pybind11|tensorflow)/[\w./]+)[>"]""",
     re.VERBOSE,
 )
+_OFFERED = re.compile(  # those of them that compilers of kernels have as well
+    r"""[<"](?:algorithm|iostream|cstdlib|stdlib\.h|cstring|string\.h|sys/types\.h|cuda\.h|cuda_runtime\.h|
+    cuda_runtime_api\.h|device_launch_parameters\.h)[>"]""",
+    re.VERBOSE,
+)
 _FRAMEWORKS = re.compile(r"""[<"](?:torch|ATen|c10|pybind11|tensorflow)/""")  # of hosts alone
 _CONTAINERS = frozenset(
     {
@@ -75,14 +80,15 @@ def drop_host_code(
 ) -> tuple[str, tuple[Note, ...]]:
     """The kernel program in a pasted file, and a note for each thing done to it.
 
-    A text without host functions and launches, or headers of frameworks, comes back as it is, with
-    no notes. ``defines`` are integer macros from outside of the text; ``lacks`` tells of the name
-    of a header whether the task is without it.
+    A text without host functions and launches, or headers of frameworks, comes back as it is, but
+    for headers that no compiler of kernels has. ``defines`` are integer macros from outside of the
+    text; ``lacks`` tells of the name of a header whether the task is without it.
     """
     whole, given = text, command_line(text)
     text = given.text
     syntax = parse(text)
-    dropped = list(_host_parts(syntax.root))
+    marks = _DEVICE_WORDS | _marks(syntax.root)
+    dropped = list(_host_parts(syntax.root, marks))
     functions = [_function_in(node) for node in dropped]
     frameworks = any(_FRAMEWORKS.search(text_of(node)) for node in dropped)
     expanded = with_launches_expanded(without_idle_branches(text, defines or {}))
@@ -91,7 +97,10 @@ def drop_host_code(
     running = syntax if expanded == text else parse(expanded)
     launches = any(node.type == "kernel_call_syntax" for node in walk(running.root))
     if not any(functions) and not launches and not frameworks:
-        return whole, ()
+        alone = [node for node in dropped if _is_of_hosts_alone(node)]
+        return apply(whole, [_blanked(syntax.text, node) for node in alone]), tuple(
+            Note("dropped_line", _line_dropped(node), line=line_of(node)) for node in alone
+        )
     left = apply(text, [_blanked(syntax.text, node) for node in dropped])
     unit = lift(text, defines, foreign=True)
     found = launched(running, unit, {**(defines or {}), COUNT: len(given.arguments or ()) + 1})
@@ -104,7 +113,7 @@ def drop_host_code(
     notes = [_dropped(function) for function in functions if function]
     for node, function in zip(dropped, functions, strict=True):
         if function is None:
-            told = f"dropped host line {line_of(node)}: `{_first_line(node)}`"
+            told = _line_dropped(node)
             own = text_of(node.child_by_field_name("path"))
             absent = node in idle and own.startswith('"')
             kind: NoteKind = "absent_header" if absent else "dropped_line"
@@ -205,37 +214,59 @@ def _dropped(function: Node) -> Note:
     return Note("dropped_function", told, name)
 
 
-def _host_parts(node: Node) -> Iterator[Node]:
+def _line_dropped(node: Node) -> str:
+    return f"dropped host line {line_of(node)}: `{_first_line(node)}`"
+
+
+def _is_of_hosts_alone(node: Node) -> bool:
+    if node.type != "preproc_include":
+        return False
+    return _OFFERED.fullmatch(text_of(node.child_by_field_name("path"))) is None
+
+
+def _marks(root: Node) -> frozenset[str]:
+    """Macros of the text that stand for a marker of device code, ``#define HD __device__``."""
+    bodies = {text_of(node.child_by_field_name("name")):
+              {*re.findall(r"\w+", text_of(node.child_by_field_name("value")))}
+              for node in nodes_of(root) if node.type == "preproc_def"}  # fmt: skip
+    found = set[str]()
+    while more := {n for n, body in bodies.items() if body & (_DEVICE_WORDS | found)} - found:
+        found |= more
+    return frozenset(found)
+
+
+def _host_parts(node: Node, marks: frozenset[str]) -> Iterator[Node]:
     """The outermost nodes that only a host compiler needs."""
     for child in node.children:
-        if child.type == "linkage_specification" and _is_host_alone(child):
+        if child.type == "linkage_specification" and _is_host_alone(child, marks):
             yield child
         elif child.type in _CONTAINERS:
-            yield from _host_parts(child)
-        elif _is_host(child):
+            yield from _host_parts(child, marks)
+        elif _is_host(child, marks):
             yield child
 
 
-def _is_host_alone(node: Node) -> bool:
+def _is_host_alone(node: Node, marks: frozenset[str]) -> bool:
     """Whether ``extern "C"`` stands before one declaration of the host's."""
     body = node.child_by_field_name("body")
-    return body is not None and body.type not in _CONTAINERS and _is_host(body)
+    return body is not None and body.type not in _CONTAINERS and _is_host(body, marks)
 
 
-def _is_host(node: Node) -> bool:
+def _is_host(node: Node, marks: frozenset[str] = _DEVICE_WORDS) -> bool:
     if node.type == "preproc_include":
         return _HOST_HEADERS.fullmatch(text_of(node.child_by_field_name("path"))) is not None
     if node.type == "using_declaration":
         return re.search(r"(?<![\w:])(?:::)?std\b", text_of(node)) is not None
     if node.type == "template_declaration":
-        return any(_is_host(child) for child in node.children)
+        return any(_is_host(child, marks) for child in node.children)
     if node.type in ("class_specifier", "struct_specifier"):
         text = text_of(node)
-        return _ON_HOST.search(text) is not None and "__device__" not in text
+        device = (marks - _DEVICE_WORDS) | {"__device__"}
+        return _ON_HOST.search(text) is not None and not device & {*re.findall(r"\w+", text)}
     if node.type == "function_definition":
-        return not _device_words(node)
+        return not _device_words(node, marks)
     if node.type == "declaration":
-        words = _device_words(node) - {"constexpr"}
+        words = _device_words(node, marks) - {"constexpr"}
         if "std::" in text_of(node).replace("cuda::std::", ""):
             return not words
         const = any(text_of(c) in ("const", "constexpr") for c in node.children)
@@ -243,12 +274,12 @@ def _is_host(node: Node) -> bool:
     return node.type in ("expression_statement", "call_expression")
 
 
-def _device_words(node: Node) -> frozenset[str]:
+def _device_words(node: Node, marks: frozenset[str]) -> frozenset[str]:
     """The markers in front of a declaration that keep it for the device."""
     declarator = node.child_by_field_name("declarator")
     end = declarator.start_byte if declarator is not None else node.end_byte
     head = (node.text or b"")[: end - node.start_byte].decode(errors="replace")
-    return _DEVICE_WORDS.intersection(re.findall(r"\w+", head))
+    return marks.intersection(re.findall(r"\w+", head))
 
 
 def _function_in(node: Node) -> Node | None:

@@ -56,6 +56,29 @@ def test_a_text_without_host_code_is_left_alone(text):
     assert drop_host_code(text) == (text, ())
 
 
+def test_functions_that_a_macro_marks_for_the_device_stay():
+    device = """\
+#define DEV __host__ __device__
+#define QUICK DEV inline
+QUICK float twice(float x) { return 2 * x; }
+template <int N>
+DEV void clear(float* a) { for (int i = 0; i < N; i++) a[i] = 0; }
+DEV
+static inline int next(int i) { return i + 1; }
+__global__ void k(float* x) { clear<4>(x); x[next(4)] = twice(x[5]); }
+"""
+    text, notes = drop_host_code(device + "int half(int x) { return x / 2; }\n")
+    assert text == device
+    assert [note.name for note in notes] == ["half"]
+
+
+def test_headers_that_only_hosts_have_go_without_any_host_code():
+    kernel = "__global__ void k(float* x) { x[0] = std::max(x[1], 0.f); }\n"
+    text, notes = drop_host_code(f"#include <chrono>\n#include <algorithm>\n{kernel}")
+    assert text == f"\n#include <algorithm>\n{kernel}"
+    assert [note.text for note in notes] == ["dropped host line 1: `#include <chrono>`"]
+
+
 def without_blank_lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
