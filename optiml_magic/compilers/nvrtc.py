@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import sys
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.diagnostics import CELL, failure, parse_log
-from optiml_magic.compilers.prelude import declared
+from optiml_magic.compilers.prelude import declared, is_brief, standard
 from optiml_magic.compilers.ptxas import resources
 from optiml_magic.compilers.variables import module_variables
 from optiml_magic.errors import InternalError, MachineError, UsageError
@@ -62,8 +63,8 @@ class NvrtcCompiler:
     def compile(
         self, text: str, kernels: tuple[str, ...], chip: Chip, options: CompileOptions
     ) -> Build | CompileFailure:
-        own = declared([text, *(content for _, content in options.headers)])
-        flags = [*_flags(chip, options, self._major), *(f"-DOPTIML_OWN_{name}" for name in own)]
+        texts = {"": text, **dict(options.headers)}
+        flags = [*_flags(chip, options, self._major), *_of_prelude(texts)]
         reporting = ["-lineinfo", "--ptxas-options=-v", *self._uncached]
         found = self._run(text, kernels, [*flags, *reporting], options.headers)
         if isinstance(found, CompileFailure):
@@ -193,6 +194,12 @@ def _flags(chip: Chip, options: CompileOptions, major: int) -> list[str]:
         *(f"--include-path={folder}" for folder in include_folders(major)),
         "--pre-include=optiml_prelude.h",
     ]
+
+
+def _of_prelude(texts: Mapping[str, str]) -> list[str]:
+    own = [f"-DOPTIML_OWN_{name}" for name in declared(texts.values())]
+    whole = [] if is_brief(texts) else ["-DOPTIML_WHOLE_STD"]
+    return [*own, *whole, *(f"--pre-include={name}" for name in standard(texts.values()))]
 
 
 @lru_cache(maxsize=1)
