@@ -226,9 +226,11 @@ def _is_of_hosts_alone(node: Node) -> bool:
 
 def _marks(root: Node) -> frozenset[str]:
     """Macros of the text that stand for a marker of device code, ``#define HD __device__``."""
-    bodies = {text_of(node.child_by_field_name("name")):
-              {*re.findall(r"\w+", text_of(node.child_by_field_name("value")))}
-              for node in nodes_of(root) if node.type == "preproc_def"}  # fmt: skip
+    bodies = dict[str, set[str]]()
+    for node in nodes_of(root):
+        if node.type == "preproc_def":
+            words = re.findall(r"\w+", text_of(node.child_by_field_name("value")))
+            bodies.setdefault(text_of(node.child_by_field_name("name")), set()).update(words)
     found = set[str]()
     while more := {n for n, body in bodies.items() if body & (_DEVICE_WORDS | found)} - found:
         found |= more

@@ -58,7 +58,11 @@ def test_a_text_without_host_code_is_left_alone(text):
 
 def test_functions_that_a_macro_marks_for_the_device_stay():
     device = """\
-#define DEV __host__ __device__
+#if defined(__CUDACC__)
+  #define DEV __host__ __device__
+#else
+  #define DEV
+#endif
 #define QUICK DEV inline
 QUICK float twice(float x) { return 2 * x; }
 template <int N>
