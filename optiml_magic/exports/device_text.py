@@ -20,7 +20,7 @@ from optiml_magic.source.spaces import marked
 _SHIMS = Path(optiml_magic.compilers.__file__).parent / "shims"
 _PRELUDE = ("stdint.h", "float.h", "limits.h", "math.h", "sys/types.h")
 _DEFINED = re.compile(
-    r"(?:typedef [\w ]+ (?P<type>\w+);|#define (?P<macro>\w+) .*"
+    r"(?:typedef [\w ]+ (?P<type>\w+);|#define (?P<macro>\w+)(?:\(\w+\))? .*"
     r"|namespace std \{ using ::(?P<std>\w+); \}"
     r"|template <[^>]*> (?:struct|using|inline __device__ optiml_mixed<T, U>)"
     r" (?P<template>\w+)\b.*)"

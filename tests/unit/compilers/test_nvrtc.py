@@ -63,7 +63,8 @@ def test_every_chip_that_is_named_can_be_compiled_for(nvrtc: NvrtcCompiler, name
 @pytest.mark.parametrize(
     "header",
     sampled(["stdint.h", "cstdint", "math.h", "float.h", "stdio.h", "cuda_fp16.h", "cuda_bf16.h", "mma.h",
-     "cooperative_groups.h", "cuda/std/cstdint", "cuda_runtime.h", "limits", "type_traits"], 5),
+     "cooperative_groups.h", "cuda/std/cstdint", "cuda_runtime.h", "limits", "type_traits", "stddef.h", "cstddef",
+     "stdbool.h"], 5),
 )  # fmt: skip
 def test_headers_that_kernels_ask_for(nvrtc: NvrtcCompiler, header: str) -> None:
     text = f"#include <{header}>\n__global__ void k(uint64_t* p) {{ p[0] = UINT_MAX; }}"
@@ -112,7 +113,8 @@ def test_brief_headers_say_what_those_of_the_toolkit_say(nvrtc: NvrtcCompiler) -
      "p[0] = std::numeric_limits<float>::lowest();",
      "std::common_type<int, float>::type v = std::forward<int>(n); p[0] = v;",
      "std::pair<int, int> v{n, 1}; p[v.second] = std::min(v.first, 3);",
-     "p[0] = std::max({p[1], p[2], 0.f});"],
+     "p[0] = std::max({p[1], p[2], 0.f});",
+     "std::uint32_t v = UINT32_C(1) << n; std::size_t w = SIZE_MAX; p[v % 4] = w + INT16_MIN + UINT8_MAX;"],
 )  # fmt: skip
 def test_names_of_std_are_there_whatever_brought_them_in(nvrtc: NvrtcCompiler, line: str) -> None:
     lists = "pair" in line or "({" in line
