@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING
 from optiml_magic.kernels.hostarguments import COUNT
 from optiml_magic.kernels.hostargv import command_line, names_asked, with_numbers_given
 from optiml_magic.kernels.hostlaunches import launches as launched
-from optiml_magic.kernels.hostmacros import with_launches_expanded, without_idle_branches
+from optiml_magic.kernels.hostmacros import (
+    with_launches_expanded,
+    without_idle_branches,
+    without_linkage,
+)
 from optiml_magic.kernels.unit import lift
 from optiml_magic.source.dtypes import element_dtype
 from optiml_magic.source.edits import Edit, apply
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
 
 _HOST_HEADERS = re.compile(
     r"""[<"](?:iostream|fstream|sstream|iomanip|ostream|istream|ios|vector|string|map|set|list|deque|
-    queue|stack|bitset|unordered_map|unordered_set|algorithm|numeric|random|chrono|thread|mutex|
+    queue|stack|bitset|unordered_map|unordered_set|algorithm|numeric|random|chrono|complex|thread|mutex|
     future|condition_variable|memory|functional|iterator|execution|filesystem|regex|locale|typeinfo|
     typeindex|any|variant|optional|string_view|charconv|new|
     stdexcept|exception|system_error|cstdlib|stdlib\.h|cstring|string\.h|strings\.h|ctime|time\.h|
@@ -59,7 +63,9 @@ _CONTAINERS = frozenset(
 _DEVICE_WORDS = frozenset({"__global__", "__device__", "__constant__", "__managed__", "constexpr"})
 _ON_HOST = re.compile(
     r"<<<|\bcuda(?:Malloc|Free|Memcpy|Memset)\w*\s*[<(]|\bcuda(?:Stream|Event)\w+|"
-    r"\bstd::(?:vector|string|map|unordered_map|function|unique_ptr|shared_ptr|chrono)\b"
+    r"\bstd::(?:vector|string|map|unordered_map|function|unique_ptr|shared_ptr|chrono|cout|cerr|"
+    r"[io]?f?stream|[io]?stringstream)\b|"
+    r"\b(?:getopt|exit|atoi|atof|fprintf|fopen|gettimeofday)\s*\("
 )
 _LIBRARIES = re.compile(r"<(?P<name>\w+)(?:/[\w./+-]+|\.h(?:pp|xx)?)>")
 _OF_COMPILER = frozenset({"assert", "float", "limits", "math", "stdint", "stdio", "stddef"})
@@ -85,9 +91,9 @@ def drop_host_code(
     text; ``lacks`` tells of the name of a header whether the task is without it.
     """
     whole, given = text, command_line(text)
-    text = given.text
+    text = without_linkage(given.text)
     syntax = parse(text)
-    marks = _DEVICE_WORDS | _marks(syntax.root)
+    marks = _standing_for(syntax.root, _DEVICE_WORDS)
     dropped = list(_host_parts(syntax.root, marks))
     functions = [_function_in(node) for node in dropped]
     frameworks = any(_FRAMEWORKS.search(text_of(node)) for node in dropped)
@@ -97,7 +103,7 @@ def drop_host_code(
     running = syntax if expanded == text else parse(expanded)
     launches = any(node.type == "kernel_call_syntax" for node in walk(running.root))
     if not any(functions) and not launches and not frameworks:
-        alone = [node for node in dropped if _is_of_hosts_alone(node)]
+        alone = [node for node in dropped if text == whole and _is_of_hosts_alone(node)]
         return apply(whole, [_blanked(syntax.text, node) for node in alone]), tuple(
             Note("dropped_line", _line_dropped(node), line=line_of(node)) for node in alone
         )
@@ -109,6 +115,7 @@ def drop_host_code(
         *_idle_types(syntax, dropped, launching),
         *(node for node in _idle_includes(syntax.root, left, lacks) if not _is_in(node, dropped)),
     ]
+    idle += _members_of_hosts(syntax.root, marks, [*dropped, *idle])
     dropped, functions = [*dropped, *idle], [*functions, *(None for _ in idle)]
     notes = [_dropped(function) for function in functions if function]
     for node, function in zip(dropped, functions, strict=True):
@@ -198,7 +205,8 @@ def _names(node: Node) -> set[str]:
     if node.type == "type_definition":
         kind = node.child_by_field_name("type")
         names = {declared(one).name for one in node.children_by_field_name("declarator")}
-        names |= {text_of(kind.child_by_field_name("name"))} if kind is not None else set()
+        made = kind is not None and kind.type != "template_type"
+        names |= {text_of(kind.child_by_field_name("name"))} if made and kind is not None else set()
     return names - {""}
 
 
@@ -224,15 +232,15 @@ def _is_of_hosts_alone(node: Node) -> bool:
     return _OFFERED.fullmatch(text_of(node.child_by_field_name("path"))) is None
 
 
-def _marks(root: Node) -> frozenset[str]:
-    """Macros of the text that stand for a marker of device code, ``#define HD __device__``."""
+def _standing_for(root: Node, words: Collection[str]) -> frozenset[str]:
+    """Some words, and the macros of the text that stand for one, as ``#define HD __device__``."""
     bodies = dict[str, set[str]]()
     for node in nodes_of(root):
         if node.type == "preproc_def":
-            words = re.findall(r"\w+", text_of(node.child_by_field_name("value")))
-            bodies.setdefault(text_of(node.child_by_field_name("name")), set()).update(words)
-    found = set[str]()
-    while more := {n for n, body in bodies.items() if body & (_DEVICE_WORDS | found)} - found:
+            own = re.findall(r"\w+", text_of(node.child_by_field_name("value")))
+            bodies.setdefault(text_of(node.child_by_field_name("name")), set()).update(own)
+    found = {*words}
+    while more := {name for name, body in bodies.items() if body & found} - found:
         found |= more
     return frozenset(found)
 
@@ -246,6 +254,19 @@ def _host_parts(node: Node, marks: frozenset[str]) -> Iterator[Node]:
             yield from _host_parts(child, marks)
         elif _is_host(child, marks):
             yield child
+
+
+def _members_of_hosts(root: Node, marks: frozenset[str], dropped: Iterable[Node]) -> Iterator[Node]:
+    """Functions of types that are said to be for hosts, which device code cannot call."""
+    hosts, gone = _standing_for(root, {"__host__"}) - marks, [*dropped]
+    for node in nodes_of(root):
+        if node.type != "function_definition" or node.parent is None or _is_in(node, gone):
+            continue
+        head = node.parent if node.parent.type == "template_declaration" else node
+        inside = head.parent is not None and head.parent.type == "field_declaration_list"
+        if inside and _device_words(node, hosts) and not _device_words(node, marks):
+            gone.append(head)
+            yield head
 
 
 def _is_host_alone(node: Node, marks: frozenset[str]) -> bool:
@@ -278,10 +299,14 @@ def _is_host(node: Node, marks: frozenset[str] = _DEVICE_WORDS) -> bool:
 
 def _device_words(node: Node, marks: frozenset[str]) -> frozenset[str]:
     """The markers in front of a declaration that keep it for the device."""
+    return marks.intersection(re.findall(r"\w+", _head(node)))
+
+
+def _head(node: Node) -> str:
+    """What stands in front of the name of a declaration."""
     declarator = node.child_by_field_name("declarator")
     end = declarator.start_byte if declarator is not None else node.end_byte
-    head = (node.text or b"")[: end - node.start_byte].decode(errors="replace")
-    return marks.intersection(re.findall(r"\w+", head))
+    return (node.text or b"")[: end - node.start_byte].decode(errors="replace")
 
 
 def _function_in(node: Node) -> Node | None:
