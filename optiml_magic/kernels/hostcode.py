@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 _HOST_HEADERS = re.compile(
     r"""[<"](?:iostream|fstream|sstream|iomanip|ostream|istream|ios|vector|string|map|set|list|deque|
-    queue|stack|bitset|unordered_map|unordered_set|algorithm|numeric|random|chrono|complex|thread|mutex|
-    future|condition_variable|memory|functional|iterator|execution|filesystem|regex|locale|typeinfo|
+    queue|stack|bitset|unordered_map|unordered_set|algorithm|numeric|random|chrono|complex|atomic|
+    thread|mutex|future|condition_variable|memory|functional|iterator|execution|filesystem|regex|locale|typeinfo|
     typeindex|any|variant|optional|string_view|charconv|new|
     stdexcept|exception|system_error|cstdlib|stdlib\.h|cstring|string\.h|strings\.h|ctime|time\.h|
     cstdarg|stdarg\.h|cctype|ctype\.h|cerrno|errno\.h|csignal|signal\.h|cinttypes|inttypes\.h|

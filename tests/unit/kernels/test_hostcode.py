@@ -135,9 +135,14 @@ __global__ void k(Span x) { x[0] = x.size(); }
 
 def test_headers_that_only_hosts_have_go_without_any_host_code():
     kernel = "__global__ void k(float* x) { x[0] = std::max(x[1], 0.f); }\n"
-    text, notes = drop_host_code(f"#include <chrono>\n#include <algorithm>\n{kernel}")
-    assert text == f"\n#include <algorithm>\n{kernel}"
-    assert [note.text for note in notes] == ["dropped host line 1: `#include <chrono>`"]
+    text, notes = drop_host_code(
+        f"#include <chrono>\n#include <algorithm>\n{kernel}#include <atomic>\n"
+    )
+    assert text == f"\n#include <algorithm>\n{kernel}\n"
+    assert [note.text for note in notes] == [
+        "dropped host line 1: `#include <chrono>`",
+        "dropped host line 4: `#include <atomic>`",
+    ]
 
 
 def without_blank_lines(text: str) -> list[str]:
