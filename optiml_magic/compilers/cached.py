@@ -22,7 +22,7 @@ from optiml_magic.compilers.headers import fingerprint
 from optiml_magic.model.build import Build, CompileFailure
 from optiml_magic.model.codec import from_json, to_json
 
-_SCHEMA = 5
+_SCHEMA = 6
 
 
 @dataclass(frozen=True)

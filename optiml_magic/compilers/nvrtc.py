@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import sys
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 from optiml_magic.chips import Chip
 from optiml_magic.compilers.base import CompileOptions
 from optiml_magic.compilers.diagnostics import CELL, failure, parse_log
-from optiml_magic.compilers.prelude import declared
+from optiml_magic.compilers.prelude import declared, is_brief, standard
 from optiml_magic.compilers.ptxas import resources
 from optiml_magic.compilers.variables import module_variables
 from optiml_magic.errors import InternalError, MachineError, UsageError
@@ -33,13 +34,6 @@ _LINES = re.compile(
     re.MULTILINE,
 )
 _LAST_OF_SEPARATE_WHEELS = 12
-#: Headers of the host alone, empty for a kernel that was pasted with them.
-_OF_HOST = (
-    "chrono", "ctime", "deque", "exception", "fstream", "functional", "iomanip", "iterator", "list",
-    "map", "memory", "mutex", "new", "numeric", "omp.h", "queue", "random", "regex", "set",
-    "sstream", "stack", "stdexcept", "string", "sys/time.h", "thread", "time.h", "unistd.h",
-    "unordered_map", "unordered_set", "vector",
-)  # fmt: skip
 _UNUSED_PRAGMA = 161  # our directives are pragmas unknown to the compiler
 
 
@@ -69,12 +63,12 @@ class NvrtcCompiler:
     def compile(
         self, text: str, kernels: tuple[str, ...], chip: Chip, options: CompileOptions
     ) -> Build | CompileFailure:
-        own = declared([text, *(content for _, content in options.headers)])
+        texts = {"": text, **dict(options.headers)}
         flags = [
             *_flags(chip, options, self._major),
             # As nvcc has it of a header that comes before every text, and cuda.h says it again.
             *(f"-D{name}={self._release}" for name in ("CUDART_VERSION", "CUDA_VERSION")),
-            *(f"-DOPTIML_OWN_{name}" for name in own),
+            *_of_prelude(texts),
         ]
         reporting = ["-lineinfo", "--ptxas-options=-v", *self._uncached]
         found = self._run(text, kernels, [*flags, *reporting], options.headers)
@@ -101,8 +95,6 @@ class NvrtcCompiler:
         flags: list[str],
         headers: tuple[tuple[str, str], ...] = (),
     ) -> tuple[str, bytes, dict[str, str], str] | CompileFailure:
-        known = {name for name, _ in headers}
-        headers = (*headers, *((name, "\n") for name in _OF_HOST if name not in known))
         names = [name.encode() for name, _ in headers]
         texts = [content.encode() for _, content in headers]
         program = self._call(
@@ -207,6 +199,12 @@ def _flags(chip: Chip, options: CompileOptions, major: int) -> list[str]:
         *(f"--include-path={folder}" for folder in include_folders(major)),
         "--pre-include=optiml_prelude.h",
     ]
+
+
+def _of_prelude(texts: Mapping[str, str]) -> list[str]:
+    own = [f"-DOPTIML_OWN_{name}" for name in declared(texts.values())]
+    whole = [] if is_brief(texts) else ["-DOPTIML_WHOLE_STD"]
+    return [*own, *whole, *(f"--pre-include={name}" for name in standard(texts.values()))]
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import optiml_magic.compilers
 from optiml_magic.compilers.base import CompileOptions
-from optiml_magic.compilers.prelude import declared
+from optiml_magic.compilers.prelude import declared, standard
 from optiml_magic.exports.headers import Headers
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.grammar import HEAD, parse_directive
@@ -20,7 +20,7 @@ from optiml_magic.source.spaces import marked
 _SHIMS = Path(optiml_magic.compilers.__file__).parent / "shims"
 _PRELUDE = ("stdint.h", "float.h", "limits.h", "math.h", "sys/types.h")
 _DEFINED = re.compile(
-    r"(?:typedef [\w ]+ (?P<type>\w+);|#define (?P<macro>\w+) .*"
+    r"(?:typedef [\w ]+ (?P<type>\w+);|#define (?P<macro>\w+)(?:\(\w+\))? .*"
     r"|namespace std \{ using ::(?P<std>\w+); \}"
     r"|template <[^>]*> (?:struct|using|inline __device__ optiml_mixed<T, U>)"
     r" (?P<template>\w+)\b.*)"
@@ -58,7 +58,7 @@ def device_text(
 def for_nvcc(text: str) -> str:
     """The text for nvcc: the headers that our prelude stands for are included by name."""
     words = _words(text)
-    headers = [h for h in _PRELUDE if words & _names(h).keys()]
+    headers = [*(h for h in _PRELUDE if words & _names(h).keys()), *standard([text])]
     needed = [f"#include <{header}>\n" for header in headers if f"<{header}>" not in text]
     return "".join(needed) + text
 
@@ -68,6 +68,8 @@ def for_nvrtc(text: str) -> str:
 
     A header that the toolkit has under ``cuda/std`` is taken from there.
     """
+    headers = [h for h in standard([text]) if f"<{h}>" not in text]
+    text = "".join(f"#include <{header}>\n" for header in headers) + text
     text = _INCLUDE.sub(lambda found: _replaced(found[0], found[1]), text)
     known = {name: line for header in _PRELUDE for name, line in _names(header).items()}
     words, own = _words(text), declared([text])
@@ -112,7 +114,8 @@ def _replaced(line: str, header: str) -> str:
     shim = next((path for path in shims if path.is_file()), None)
     if shim is None:
         return line
-    body = [x for x in shim.read_text().splitlines() if not x.startswith(("#pragma once", "//"))]
+    skipped = ("#pragma once", "//", "#if", "#else", "#endif", "#include <optiml_")
+    body = [x for x in shim.read_text().splitlines() if not x.startswith(skipped)]
     if any("cuda/std/" in x or "<cub/" in x for x in body):
         return "\n".join(body)
     return f"// {line.strip()}"

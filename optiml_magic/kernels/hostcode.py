@@ -14,7 +14,11 @@ from optiml_magic.kernels.hostarguments import COUNT
 from optiml_magic.kernels.hostargv import command_line, names_asked, with_numbers_given
 from optiml_magic.kernels.hostconstants import initialised
 from optiml_magic.kernels.hostlaunches import launches as launched
-from optiml_magic.kernels.hostmacros import with_launches_expanded, without_idle_branches
+from optiml_magic.kernels.hostmacros import (
+    with_launches_expanded,
+    without_idle_branches,
+    without_linkage,
+)
 from optiml_magic.kernels.unit import lift
 from optiml_magic.source.dtypes import element_dtype
 from optiml_magic.source.edits import Edit, apply
@@ -32,8 +36,8 @@ if TYPE_CHECKING:
 
 _HOST_HEADERS = re.compile(
     r"""[<"](?:iostream|fstream|sstream|iomanip|ostream|istream|ios|vector|string|map|set|list|deque|
-    queue|stack|bitset|unordered_map|unordered_set|algorithm|numeric|random|chrono|thread|mutex|
-    future|condition_variable|memory|functional|iterator|execution|filesystem|regex|locale|typeinfo|
+    queue|stack|bitset|unordered_map|unordered_set|algorithm|numeric|random|chrono|complex|atomic|
+    thread|mutex|future|condition_variable|memory|functional|iterator|execution|filesystem|regex|locale|typeinfo|
     typeindex|any|variant|optional|string_view|charconv|new|
     stdexcept|exception|system_error|cstdlib|stdlib\.h|cstring|string\.h|strings\.h|ctime|time\.h|
     cstdarg|stdarg\.h|cctype|ctype\.h|cerrno|errno\.h|csignal|signal\.h|cinttypes|inttypes\.h|
@@ -43,6 +47,11 @@ _HOST_HEADERS = re.compile(
     cuda_profiler_api\.h|cudaProfiler\.h|cublas[\w.]*|cusparse[\w.]*|cufft[\w.]*|cusolver[\w.]*|
     curand\.h|cudnn[\w.]*|nccl\.h|nvml\.h|nvrtc\.h|nvToolsExt\.h|nvtx3/[\w./]+|(?:[\w./]*/)?helper_\w+\.h|gtest/[\w.]+|
     (?:torch|ATen|c10|pybind11|tensorflow)/[\w./]+)[>"]""",
+    re.VERBOSE,
+)
+_OFFERED = re.compile(  # those of them that compilers of kernels have as well
+    r"""[<"](?:algorithm|iostream|cstdlib|stdlib\.h|cstring|string\.h|sys/types\.h|cuda\.h|cuda_runtime\.h|
+    cuda_runtime_api\.h|device_launch_parameters\.h)[>"]""",
     re.VERBOSE,
 )
 _FRAMEWORKS = re.compile(r"""[<"](?:torch|ATen|c10|pybind11|tensorflow)/""")  # of hosts alone
@@ -55,7 +64,9 @@ _CONTAINERS = frozenset(
 _DEVICE_WORDS = frozenset({"__global__", "__device__", "__constant__", "__managed__", "constexpr"})
 _ON_HOST = re.compile(
     r"<<<|\bcuda(?:Malloc|Free|Memcpy|Memset)\w*\s*[<(]|\bcuda(?:Stream|Event)\w+|"
-    r"\bstd::(?:vector|string|map|unordered_map|function|unique_ptr|shared_ptr|chrono)\b"
+    r"\bstd::(?:vector|string|map|unordered_map|function|unique_ptr|shared_ptr|chrono|cout|cerr|"
+    r"[io]?f?stream|[io]?stringstream)\b|"
+    r"\b(?:getopt|exit|atoi|atof|fprintf|fopen|gettimeofday)\s*\("
 )
 _LIBRARIES = re.compile(r"<(?P<name>\w+)(?:/[\w./+-]+|\.h(?:pp|xx)?)>")
 _OF_COMPILER = frozenset({"assert", "float", "limits", "math", "stdint", "stdio", "stddef"})
@@ -76,14 +87,15 @@ def drop_host_code(
 ) -> tuple[str, tuple[Note, ...]]:
     """The kernel program in a pasted file, and a note for each thing done to it.
 
-    A text without host functions and launches, or headers of frameworks, comes back as it is, with
-    no notes. ``defines`` are integer macros from outside of the text; ``lacks`` tells of the name
-    of a header whether the task is without it.
+    A text without host functions and launches, or headers of frameworks, comes back as it is, but
+    for headers that no compiler of kernels has. ``defines`` are integer macros from outside of the
+    text; ``lacks`` tells of the name of a header whether the task is without it.
     """
     whole, given = text, command_line(text)
-    text = given.text
+    text = without_linkage(given.text)
     syntax = parse(text)
-    dropped = list(_host_parts(syntax.root))
+    marks = _standing_for(syntax.root, _DEVICE_WORDS)
+    dropped = list(_host_parts(syntax.root, marks))
     functions = [_function_in(node) for node in dropped]
     frameworks = any(_FRAMEWORKS.search(text_of(node)) for node in dropped)
     expanded = with_launches_expanded(without_idle_branches(text, defines or {}))
@@ -92,7 +104,10 @@ def drop_host_code(
     running = syntax if expanded == text else parse(expanded)
     launches = any(node.type == "kernel_call_syntax" for node in walk(running.root))
     if not any(functions) and not launches and not frameworks:
-        return whole, ()
+        alone = [node for node in dropped if text == whole and _is_of_hosts_alone(node)]
+        return apply(whole, [_blanked(syntax.text, node) for node in alone]), tuple(
+            Note("dropped_line", _line_dropped(node), line=line_of(node)) for node in alone
+        )
     left = apply(text, [_blanked(syntax.text, node) for node in dropped])
     unit = lift(text, defines, foreign=True)
     found = launched(running, unit, {**(defines or {}), COUNT: len(given.arguments or ()) + 1})
@@ -101,11 +116,12 @@ def drop_host_code(
         *_idle_types(syntax, dropped, launching),
         *(node for node in _idle_includes(syntax.root, left, lacks) if not _is_in(node, dropped)),
     ]
+    idle += _members_of_hosts(syntax.root, marks, [*dropped, *idle])
     dropped, functions = [*dropped, *idle], [*functions, *(None for _ in idle)]
     notes = [_dropped(function) for function in functions if function]
     for node, function in zip(dropped, functions, strict=True):
         if function is None:
-            told = f"dropped host line {line_of(node)}: `{_first_line(node)}`"
+            told = _line_dropped(node)
             own = text_of(node.child_by_field_name("path"))
             absent = node in idle and own.startswith('"')
             kind: NoteKind = "absent_header" if absent else "dropped_line"
@@ -194,7 +210,8 @@ def _names(node: Node) -> set[str]:
     if node.type == "type_definition":
         kind = node.child_by_field_name("type")
         names = {declared(one).name for one in node.children_by_field_name("declarator")}
-        names |= {text_of(kind.child_by_field_name("name"))} if kind is not None else set()
+        made = kind is not None and kind.type != "template_type"
+        names |= {text_of(kind.child_by_field_name("name"))} if made and kind is not None else set()
     return names - {""}
 
 
@@ -210,37 +227,74 @@ def _dropped(function: Node) -> Note:
     return Note("dropped_function", told, name)
 
 
-def _host_parts(node: Node) -> Iterator[Node]:
+def _line_dropped(node: Node) -> str:
+    return f"dropped host line {line_of(node)}: `{_first_line(node)}`"
+
+
+def _is_of_hosts_alone(node: Node) -> bool:
+    if node.type != "preproc_include":
+        return False
+    return _OFFERED.fullmatch(text_of(node.child_by_field_name("path"))) is None
+
+
+def _standing_for(root: Node, words: Collection[str]) -> frozenset[str]:
+    """Some words, and the macros of the text that stand for one, as ``#define HD __device__``."""
+    bodies = dict[str, set[str]]()
+    for node in nodes_of(root):
+        if node.type == "preproc_def":
+            own = re.findall(r"\w+", text_of(node.child_by_field_name("value")))
+            bodies.setdefault(text_of(node.child_by_field_name("name")), set()).update(own)
+    found = {*words}
+    while more := {name for name, body in bodies.items() if body & found} - found:
+        found |= more
+    return frozenset(found)
+
+
+def _host_parts(node: Node, marks: frozenset[str]) -> Iterator[Node]:
     """The outermost nodes that only a host compiler needs."""
     for child in node.children:
-        if child.type == "linkage_specification" and _is_host_alone(child):
+        if child.type == "linkage_specification" and _is_host_alone(child, marks):
             yield child
         elif child.type in _CONTAINERS:
-            yield from _host_parts(child)
-        elif _is_host(child):
+            yield from _host_parts(child, marks)
+        elif _is_host(child, marks):
             yield child
 
 
-def _is_host_alone(node: Node) -> bool:
+def _members_of_hosts(root: Node, marks: frozenset[str], dropped: Iterable[Node]) -> Iterator[Node]:
+    """Functions of types that are said to be for hosts, which device code cannot call."""
+    hosts, gone = _standing_for(root, {"__host__"}) - marks, [*dropped]
+    for node in nodes_of(root):
+        if node.type != "function_definition" or node.parent is None or _is_in(node, gone):
+            continue
+        head = node.parent if node.parent.type == "template_declaration" else node
+        inside = head.parent is not None and head.parent.type == "field_declaration_list"
+        if inside and _device_words(node, hosts) and not _device_words(node, marks):
+            gone.append(head)
+            yield head
+
+
+def _is_host_alone(node: Node, marks: frozenset[str]) -> bool:
     """Whether ``extern "C"`` stands before one declaration of the host's."""
     body = node.child_by_field_name("body")
-    return body is not None and body.type not in _CONTAINERS and _is_host(body)
+    return body is not None and body.type not in _CONTAINERS and _is_host(body, marks)
 
 
-def _is_host(node: Node) -> bool:
+def _is_host(node: Node, marks: frozenset[str] = _DEVICE_WORDS) -> bool:
     if node.type == "preproc_include":
         return _HOST_HEADERS.fullmatch(text_of(node.child_by_field_name("path"))) is not None
     if node.type == "using_declaration":
         return re.search(r"(?<![\w:])(?:::)?std\b", text_of(node)) is not None
     if node.type == "template_declaration":
-        return any(_is_host(child) for child in node.children)
+        return any(_is_host(child, marks) for child in node.children)
     if node.type in ("class_specifier", "struct_specifier"):
         text = text_of(node)
-        return _ON_HOST.search(text) is not None and "__device__" not in text
+        device = (marks - _DEVICE_WORDS) | {"__device__"}
+        return _ON_HOST.search(text) is not None and not device & {*re.findall(r"\w+", text)}
     if node.type == "function_definition":
-        return not _device_words(node)
+        return not _device_words(node, marks)
     if node.type == "declaration":
-        words = _device_words(node) - {"constexpr"}
+        words = _device_words(node, marks) - {"constexpr"}
         if "std::" in text_of(node).replace("cuda::std::", ""):
             return not words
         const = any(text_of(c) in ("const", "constexpr") for c in node.children)
@@ -264,12 +318,16 @@ def _is_macro_of_device(node: Node) -> bool:
     )
 
 
-def _device_words(node: Node) -> frozenset[str]:
+def _device_words(node: Node, marks: frozenset[str]) -> frozenset[str]:
     """The markers in front of a declaration that keep it for the device."""
+    return marks.intersection(re.findall(r"\w+", _head(node)))
+
+
+def _head(node: Node) -> str:
+    """What stands in front of the name of a declaration."""
     declarator = node.child_by_field_name("declarator")
     end = declarator.start_byte if declarator is not None else node.end_byte
-    head = (node.text or b"")[: end - node.start_byte].decode(errors="replace")
-    return _DEVICE_WORDS.intersection(re.findall(r"\w+", head))
+    return (node.text or b"")[: end - node.start_byte].decode(errors="replace")
 
 
 def _function_in(node: Node) -> Node | None:

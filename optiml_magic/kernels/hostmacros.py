@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from optiml_magic.kernels.preprocessor.lines import Line
 
 _LAUNCHES = frozenset({"<<<", "cudaLaunchKernel", "cudaLaunchCooperativeKernel"})
+_LINKAGE = re.compile(
+    r"^[ \t]*#[ \t]*if(?:def[ \t]+|[ \t]+defined[ \t]*\(?[ \t]*)__cplusplus\b[^\n]*\n\s*"
+    r"(?:extern[ \t]*\"C\"\s*(?P<brace>\{)|\})[^\n]*\n\s*#[ \t]*endif\b[^\n]*",
+    re.MULTILINE,
+)
 _LEAST_WORK = 10_000  # tokens that the uses of a short text may expand to; ours
 
 
@@ -40,6 +45,20 @@ def without_idle_branches(text: str, defines: Mapping[str, int]) -> str:
             part = raw[passage.start : passage.end]
             left[passage.start : passage.end] = re.sub(rb"[^\r\n]", b" ", part)
     return left.decode("utf-8", "surrogatepass")
+
+
+def without_linkage(text: str) -> str:
+    """The text without ``extern "C" {`` for C++ alone and its brace, which no grammar sees as one.
+
+    Each stands between an ``#ifdef`` and its ``#endif``; no byte of the text moves.
+    """
+    found = [*_LINKAGE.finditer(text)]
+    opened = sum(m["brace"] == "{" for m in found)
+    if not found or 2 * opened != len(found):
+        return text
+    return _LINKAGE.sub(
+        lambda m: re.sub(r"[^\r\n]+", lambda part: " " * len(part[0].encode()), m[0]), text
+    )
 
 
 def with_launches_expanded(text: str) -> str:

@@ -39,6 +39,7 @@ _MADE = {
     "alias_declaration": "name", "type_definition": "declarator",
     "type_parameter_declaration": "name", "optional_type_parameter_declaration": "name",
 }  # fmt: skip
+_TYPE = "type_identifier"
 _DEEPEST = 150
 
 
@@ -253,10 +254,10 @@ class ExpressionLifter:
     @cached_property
     def _types(self) -> frozenset[str]:
         """The names that the text gives to types, those of templates among them."""
-        # A parameter of a template may have no name, `template <class> class F`.
-        made = [n for n in walk(self.syntax.root) if n.type in _MADE and n.named_children]
-        names = [n.child_by_field_name(_MADE[n.type]) or n.named_children[-1] for n in made]
-        return frozenset(self.text(name) for name in names if name.type == "type_identifier")
+        made = [n for n in walk(self.syntax.root) if n.type in _MADE]
+        names = [n.child_by_field_name(_MADE[n.type]) or next(iter(n.named_children[::-1]), None)
+                 for n in made]  # fmt: skip
+        return frozenset(self.text(n) for n in names if n is not None and n.type == _TYPE)
 
     def _parenthesized_type(self, node: Node) -> str:
         """The name in ``(real)(a - b)``, which the grammar takes for a call of what it is."""

@@ -57,7 +57,14 @@ def answered(
         for buffer in instance.case.buffers:
             _written(buffer, min(held.get(buffer.name, 0) for held in left))
         buffers = tuple(
-            _expecting(buffer, readings[0][buffer.name], readings[1][buffer.name], rtol, atol)
+            _expecting(
+                buffer,
+                readings[0][buffer.name],
+                readings[1][buffer.name],
+                rtol,
+                atol,
+                max(held.get(buffer.name, 0) for held in left),
+            )
             if buffer.role != "input"
             else buffer
             for buffer in instance.case.buffers
@@ -74,7 +81,7 @@ def _written(buffer: Buffer, left: int) -> None:
 
 
 def _expecting(
-    buffer: Buffer, one: Array, two: Array, rtol: float | None, atol: float | None
+    buffer: Buffer, one: Array, two: Array, rtol: float | None, atol: float | None, left: int
 ) -> Buffer:
     with np.errstate(all="ignore"):
         wide = one.astype(widened(one.dtype))
@@ -83,6 +90,13 @@ def _expecting(
     check = compare(buffer.name, two, wide, limits, None)
     if check.wrong:
         index = ", ".join(map(str, check.first_index))
+        if not left and (buffer.role == "inout" or buffer.array.dtype.itemsize > 1):
+            raise OracleError(
+                f"{check.wrong} elements of the input kernel's `{buffer.name}` differ from run to"
+                f" run, first [{index}], so it cannot be the oracle",
+                fix="give a reference whose result any order of its threads has, or sort what they"
+                " append by atomic operations",
+            )
         raise _refused(buffer.name, check.wrong, f" or different from run to run, first [{index}]")
     return replace(buffer, expected=wide, tolerance=limits)
 
@@ -102,5 +116,6 @@ def _refused(name: str, count: int, more: str) -> OracleError:
     return OracleError(
         f"the input kernel leaves {count} elements of `{name}` unwritten{more}, "
         "so it cannot be the oracle",
-        fix=f"give a reference, or say what `{name}` holds before: #pragma optiml init({name}) = 0",
+        fix=f"give a reference, or say what `{name}` holds before: #pragma optiml init({name}) = 0,"
+        f" or --inout {name} where it begins as the array of that name",
     )

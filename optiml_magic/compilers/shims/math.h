@@ -77,3 +77,8 @@ namespace std { using ::nextafter; }
 namespace std { using ::pow; }
 namespace std { using ::remainder; }
 namespace std { using ::fma; }
+namespace std { using ::lround; }
+namespace std { using ::llround; }
+namespace std { using ::lrint; }
+namespace std { using ::llrint; }
+namespace std { using ::signbit; }

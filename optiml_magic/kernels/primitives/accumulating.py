@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
+from math import gcd
 
 from optiml_magic.kernels.editing import Node, edited, lines, text
-from optiml_magic.kernels.expressions import Assign, Call, Expr, Index, Unary, every
+from optiml_magic.kernels.expressions import Assign, Call, Expr, Index, Member, Unary, every
 from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -97,18 +98,21 @@ def held(kernel: Kernel) -> list[Held]:
         return []
     effects = Effects(kernel)
     effects.straightforward(alone=False)
+    places = dict[tuple[str, Polynomial | None], Access]()
+    for access in constant:
+        places.setdefault((access.array, access.index), access)
     found: list[Held] = []
     done: set[tuple[str, Polynomial | None]] = set()
     reasons: list[NotLegal] = []
     for loop, axis in kernel.axes().items():
-        for array, place in dict.fromkeys((a.array, a.index) for a in constant):
-            touching = _touching(effects, loop, array)
-            inside = [a for a in touching if not _elsewhere(kernel, a, place)]
-            if (array, place) in done or not any(a.index == place for a in inside):
+        for one in places.values():
+            touching = _touching(effects, loop, one.array)
+            inside = [a for a in touching if not _elsewhere(kernel, a, one)]
+            if (one.array, one.index) in done or not any(a.index == one.index for a in inside):
                 continue
             try:
                 found.append(_Holding(kernel, effects, loop, axis, inside).held())
-                done.add((array, place))
+                done.add((one.array, one.index))
             except NotLegal as reason:
                 reasons.append(reason)
     if not found and reasons:
@@ -125,14 +129,19 @@ def _touching(effects: Effects, statement: Statement, array: str) -> list[Access
     ]  # fmt: skip
 
 
-def _elsewhere(kernel: Kernel, access: Access, held_at: Polynomial | None) -> bool:
-    """Whether an access is before the element with this index, or behind it, in a thread's own row.
+def _elsewhere(kernel: Kernel, access: Access, held: Access) -> bool:
+    """Whether no thread is at what is held by this access.
+
+    It is to another member, or before the element, or behind it, in a thread's own row.
 
     As in ``for (j = i + 1; j < n; ...) x[i] -= a[j] * x[j];`` with ``x = all + n * t``: no other
     thread reads the element meanwhile. So it is in a thread's own column, ``x[j * m + t]``.
     """
+    held_at = held.index
     if access.index is None or held_at is None or access.mode == "atomic":
         return False
+    if _other_member(access, held):
+        return True
     if _in_column(kernel, access, access.index, held_at):
         return True
     way, symbols = access.index - held_at, kernel.reading.symbols
@@ -147,6 +156,19 @@ def _elsewhere(kernel: Kernel, access: Access, held_at: Polynomial | None) -> bo
         if not all(holds(f, access.guard, symbols) for f in (at, row - at - _ONE)):
             return False
     return True
+
+
+def _other_member(access: Access, held: Access) -> bool:
+    """Whether structures are as far apart as the members that they ask for never meet."""
+    first, second = access.offset, held.offset
+    sizes = access.element.size, held.element.size
+    if first is None or second is None or None in sizes or access.array != held.array:
+        return False
+    apart = gcd(*(by for form in (first, second) for symbols, by in form.terms if symbols))
+    if not apart:
+        return False
+    way = dict((first - second).terms).get((), 0) % apart
+    return way >= (sizes[1] or 0) and apart - way >= (sizes[0] or 0)
 
 
 def _in_column(kernel: Kernel, access: Access, at: Polynomial, held_at: Polynomial) -> bool:
@@ -219,18 +241,28 @@ class _Holding:
                 raise NotLegal("the loop touches other elements of the array", access.line)
             if access.mode == "atomic" or access.call is not None:
                 raise NotLegal("an element is not only loaded and stored", access.line)
-            plain = isinstance(access.place, Index | Unary) and access.element.lanes == 1
+            plain = isinstance(access.place, Index | Member | Unary) and access.element.lanes == 1
             if not plain or access.element != one.element or access.verbatim:
                 raise NotLegal("an element is not taken as a whole", access.line)
-        if one.index is None or not symbols.known(one.index) or own & symbols.inside(one.index):
+        followed = one.index is not None and (symbols.known(one.index) or self._plainly_said())
+        if one.index is None or not followed or own & symbols.inside(one.index):
             raise NotLegal("its rounds touch different elements", one.line)
-        asked = names([one.place])
+        asked = names(access.place for access in self.inside)
         inner = {v for s in walk(self.loop) if isinstance(s, Declare) for v in s.variables}
         changed = self.effects.changed(self.loop)
         if asked & (inner | changed.keys()) or any(v.type.volatile for v in asked):
             raise NotLegal("where the element is changes in the loop", one.line)
-        if any(isinstance(e, Call) for e in every(one.place)):
+        if any(isinstance(e, Call) for access in self.inside for e in every(access.place)):
             raise NotLegal("where the element is, a function says", one.line)
+
+    def _plainly_said(self) -> bool:
+        """Whether locals alone say where the element is: what they are, need not be followed."""
+        places = {access.place for access in self.inside}
+        parts = {part for place in places for part in every(place)}
+        loaded = (a for a in self.kernel.reading.accesses if a.own in parts)
+        own = all(v.storage in ("local", "parameter", "shared") and not v.type.reference
+                  and (v.storage != "shared" or v.array) for v in names(parts))  # fmt: skip
+        return own and all(a.place in places for a in loaded)
 
     def _first(self) -> Statement | None:
         """The assignment to the element that stands before the loop, with nothing of it between."""

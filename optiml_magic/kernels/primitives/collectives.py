@@ -16,6 +16,7 @@ from optiml_magic.kernels import groups
 from optiml_magic.kernels.editing import Node, edited, text
 from optiml_magic.kernels.expressions import Call, Expr, Member, Name
 from optiml_magic.kernels.functions import bare
+from optiml_magic.kernels.functors import combining
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.tree import Blank, Declare, Statement, Variable, expressions, walk
 from optiml_magic.kernels.types import CType, named
@@ -28,6 +29,7 @@ _NAMED = re.compile(
 )
 _LIBRARY = re.compile(r"\b(?:cub::|BlockReduce|WarpReduce|this_thread_block|tiled_partition)")
 _FUNCTOR = re.compile(r"(?:::)?(?:\w+::)+(\w+)(?:<\s*([\w ]*)\s*>)?")
+_MADE = re.compile(r"(\w+)\s*(?:\(\s*\)|\{\s*\})")  # a functor of the text
 _WORD = re.compile(r"\w+")
 _COMBINED = {
     "plus": "+", "less": "min", "greater": "max", "bit_and": "&", "bit_or": "|", "bit_xor": "^",
@@ -176,20 +178,25 @@ class _Spelling:
         words = self.named.get(made.function, self.old.spelled(made).split("(")[0])
         found = _CUB.search(words)
         count = len(call.arguments)
+        if count > 1 and bare(self.old.spelled(call.arguments[-1])) == "blockDim.x":
+            count -= 1  # all threads of the block have one
         if found is None or (call.function, count) not in (("Sum", 1), ("Reduce", 2)):
             return None
-        op = "+" if call.function == "Sum" else self._op(call.arguments[1])
         own, (kind, *more) = self.old.block[0], found[2].split(",")
         value, type_ = call.arguments[0], named(kind.strip(), self.old.unit.aliases)
+        op = "+" if call.function == "Sum" else self._op(call.arguments[1], type_)
         if found[1] == "Warp":
             return None if more else self._combined(value, op, _WARP, type_)
         if own is None or self.old.block[1:] != (1, 1) or own % _WARP:
             return None
         return self._combined(value, op, own, type_)
 
-    def _op(self, expr: Expr) -> str:
-        """What a functor of a library does; one of the program's own may do anything."""
-        found = _FUNCTOR.match(self.old.spelled(expr))
+    def _op(self, expr: Expr, kind: CType | None = None) -> str:
+        """What a functor does, of a library or of the text; empty for what is not followed."""
+        spelled = self.old.spelled(expr)
+        found, made = _FUNCTOR.match(spelled), _MADE.fullmatch(spelled)
+        if made is not None and kind is not None:
+            return combining(self.old.unit, made[1], kind)
         if found is None or re.search(rf"\b(?:struct|class)\s+{found[1]}\b", self.old.unit.text):
             return ""
         return _COMBINED.get(found[1], "")

@@ -13,7 +13,7 @@ from dataclasses import replace
 from optiml_magic.kernels.editing import edited, text
 from optiml_magic.kernels.expressions import Binary, Call, Choice, Expr, Literal, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.flow import Flow, ends
 from optiml_magic.kernels.tree import (
     Blank,
@@ -56,6 +56,7 @@ class _Flagging:
         self.targets = targets
         self.flow = Flow(kernel)
         self.used: list[str] = []
+        self.apart = set[Variable]()  # of which threads whose flag is down have another value
 
     def block(
         self, statements: Sequence[Statement], flag: str, returns: bool, rounds: bool,
@@ -120,6 +121,8 @@ class _Flagging:
         match statement:
             case Loop() if statement in self.targets:
                 found = [*hint, statement]
+                if flag:
+                    self.apart |= {*self.effects.changed(statement)}
                 return [_when(flag, found)] if flag else found
             case Block(body=body):
                 return [_block(self.block(body, flag, returns, rounds))]
@@ -127,15 +130,26 @@ class _Flagging:
                 self.flow.together(statement)
                 if flag and self._loads(*statement.expressions):
                     raise NotLegal("what a loop around it loads may not be there", statement.line)
-                inner = _block(self.block(body_of(body), flag, False, True, "continue"))
+                inner = self._settled(body_of(body), flag)
+                if self._differs(statement):
+                    raise NotLegal("its loop's rounds are not known to all threads", statement.line)
                 return [*hint, replace(statement, body=inner, span=None)]
             case If():
                 return self._branch(statement, flag, returns, rounds)
         raise NotLegal("how it comes to the loop is not followed", statement.line)
 
+    def _settled(self, statements: Sequence[Statement], flag: str) -> Block:
+        """The rounds of a loop: what one of them leaves behind, the next begins with."""
+        used = [*self.used]
+        while True:
+            self.used, known = [*used], len(self.apart)
+            inner = _block(self.block(statements, flag, False, True, "continue"))
+            if len(self.apart) == known:
+                return inner
+
     def _branch(self, branch: If, flag: str, returns: bool, rounds: bool) -> list[Statement]:
         test, other = branch.test, branch.other
-        alike = branch.constant or self.flow.uniform(branch)
+        alike = branch.constant or (self.flow.uniform(branch) and not self._differs(branch))
         if alike and not (flag and self._loads(test)):
             then = _block(self.block(body_of(branch.then), flag, returns, rounds))
             if other is not None:
@@ -157,7 +171,7 @@ class _Flagging:
 
     def _left(self, branch: If, flag: str) -> tuple[list[Statement], str]:
         """A branch by which threads leave: after it their flag is down."""
-        if not flag and self.flow.uniform(branch):
+        if not flag and self.flow.uniform(branch) and not self._differs(branch):
             return [branch], ""
         *before, last = body_of(branch.then)
         assert isinstance(last, Leave)
@@ -201,12 +215,31 @@ class _Flagging:
         """A statement between the start and a loop, for those whose flag is up."""
         self._no_way_out(statement, False, False, alone=bool(flag))
         if not flag or isinstance(statement, Blank):
+            self._follow(statement)
             return [*hint, statement]
         if isinstance(statement, Declare):
             variables = tuple(self._value(v, flag) for v in statement.variables)
+            self.apart |= {v for v, own in zip(statement.variables, variables, strict=True)
+                           if v != own}  # fmt: skip
+            self._follow(statement)
             same = variables == statement.variables
             return [statement if same else replace(statement, variables=variables, span=None)]
+        self.apart |= {*self.effects.changed(statement)}
         return [_when(flag, [*hint, statement])]
+
+    def _differs(self, statement: Statement) -> bool:
+        """Whether what it asks is another value where the flag is down."""
+        before = statement.before if isinstance(statement, Loop | If) else None
+        asked = (*statement.expressions, *(before.expressions if before is not None else ()))
+        return bool(names(asked) & self.apart)
+
+    def _follow(self, statement: Statement) -> None:
+        """Note what a statement makes of values that differ."""
+        within = {e for s in walk(statement) for e in names(s.expressions)}
+        if within & self.apart:
+            self.apart |= {*self.effects.changed(statement)}
+            self.apart |= {v for s in walk(statement) if isinstance(s, Declare)
+                           for v in s.variables}  # fmt: skip
 
     def _value(self, variable: Variable, flag: str) -> Variable:
         given = [e for e in (variable.value, *variable.initial) if e is not None]
@@ -253,6 +286,10 @@ class _Flagging:
     ) -> list[Statement]:
         for statement in statements:
             self._no_way_out(statement, returns, rounds, alone=bool(flag))
+            if flag:
+                self.apart |= {*self.effects.changed(statement)}
+            else:
+                self._follow(statement)
         return [_when(flag, statements)] if flag and statements else [*statements]
 
     def _no_way_out(

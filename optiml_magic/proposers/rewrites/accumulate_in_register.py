@@ -31,20 +31,31 @@ class AccumulateInRegister(KernelRule):
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
-        behind = dict.fromkeys(one.array for one in carrying(kernel))
-        if behind:
-            yield Site(
-                "carried", f"keep what rounds before stored in {', '.join(behind)} in a register",
-                partial(carried, kernel), 0.7,
-                Hypothesis(
-                    "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "lower",
-                    "no round loads what the one before stored", (1.2, 3.0),
-                ),
-            )  # fmt: skip
-        yield from _sums(kernel)
-        found = held(kernel)
-        if not found:
-            return
+        for kind in (_behind, _sums, _kept):
+            try:
+                yield from kind(kernel)
+            except NotLegal as reason:
+                yield Refused(reason.reason, reason.line)
+
+
+def _behind(kernel: Kernel) -> Iterator[Site]:
+    """What rounds load that those before them stored."""
+    arrays = dict.fromkeys(one.array for one in carrying(kernel))
+    if arrays:
+        yield Site(
+            "carried", f"keep what rounds before stored in {', '.join(arrays)} in a register",
+            partial(carried, kernel), 0.7,
+            Hypothesis(
+                "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "lower",
+                "no round loads what the one before stored", (1.2, 3.0),
+            ),
+        )  # fmt: skip
+
+
+def _kept(kernel: Kernel) -> Iterator[Site]:
+    """Elements that all rounds store to."""
+    found = held(kernel)
+    if found:
         arrays = ", ".join(dict.fromkeys(one.array for one in found))
         yield Site(
             "kept", f"keep the element of {arrays} in a register through the loop",
@@ -56,13 +67,9 @@ class AccumulateInRegister(KernelRule):
         )  # fmt: skip
 
 
-def _sums(kernel: Kernel) -> Iterator[Site | Refused]:
+def _sums(kernel: Kernel) -> Iterator[Site]:
     """What rounds update at one place by atomic operations."""
-    try:
-        found = collecting(kernel)
-    except NotLegal as reason:
-        yield Refused(reason.reason, reason.line)
-        return
+    found = collecting(kernel)
     if not found:
         return
     arrays = ", ".join(dict.fromkeys(one.whole.array for one in found))

@@ -63,17 +63,12 @@ def test_every_chip_that_is_named_can_be_compiled_for(nvrtc: NvrtcCompiler, name
 @pytest.mark.parametrize(
     "header",
     sampled(["stdint.h", "cstdint", "math.h", "float.h", "stdio.h", "cuda_fp16.h", "cuda_bf16.h", "mma.h",
-     "cooperative_groups.h", "cuda/std/cstdint", "cuda_runtime.h", "limits", "type_traits"], 5),
+     "cooperative_groups.h", "cuda/std/cstdint", "cuda_runtime.h", "limits", "type_traits", "stddef.h", "cstddef",
+     "stdbool.h"], 5),
 )  # fmt: skip
 def test_headers_that_kernels_ask_for(nvrtc: NvrtcCompiler, header: str) -> None:
     text = f"#include <{header}>\n__global__ void k(uint64_t* p) {{ p[0] = UINT_MAX; }}"
     build(nvrtc, text, "k")
-
-
-def test_headers_of_the_host_are_empty(nvrtc: NvrtcCompiler) -> None:
-    headers = ("vector", "chrono", "stdexcept", "sys/time.h", "unistd.h", "cuda.h")
-    text = "".join(f"#include <{name}>\n" for name in headers)
-    build(nvrtc, text + "__global__ void k(int* p) { p[0] = 1; }", "k")
 
 
 @pytest.mark.parametrize("header", ["", "#include <cuda.h>\n", "#include <cuda_runtime.h>\n"])
@@ -85,6 +80,58 @@ def test_the_release_of_cuda_is_known_without_a_header(nvrtc: NvrtcCompiler, hea
 def test_names_that_need_no_include(nvrtc: NvrtcCompiler) -> None:
     text = "__global__ void k(float* p, uint32_t n) { p[n] = n ? INFINITY : FLT_MAX; }"
     build(nvrtc, text, "k")
+
+
+LIMITS = """\
+#include <optiml_std.h>
+#include <cuda/std/limits>
+#include <cuda/std/type_traits>
+namespace other = cuda::std;
+template <class T> constexpr bool like() {
+    using A = std::numeric_limits<T>; using B = other::numeric_limits<T>;
+    return A::min() == B::min() && A::max() == B::max() && A::lowest() == B::lowest() && A::digits == B::digits
+        && A::is_signed == B::is_signed && A::is_integer == B::is_integer && A::has_infinity == B::has_infinity
+        && std::is_integral<T>::value == other::is_integral<T>::value
+        && other::is_same<std::common_type_t<T, short>, other::common_type_t<T, short>>::value;
+}
+template <class... T> constexpr bool all() { return (like<T>() && ...); }
+static_assert(all<char, signed char, unsigned char, short, unsigned short, int, unsigned, long, unsigned long,
+                  long long, unsigned long long, float, double>(), "");
+template <class T> constexpr bool real() {
+    using A = std::numeric_limits<T>; using B = other::numeric_limits<T>;
+    return A::epsilon() == B::epsilon() && A::denorm_min() == B::denorm_min() && A::infinity() == B::infinity()
+        && A::quiet_NaN() != A::quiet_NaN() && std::is_floating_point<const T>::value;
+}
+static_assert(real<float>() && real<double>(), "");
+static_assert(std::is_same<std::conditional_t<true, std::remove_reference_t<const int&>, char>, const int>::value, "");
+static_assert(std::min(3, 2) == 2 && std::max(3, 2) == 3 && std::clamp(7, 0, 5) == 5, "");
+__global__ void k(float* p) { std::swap(p[0], p[1]); }
+"""  # fmt: skip
+
+
+def test_brief_headers_say_what_those_of_the_toolkit_say(nvrtc: NvrtcCompiler) -> None:
+    build(nvrtc, LIMITS, "k")
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["p[0] = std::max(p[1], 0.f);",
+     "p[0] = std::numeric_limits<float>::lowest();",
+     "std::common_type<int, float>::type v = std::forward<int>(n); p[0] = v;",
+     "std::pair<int, int> v{n, 1}; p[v.second] = std::min(v.first, 3);",
+     "p[0] = std::max({p[1], p[2], 0.f});",
+     "std::uint32_t v = UINT32_C(1) << n; std::size_t w = SIZE_MAX; p[v % 4] = w + INT16_MIN + UINT8_MAX;"],
+)  # fmt: skip
+def test_names_of_std_are_there_whatever_brought_them_in(nvrtc: NvrtcCompiler, line: str) -> None:
+    lists = "pair" in line or "({" in line
+    header = "#include <utility>\n#include <algorithm>\n" if lists else ""
+    build(nvrtc, f"{header}__global__ void k(float* p, int n) {{ {line} }}", "k")
+
+
+def test_limits_of_half_are_those_of_the_toolkit(nvrtc: NvrtcCompiler) -> None:
+    text = "#include <cuda_fp16.h>\n#include <limits>\n__global__ void k(half* p) "
+    made = build(nvrtc, text + "{ p[0] = std::numeric_limits<half>::lowest(); }", "k")
+    assert "0xFBFF" in made.ptx or "64513" in made.ptx or "-1025" in made.ptx
 
 
 def test_a_short_name_may_be_another_type_of_the_text(nvrtc: NvrtcCompiler) -> None:

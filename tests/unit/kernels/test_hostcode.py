@@ -5,6 +5,7 @@ import pytest
 from known_texts import KERNEL_TEXTS
 
 from optiml_magic.kernels.hostcode import drop_host_code
+from optiml_magic.kernels.hostmacros import without_linkage
 from optiml_magic.model.task import Task
 from optiml_magic.problem import prepare
 
@@ -54,6 +55,94 @@ def test_notes_have_a_kind_and_a_name():
 @pytest.mark.parametrize("text", [*KERNEL_TEXTS, DEVICE, "", "int x = 3;"])
 def test_a_text_without_host_code_is_left_alone(text):
     assert drop_host_code(text) == (text, ())
+
+
+def test_functions_that_a_macro_marks_for_the_device_stay():
+    device = """\
+#if defined(__CUDACC__)
+  #define DEV __host__ __device__
+#else
+  #define DEV
+#endif
+#define QUICK DEV inline
+QUICK float twice(float x) { return 2 * x; }
+template <int N>
+DEV void clear(float* a) { for (int i = 0; i < N; i++) a[i] = 0; }
+DEV
+static inline int next(int i) { return i + 1; }
+__global__ void k(float* x) { clear<4>(x); x[next(4)] = twice(x[5]); }
+"""
+    text, notes = drop_host_code(device + "int half(int x) { return x / 2; }\n")
+    assert text == device
+    assert [note.name for note in notes] == ["half"]
+
+
+def test_host_functions_between_the_braces_for_c_go():
+    header = """\
+#ifdef __cplusplus
+extern "C" {
+#endif
+void wait(int ms);
+int read(const char* name) { return fopen(name, "r") != nullptr; }
+%s
+#ifdef __cplusplus
+}  // as it began
+#endif
+"""
+    kernel = "__global__ void k(float* x, int n) { x[n] = 1; }"
+    text, notes = drop_host_code(header % kernel + "int main() { k<<<1, 32>>>(x, 4); }\n")
+    assert {*without_blank_lines(text)} == {kernel, "#pragma optiml launch k grid(1) block(32)"}
+    assert [n.name for n in notes if n.kind == "dropped_function"] == ["read", "main"]
+    lone = '#ifdef __cplusplus\nextern "C" {\n#endif\n'
+    assert without_linkage(lone) == lone
+
+
+def test_types_that_only_hosts_use_go():
+    types = """\
+using namespace std::chrono;
+typedef high_resolution_clock ticks;
+typedef duration<float> seconds_of;
+struct Options {
+    int n;
+    Options(int argc, char** argv) { if (getopt(argc, argv, "n:") < 0) exit(1); }
+};
+"""
+    kernel = "__global__ void k(float* x, int n) { x[n] = 1; }"
+    main = "int main() { Options o(1, 0); seconds_of t = ticks::now(); k<<<1, 32>>>(x, 4); }\n"
+    text, _ = drop_host_code(types + kernel + "\n" + main)
+    left = {*without_blank_lines(text)} - {";"}
+    assert left == {kernel, "#pragma optiml launch k grid(1) block(32)"}
+
+
+def test_functions_of_a_type_that_are_for_hosts_go():
+    kernel = """\
+#define HOST_ONLY __host__
+struct Span {
+    float* at; int n;
+    __host__ Span(int n) : at(new float[n]), n(n) {}
+    __host__ __device__ int size() const { return n; }
+    template <typename> HOST_ONLY void print() const { puts("span"); }
+    __device__ float& operator[](int i) { return at[i]; }
+};
+__global__ void k(Span x) { x[0] = x.size(); }
+"""
+    text, _ = drop_host_code(kernel + "int main() { k<<<1, 32>>>(Span(4)); }\n")
+    assert "new float" not in text
+    assert "puts" not in text
+    assert "int size() const" in text
+    assert "operator[]" in text
+
+
+def test_headers_that_only_hosts_have_go_without_any_host_code():
+    kernel = "__global__ void k(float* x) { x[0] = std::max(x[1], 0.f); }\n"
+    text, notes = drop_host_code(
+        f"#include <chrono>\n#include <algorithm>\n{kernel}#include <atomic>\n"
+    )
+    assert text == f"\n#include <algorithm>\n{kernel}\n"
+    assert [note.text for note in notes] == [
+        "dropped host line 1: `#include <chrono>`",
+        "dropped host line 4: `#include <atomic>`",
+    ]
 
 
 def without_blank_lines(text: str) -> list[str]:

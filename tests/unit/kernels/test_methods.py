@@ -19,6 +19,12 @@ __global__ void k(float* x) { add(x, 3); }
 """
 
 
+def test_types_of_a_template_may_have_no_names() -> None:
+    unit = lift("template <typename> struct Of;\ntemplate <typename = int> void none();\n"
+                "__global__ void k(float* x) { x[0] = std::max(x[1], 0.f); }\n")  # fmt: skip
+    assert [f.name for f in unit.kernels] == ["k"]
+
+
 def test_methods_are_functions_that_no_plain_call_means() -> None:
     unit = lift(METHODS)
     methods = [f.name for f in unit.functions if f.method]

@@ -86,6 +86,41 @@ def test_a_loop_for_each_of_several_elements() -> None:
 
 
 @pytest.mark.parametrize(
+    ("head", "at"),
+    [
+        ("", "i"),
+        ("int t = i;\n    for (; t < n; t += 64 * gridDim.x)", "t"),
+        ("int at = (int)x[0];\n    at = at * n + i;\n    if (at == i)", "at"),
+    ],
+)
+def test_members_of_one_structure_are_kept_apart(head: str, at: str) -> None:
+    text = "struct P { float u, v; };\n" + program(
+        f"{head} for (int j = 0; j < m; j++) {{ float w = x[j] * q[{at}].u;\n"
+        f"    out[{at}].u += w; out[{at}].v -= w * w; }}"
+    ).replace("const float* a", "const P* q").replace("float* out", "P* out")
+    after = written(in_register(kernel_of(text)))
+    assert "out_value += w; out_value_2 -= w * w;" in after
+    pair = Array("u:f4 v:f4", ("n",))
+    arrays = {"q": pair, "x": Array("f4", ("m",), "zeros"), "out": pair}
+    assert end_of(text, after, arrays, {"n": 70, "m": 7}, {"n": 3, "m": 1}) == "same"
+
+
+@pytest.mark.parametrize(("step", "kept"), [(2, True), (1, False)])
+def test_rows_of_a_few_numbers_have_elements_apart(step: int, kept: bool) -> None:
+    text = program(
+        f"for (int j = 0; j < m; j++) {{ out[{step} * i] += x[j]; out[{step} * i + 1] -= x[j]; }}"
+    )
+    made = in_register(kernel_of(text))
+    if not kept:
+        assert "the loop touches other elements" in refused(made)
+        return
+    after = written(made)
+    assert "out_value += x[j]; out_value_2 -= x[j];" in after
+    arrays = ARRAYS | {"out": Array("f4", ("2 * n",))}
+    assert end_of(text, after, arrays, {"n": 70, "m": 7}, {"n": 3, "m": 1}) == "same"
+
+
+@pytest.mark.parametrize(
     ("body", "why"),
     [
         ("for (int j = 1; j < m; j++) out[i] += out[i - j];",

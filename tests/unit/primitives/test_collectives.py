@@ -23,6 +23,12 @@ CUB = """\
 """
 TEXT = """\
 struct Most { __device__ float operator()(float a, float b) const { return fabsf(a) > fabsf(b) ? a : b; } };
+struct Larger {
+    template <class T, class U> __device__ typename std::common_type<T, U>::type operator()(T&& t, U&& u) const { return t > u ? t : u; }
+};
+struct Added { __device__ float operator()(const float& a, const float& b) const { return a + b; } };
+struct Whole { __device__ int operator()(int a, int b) const { return min(a, b); } };
+struct First { __device__ float operator()(float a, float b) const { return a > b ? a : a; } };
 #pragma optiml launch k grid(m) block(64)
 __global__ void k(const float* x, float* y, int n, int m) {
     %s
@@ -38,6 +44,7 @@ BODIES = [
     f"auto block = cg::this_thread_block(); auto tile = cg::tiled_partition<32>(block); {SUM} v = cg::reduce(tile, v, cg::plus<float>()); block.sync(); if (tile.thread_rank() == 0) y[block.group_index().x * 4 + tile.meta_group_rank()] = v + tile.size() + block.size();",
     f"cg::thread_block b = cg::this_thread_block(); cg::thread_block_tile<16> t = cg::tiled_partition<16>(b); {SUM} for (int o = t.size() / 2; o > 0; o /= 2) v += t.shfl_down(v, o); t.sync(); cg::sync(b); v = t.shfl(v, 0); if (t.thread_rank() == 3) y[blockIdx.x * 4 + b.thread_rank() / 16] = v + t.meta_group_size();",
     f"cg::thread_block b = cg::this_thread_block(); {SUM} cg::this_thread_block().sync(); float w = cg::reduce(cg::tiled_partition<8>(b), v, cg::greater<float>()); if (b.thread_index().x < 4) y[blockIdx.x * 4 + b.thread_index().x] = w;",
+    f"using R = cub::BlockReduce<float, 64>; __shared__ R::TempStorage t; {SUM} float u = R(t).Reduce(v, Larger{{}}, blockDim.x); __syncthreads(); float w = R(t).Reduce(v, Added()); if (threadIdx.x == 0) {{ y[blockIdx.x * 4] = u; y[blockIdx.x * 4 + 1] = w; }}",
     "using R = cub::BlockReduce<long long, 64>; __shared__ R::TempStorage t; long long v = R(t).Sum(1 << 29); if (threadIdx.x == 0) y[blockIdx.x * 4] = v;",
     "using R = cub::BlockReduce<int, 64>; __shared__ R::TempStorage t; float v = R(t).Sum(threadIdx.x * 0.25f); if (threadIdx.x == 0) y[blockIdx.x * 4] = v;",
     f"auto t = cg::tiled_partition<16>(cg::this_thread_block()); {SUM} if (t.meta_group_rank() == 1) {{ v = cg::reduce(t, v, cg::plus<float>()); v += t.shfl(v, 3); t.sync(); y[blockIdx.x * 4] = v; }}",
@@ -63,6 +70,9 @@ def test_they_are_built_in_functions(body: str) -> None:
     "body",
     [
         "using R = cub::BlockReduce<float, 64>; __shared__ R::TempStorage t; y[0] = R(t).Reduce(x[threadIdx.x], Most());",
+        "using R = cub::BlockReduce<float, 64>; __shared__ R::TempStorage t; y[0] = R(t).Reduce(x[threadIdx.x], Whole());",
+        "using R = cub::BlockReduce<float, 64>; __shared__ R::TempStorage t; y[0] = R(t).Reduce(x[threadIdx.x], First());",
+        "using R = cub::BlockReduce<float, 64>; __shared__ R::TempStorage t; y[0] = R(t).Reduce(x[threadIdx.x], Larger(), n);",
         "auto t = cg::tiled_partition<32>(cg::this_thread_block()); y[0] = cg::reduce(t, x[threadIdx.x], Most());",
         "auto w = cg::tiled_partition<32>(cg::this_thread_block()); auto t = cg::tiled_partition<8>(w); y[0] = t.meta_group_rank();",
         "using S = cub::BlockScan<float, 64>; __shared__ S::TempStorage t; float v = x[threadIdx.x]; S(t).InclusiveSum(v, v); y[0] = v;",

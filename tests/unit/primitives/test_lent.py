@@ -41,6 +41,10 @@ BODIES = {
     "a mark": f"if (i < n && x[i] > 0) {EDGES} if (x[col[e]] > x[i]) out[col[e]] = 3;",
     "few threads": "if (i >= n) return; if (col[i % m] % 5 == 0) { float s = 0; "
     "for (int e = 0; e < m; ++e) s += x[e % n] * (e ^ i); out[i] = s; }",
+    "a test of what all load": "if (i < n) { float s = 0; if (x[i] > 0) for (int r = 0; r < 3; "
+    f"r++) {{ float w = x[r]; if (w > 0) {{ {EDGES} s += x[col[e]] * w; }} }} out[i] = s; }}",
+    "a test of what all have found": "if (i < n) { float s = 0, w = 1; if (x[i] > 0) for (int r "
+    f"= 0; r < 3; r++) {{ if (w > 0) {{ {EDGES} s += x[col[e]] * w; }} w = x[r]; }} out[i] = s; }}",
     "its own elements": f"if (i < n) {{ {EDGES} out[e] = x[col[e]] * 2; float s = 0; "
     "if (start[i] < start[i + 1]) s = out[start[i + 1] - 1]; out[m + i] = s; }",
 }
@@ -49,7 +53,7 @@ BODIES = {
 @pytest.mark.parametrize("name", sampled(BODIES, every=2))
 def test_lanes_lend_each_other_their_rounds(name: str) -> None:
     before = ROWS % ("float", BODIES[name])
-    number = 1 if name == "nested" else 0
+    number = 1 if name == "nested" or name.startswith("a test of what all") else 0
     arrays = {**ARRAYS, "out": Array("f4", ("m + 8 * n",), "zeros")}
     for alone in (0, 8, 128)[:: examples(2, 1)]:
         after = written(lent(kernel_of(before), number, alone))

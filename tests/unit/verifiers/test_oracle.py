@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from optiml_magic.devices.base import Buffer
 from optiml_magic.errors import OracleError
 from optiml_magic.model.task import Task
 from optiml_magic.optimize import evaluate_once
 from optiml_magic.settings import resolve
+from optiml_magic.verifiers.oracle import _expecting
 
 TEXT = """\
 #pragma optiml launch copy grid(1) block(64)
@@ -28,6 +30,26 @@ def test_an_element_that_holds_what_was_there_is_unwritten(
     task = Task(TEXT.format(kind=kind, left=left), inputs={"x": x}, outputs={"out": f"{dtype}[64]"})
     with pytest.raises(OracleError, match="1 elements of `out` unwritten"):
         evaluate_once(task, resolve(SETTINGS), counters=False)
+
+
+def test_what_is_written_in_any_order_is_not_said_to_be_unwritten() -> None:
+    out = Buffer("out", "output", np.zeros(64, "f4"))
+    one = np.arange(64).astype("f4")
+    with pytest.raises(OracleError, match="`out` differ from run to run") as raised:
+        _expecting(out, one, one[::-1], None, None, 0)
+    assert "any order" in str(raised.value.fix)
+    with pytest.raises(OracleError, match="unwritten or different"):
+        _expecting(out, one, one[::-1], None, None, 3)
+
+
+def test_an_array_that_is_given_for_an_output_can_be_what_it_begins_as() -> None:
+    x = np.arange(64).astype("f4")
+    task = Task(TEXT.format(kind="float", left=3), inputs={"x": x, "out": np.zeros(64, "f4")})
+    with pytest.raises(OracleError, match="unwritten") as raised:
+        evaluate_once(task, resolve(SETTINGS), counters=False)
+    assert "--inout out" in str(raised.value.fix)
+    began = Task(TEXT.format(kind="float", left=3), None, {**task.inputs}, inout=("out",))
+    assert evaluate_once(began, resolve(SETTINGS), counters=False).evaluation.verdict.passed
 
 
 def test_all_bytes_are_written_though_some_are_what_was_there() -> None:

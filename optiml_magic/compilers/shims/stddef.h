@@ -1,0 +1,3 @@
+#pragma once
+#include <stdint.h>
+#define offsetof(type, member) __builtin_offsetof(type, member)
