@@ -2,7 +2,8 @@
 
 ``for (int t = blockIdx.x; t < tiles; t += gridDim.x)`` around barriers, and the same from
 ``blockIdx.x * 256`` in steps of ``gridDim.x * 256``, keeps few blocks busy for long. With a block
-for each round, others see the tile, and a chip has as many blocks as it has room for.
+for each round, others see the tile, and a chip has as many blocks as it has room for. Warps that
+each have a row, ``blockIdx.x * 4 + threadIdx.x / 32``, and wait for no other are under a test then.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from optiml_magic.kernels.expressions import Expr, builtin, every
+from optiml_magic.kernels.functions import LANES
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
@@ -27,6 +29,7 @@ from optiml_magic.kernels.tree import (
     Blank,
     Block,
     Declare,
+    If,
     Leave,
     Loop,
     Statement,
@@ -43,7 +46,8 @@ _BLOCK, _GRID = "blockIdx.x", "gridDim.x"
 @primitive
 def round_a_block(kernel: Kernel) -> Kernel:
     """The kernel with a block for each round of the loop that its blocks go through."""
-    if not kernel.reading.barriers:
+    lanes = any(LANES.fullmatch(name) for name in kernel.reading.calls)
+    if not kernel.reading.barriers and not lanes:
         raise NotLegal("its threads do not wait for each other")
     if kernel.launch.condition is not None or kernel.launch.otherwise:
         raise NotLegal("its launch is one of several")
@@ -67,8 +71,12 @@ def round_a_block(kernel: Kernel) -> Kernel:
     head = replace(loop.before, lead=None) if isinstance(loop.before, Declare) else None
     if head is None:
         raise NotLegal("its counter is declared elsewhere", loop.line)
+    own = rounds.round_()
+    if axis.start != Polynomial.constant(width) * Polynomial.symbol(_BLOCK):
+        assert loop.test is not None
+        own = [If(None, loop.line, loop.test, Block(None, loop.line, tuple(own)))]
     made = kernel.rewritten(
-        replace(kernel.function.body, body=(*kept, head, *rounds.round_())),
+        replace(kernel.function.body, body=(*kept, head, *own)),
         launch=replace(kernel.launch, grid=grid),
         directives=[] if sizes_of(kernel, stop) == stop.symbols else asked,
     )
@@ -92,11 +100,14 @@ def _count(kernel: Kernel, effects: Effects, axis: Axis) -> tuple[int, Polynomia
         raise NotLegal("how many rounds its loop makes is not known", line)
     by = start.coefficient(_BLOCK)
     width = by.value if by is not None else None
-    if (
-        not width
-        or width < 1
-        or start != Polynomial.constant(width) * Polynomial.symbol(_BLOCK)
-        or step != Polynomial.constant(width) * Polynomial.symbol(_GRID)
+    if not width or width < 1 or step != Polynomial.constant(width) * Polynomial.symbol(_GRID):
+        raise NotLegal("its loop does not go from a block's place in steps of the grid", line)
+    symbols = kernel.reading.symbols
+    part = start - Polynomial.constant(width) * Polynomial.symbol(_BLOCK)
+    if part.terms and (
+        kernel.reading.barriers
+        or symbols.inside(part) & {_BLOCK, _GRID}
+        or not Ranges((), symbols).within(part, Polynomial.constant(width))
     ):
         raise NotLegal("its loop does not go from a block's place in steps of the grid", line)
     given = {p.name for p in kernel.function.parameters if not p.type.depth}
@@ -232,15 +243,20 @@ class _Rounds:
         """How long the stretch of a round is that an access stays in; None where it may not."""
         form, symbols = access.index, self.kernel.reading.symbols
         each = form.coefficient(_BLOCK) if form is not None else None
+        start, step = self.axis.start, self.axis.step
         if form is None or each is None or not each.terms or not symbols.known(form):
             return None
-        place = Polynomial.symbol(_BLOCK) + Polynomial.symbol(_GRID) * Polynomial.symbol(
-            self.axis.name
-        )
-        rest = form - each * place
-        if self.item & (symbols.inside(rest) | symbols.inside(each)):
-            return None
-        return each if Ranges(access.guard, symbols).within(rest, each) else None
+        assert start is not None
+        assert step is not None
+        round_ = Polynomial.symbol(self.axis.name)
+        block = Polynomial.symbol(_BLOCK) + Polynomial.symbol(_GRID) * round_
+        for by, place in ((each, block), (each.divided(self.width), start + step * round_)):
+            rest = form - by * place if by is not None else None
+            if by is None or rest is None or self.item & (symbols.inside(rest) | by.symbols):
+                continue
+            if Ranges(access.guard, symbols).within(rest, by):
+                return by
+        return None
 
     def _check_shared(self) -> None:
         """Raise NotLegal where a round may ask for what an earlier one brought.

@@ -101,6 +101,28 @@ def test_each_round_is_a_block(before: str) -> None:
     assert end_of(before, after, ARRAYS, *SIZES) == "same"
 
 
+WARPS = """\
+#pragma optiml launch k grid(2) block(128)
+__global__ void k(const float* x, const float* w, float* y, int n) {
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, step = gridDim.x * 4;
+    for (int r = blockIdx.x * 4 + warp; r < n; r += step) {
+        float v = lane < 8 ? x[r] * w[lane] : 0.0f;
+        for (int o = 16; o > 0; o /= 2) v += __shfl_down_sync(~0u, v, o);
+        if (lane == 0) y[r] = v;
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("before", [WARPS, changed(WARPS, ("/ 32,", ">> 5,"), ("% 32", "& 31"))])
+def test_rows_of_warps_a_grid_apart_are_under_a_test(before: str) -> None:
+    after = written(round_a_block(kernel_of(before)))
+    assert "gridDim" not in after
+    assert "if (r < n)" in after
+    assert "grid(cdiv(n, 4))" in after
+    assert end_of(before, after, ARRAYS, *SIZES) == "same"
+
+
 SUM = "__shared__ float sum; if (threadIdx.x == 0) sum = 0;"
 CARRIED = "if (threadIdx.x == 31) sum += tile[32]; "
 
@@ -133,6 +155,9 @@ CARRIED = "if (threadIdx.x == 31) sum += tile[32]; "
         (changed(window(), ("t = blockIdx.x", "t = blockIdx.x + 1")), "steps of the grid"),
         (changed(window(), ("t < tiles", "t < tiles && x[t] > 0")), "is not known"),
         (window(after='printf("%d", t);'), "prints"),
+        (changed(WARPS, ("threadIdx.x / 32", "threadIdx.x / 16")), "steps of the grid"),
+        (changed(WARPS, ("if (lane", "__syncthreads(); if (lane")), "steps of the grid"),
+        (changed(WARPS, ("y[r] = v", "y[r / 2] = v")), "meet in memory"),
     ],
 )  # fmt: skip
 def test_what_stays(before: str, reason: str) -> None:
