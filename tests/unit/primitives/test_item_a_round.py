@@ -82,6 +82,54 @@ def test_others_stay(before: str) -> None:
     assert refused(item_a_round(kernel_of(before)))
 
 
+TWO = """\
+#pragma optiml launch k grid(cdiv(n, 64)) block(32)
+__global__ void k(const float* x, const float* w, float* y, unsigned int n) {
+    unsigned int tid = threadIdx.x, i = blockIdx.x * (blockDim.x * 2) + tid;
+    float own = i < n ? x[i] * x[i] : 0;
+    if (i + blockDim.x < n) { own += x[i + blockDim.x] * x[i + blockDim.x]; }
+    atomicAdd(y, own);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        TWO,
+        changed(TWO, ("unsigned int", "int"), ("blockDim.x", "32"), ("x[i] * x[i] : 0", "x[i] * x[i] : 0.0f")),
+        changed(TWO, ("grid(cdiv(n, 64))", "grid(5)")),
+    ],
+)  # fmt: skip
+def test_a_thread_takes_one_item(before: str) -> None:
+    after = written(item_a_round(kernel_of(before)))
+    assert "own" not in after
+    assert " * 2) block(32)" in after
+    assert end_of(before, after, ARRAYS, *SIZES, rounds=True) == "same"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        changed(TWO, ("(blockDim.x * 2)", "(blockDim.x * 3)")),
+        changed(TWO, ("(blockDim.x * 2)", "blockDim.x")),
+        changed(TWO, (" : 0;", " : 1;")),
+        changed(TWO, ("if (i + blockDim.x < n)", "if (i + blockDim.x < n - 1)")),
+        changed(TWO, ("if (i + blockDim.x < n)", "if (i + 16 < n)")),
+        changed(TWO, ("{ own += x[i + blockDim.x]", "{ own += 2 * x[i + blockDim.x]")),
+        changed(TWO, ("own += x", "own -= x")),
+        changed(TWO, ("atomicAdd(y, own)", "atomicAdd(y + i % 5, own)")),
+        changed(TWO, ("atomicAdd(y, own)", "atomicAdd(y, own * 2)")),
+        changed(TWO, ("atomicAdd(y, own)", "y[0] = own")),
+        changed(TWO, ("atomicAdd(y, own);", "atomicAdd(y, own); atomicAdd(y + 1, own);")),
+        changed(TWO, ("    atomicAdd", "    i += 3; atomicAdd")),
+        changed(TWO, ("float own", "double own")),
+    ],
+)
+def test_other_threads_stay(before: str) -> None:
+    assert refused(item_a_round(kernel_of(before)))
+
+
 PAIRS = """\
 #pragma optiml zero(out)
 #pragma optiml launch k grid(3) block(64)
