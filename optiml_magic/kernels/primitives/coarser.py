@@ -1,7 +1,8 @@
 """P14, coarser quotients: ``(w * 16 + k) / 64`` of rounds ``k`` below 16 is ``w / 4``.
 
 What is loaded from there, such as the scale of a group of weights, is then the same in all rounds,
-for a compiler as well, which does not see it in the sum. The sum is not negative.
+for a compiler as well, which does not see it in the sum. The sum is not negative. Its remainder,
+``(w * 16 + k) % 16``, is ``k``.
 """
 
 from __future__ import annotations
@@ -78,13 +79,14 @@ class _Quotients:
             kind, top = self.kernel.reading.types.get(expr), self._sum(expr.left)
             if top is None or kind is None or not kind.integral:
                 continue
-            words = self._without(top, whole, "" if kind.name == "int" else f"({kind.name})")
+            found = self._rest if expr.op == "%" else self._without
+            words = found(top, whole, "" if kind.name == "int" else f"({kind.name})")
             if words is not None:
                 yield expr, text(words)
 
     def _divisor(self, expr: Expr) -> int | None:
         match expr:
-            case Binary(op="/", right=right):
+            case Binary(op="/" | "%", right=right):
                 by = whole_number(self.kernel, right)
                 return by if by is not None and by > 1 else None
             case Binary(op=">>", right=right):
@@ -119,11 +121,32 @@ class _Quotients:
                     inner = self._sum(rest) if by is not None else None
                     if by is not None and inner is not None:
                         return _Sum({}, 0).plus(inner, by)
+            case Binary(op="/" | "%", left=left, right=right):
+                by, inner = whole_number(self.kernel, right), self._sum(left)
+                if by is None or by < 1 or inner is None or not _positive(inner):
+                    return None
+                return _Sum({self.kernel.spelled(expr): (1, expr)}, 0)
         return _Sum({builtin(expr): (1, expr)}, 0) if builtin(expr) in self._builtins() else None
+
+    def _rest(self, top: _Sum, by: int, kind: str) -> str | None:
+        """The remainder in other words, where what is divided is whole rows and a part of one."""
+        inner = [term for term in top.terms.values() if term[0] % by]
+        if not _positive(top) or len(inner) == len(top.terms) or top.number >= by:
+            return None
+        most = [self._most(atom) for _, atom in inner]
+        if None in most:
+            return None
+        last = sum(f * (m or 0) for (f, _), m in zip(inner, most, strict=True))
+        if last + top.number >= by:
+            return None
+        terms = [_times(f, f"{kind}{self._shown(a, kind)}") for f, a in inner]
+        terms += [f"{kind}{top.number}"] * (top.number > 0 or not terms)
+        words = " + ".join(terms)
+        return words if len(terms) == 1 and " " not in words else f"({words})"
 
     def _without(self, top: _Sum, by: int, kind: str) -> str | None:
         """The quotient in other words, of this type, where some counters do not change it."""
-        if top.number < 0 or any(factor < 0 for factor, _ in top.terms.values()):
+        if not _positive(top):
             return None
         for each in _divisors(by):
             outer = {w: term for w, term in top.terms.items() if term[0] % each == 0}
@@ -138,18 +161,31 @@ class _Quotients:
             terms += [f"{kind}{top.number // each}"] * (top.number >= each or not terms)
             words, rest = " + ".join(terms), by // each
             alone = words if len(terms) == 1 and " " not in words else f"({words})"
-            return words if rest == 1 else f"{alone} / {rest}"
+            return alone if rest == 1 else f"({alone} / {rest})"
         return None
 
     def _most(self, atom: Expr) -> int | None:
-        """The greatest value of a counter that begins at 0."""
+        """The greatest value of a counter that begins at 0, of a rest or of a thread's place."""
+        if isinstance(atom, Binary):
+            by = whole_number(self.kernel, atom.right)
+            return by - 1 if atom.op == "%" and by is not None else None
+        if name := builtin(atom):
+            extent = self.kernel.block["xyz".index(name[-1])] if name[0] == "t" else None
+            return extent - 1 if extent is not None else None
         trips = self.rounds.get(atom.variable) if isinstance(atom, Name) and atom.variable else None
         return trips - 1 if trips else None
 
     def _shown(self, atom: Expr, kind: str) -> str:
         own = self.kernel.reading.types.get(atom)
         words = self.kernel.spelled(atom)
+        if isinstance(atom, Binary):
+            words = f"({words})"
         return words if kind or (own is not None and own.signed) else f"(int){words}"
+
+
+def _positive(top: _Sum) -> bool:
+    """Whether no part of a sum takes something away."""
+    return top.number >= 0 and all(factor > 0 for factor, _ in top.terms.values())
 
 
 def _divisors(number: int) -> list[int]:

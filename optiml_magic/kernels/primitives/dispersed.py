@@ -28,34 +28,39 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import every_place_read, without_warps
-from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive, where_legal
+from optiml_magic.kernels.primitives.base import (
+    Kernel,
+    NotLegal,
+    Refused,
+    in_turn,
+    primitive,
+    where_legal,
+)
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, loops_in
 from optiml_magic.kernels.primitives.enlisted import enlisted
-from optiml_magic.kernels.primitives.grids import said_alike
 from optiml_magic.kernels.primitives.guarded import guarded
+from optiml_magic.kernels.primitives.in_rows import in_rows
 from optiml_magic.kernels.primitives.limits import limits
 from optiml_magic.kernels.primitives.places import own_text_only
+from optiml_magic.kernels.primitives.recomputed import found_again
 from optiml_magic.kernels.primitives.shaped import fixed_numbers, number_of, planar
 from optiml_magic.kernels.primitives.staged import hints_of
+from optiml_magic.kernels.primitives.stored_apart import stored_apart
 from optiml_magic.kernels.primitives.unjammed import unjammed
-from optiml_magic.kernels.ranges import Ranges
 from optiml_magic.kernels.reading import Access, Axis
 from optiml_magic.kernels.symbols import Compare, Condition, Every, Some
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
-    Leave,
     Loop,
     Statement,
     Variable,
     walk,
 )
 from optiml_magic.kernels.types import named
-from optiml_magic.source.expressions import Binary as SizeBinary
+from optiml_magic.source.directives import RequireDirective
 from optiml_magic.source.expressions import Call as SizeCall
-from optiml_magic.source.expressions import Expression, Number, parse_expression
-from optiml_magic.source.expressions import Name as SizeName
-from optiml_magic.source.expressions import Node as SizeNode
+from optiml_magic.source.expressions import Expression, parse_expression
 
 _MOST = 65535  # blocks along y and z
 _WORD = 4  # bytes that hold the number of an item
@@ -79,87 +84,31 @@ def dispersed(kernel: Kernel) -> Kernel:
     axis = kernel.axes().get(loops[0]) if len(loops) == 1 else None
     if axis is None or not axis.exact or not axis.trips or not is_simple(axis, effects):
         raise NotLegal("it is not one loop of a number of rounds")
-    _check_rounds(kernel, effects, axis)
+    asked = stored_apart(kernel, effects, axis)
     for at, name in enumerate("xyz"[: len(kernel.launch.grid)]):
         width = kernel.block[at]
         for beside in () if width is None else (True,) if width == 1 else (False, True):
             items = _Items(kernel, axis, name, width or 1, beside=beside)
             if items.fit():
-                return items.made()
+                return items.made(asked)
     raise NotLegal("its rounds are not items of more blocks", axis.line)
 
 
 @primitive
 def item_a_thread(kernel: Kernel) -> Kernel:
-    """The kernel whose threads have several results in a local array, with a thread for each."""
-    made = unjammed(where_legal(enlisted, kernel))
+    """The kernel whose threads have several results in a local array, with a thread for each.
+
+    Rows and columns that threads keep of what these are made of are loaded where they are used.
+    """
+    own = found_again(where_legal(in_rows, where_legal(enlisted, kernel)))
+    made = unjammed(own)
     if isinstance(made, Kernel):
-        made = dispersed(where_legal(planar, made))
+        rows = unjammed(made)  # of results along two axes
+        steps = (dispersed, dispersed) if isinstance(rows, Kernel) else (dispersed,)
+        made = in_turn(where_legal(planar, rows if isinstance(rows, Kernel) else made), steps)
     if isinstance(made, Refused):
         raise NotLegal(made.reason, made.line)
     return where_legal(guarded, made)
-
-
-def _check_rounds(kernel: Kernel, effects: Effects, axis: Axis) -> None:
-    """Raise NotLegal where the rounds do not store apart, or are not all that is done."""
-    loop, reading = axis.node, kernel.reading
-    if kernel.launch.shared is not None or effects.changed(loop.body) or effects.kept(loop):
-        raise NotLegal("something goes from round to round", axis.line)
-    if any(isinstance(s, Leave) for s in walk(loop)):
-        raise NotLegal("a round is left", axis.line)
-    inside = effects.inside(loop.body)
-    stores = [a for a in reading.accesses if a.mode != "load"]
-    for access in reading.accesses:
-        if access.own not in inside or access.index is None or access.space != "global":
-            raise NotLegal("the loop is not all that it does", access.line)
-        if access.mode == "atomic" or access.call is not None:
-            raise NotLegal("what its rounds do is not followed", access.line)
-        if access.mode == "store":
-            moving = access.index.coefficient(axis.name)
-            apart = _apart(kernel, axis, access.index)
-            if moving is None or not apart or not _is_some(kernel, access, moving):
-                raise NotLegal("rounds store to one element", access.line)
-        for store in stores:
-            own = access.array == store.array and access.index == store.index
-            if not own and effects.same(access.array, store.array):
-                raise NotLegal("a round may ask for what another stores", access.line)
-
-
-def _apart(kernel: Kernel, axis: Axis, form: Polynomial) -> bool:
-    """Whether rounds go to other elements each: nothing that moves in a round is in the form."""
-    moving = {a.name for a in kernel.reading.axes}
-    others = [Polynomial.symbol(name) for name in form.symbols - {axis.name}]
-    known = kernel.reading.symbols.known(form)
-    return known and not any(moving & kernel.reading.symbols.inside(other) for other in others)
-
-
-def _is_some(kernel: Kernel, access: Access, factor: Polynomial) -> bool:
-    """Whether a factor is not 0 where something is stored, or where there are blocks at all."""
-    one, symbols = Polynomial.constant(1), kernel.reading.symbols
-    ranges = Ranges(access.guard, symbols)
-    if len(factor.terms) != 1:
-        return bool(factor.terms) and ranges.nonnegative(factor - one)
-    return all(
-        ranges.nonnegative(Polynomial.symbol(name) - one)
-        or (said_alike(kernel, [name]) and any(_empty(s.tree, name) for s in kernel.launch.grid))
-        for name in factor.symbols
-    )
-
-
-def _empty(size: SizeNode, name: str) -> bool:
-    """Whether a number of blocks is 0 where a size is."""
-    match size:
-        case SizeName(name=own):
-            return own == name
-        case SizeBinary("*", left, right):
-            return _empty(left, name) or _empty(right, name)
-        case SizeBinary("/", SizeBinary("+", left, Number(more)), Number(by)) if 0 <= more < by:
-            return _empty(left, name)
-        case SizeBinary("/", SizeBinary("-", SizeBinary("+", left, more), Number(1)), by):
-            return more == by and _empty(left, name)
-        case SizeBinary("/", left, _) | SizeCall("cdiv", (left, _)):
-            return _empty(left, name)
-    return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,7 +270,7 @@ class _Items:
 
     # -- what is made
 
-    def made(self) -> Kernel:
+    def made(self, asked: list[RequireDirective]) -> Kernel:
         kernel, loop, at = self.kernel, self.axis.node, "xyz".index(self.along)
         variable = self.axis.variable
         assert variable is not None
@@ -345,8 +294,9 @@ class _Items:
         grid[at] = parse_expression(f"{items} / {self.width}" if self.width > 1 else items)
         launch = replace(kernel.launch, grid=tuple(grid))
         return kernel.rewritten(
-            edited(kernel.function.body, swaps), launch=launch, directives=limits(kernel, launch)
-        )
+            edited(kernel.function.body, swaps), launch=launch,
+            directives=[*asked, *limits(kernel, launch)],
+        )  # fmt: skip
 
     def _opens(self, inner: tuple[Statement, ...]) -> bool:
         """Whether what a round declares may stand in the kernel itself."""

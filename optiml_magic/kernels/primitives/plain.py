@@ -2,17 +2,19 @@
 
 Functions that combine stand where they are called, local vectors become a local for each member,
 sums that data choose among a local for each, of equals the order of rounds says which is kept, what
-rounds add to one place is added behind them, what the threads of a block add up together one thread
-does in loops, an atomic operation on what one thread alone has is a plain one, tiles in shared
-memory become direct loads, also where a round has one beside them, blocks are without threads that
-do nothing, guards stand before the loops that need them, blocks that are tiles of a plane lie along
-its axes, those that are a row each become a plane of threads, those of a small matrix each a box of
-them, a launch of whole blocks has a guard, one of more threads than work has as many, counters that
-trail others are computed, bits are counted at once, the element at a place that a loop keeps is
-kept with it, flags that rounds set are what these combine, a loop that leaves the kernel ends
-before, a counter stands alone in its test, pairs of an item with itself are left out behind what
-rounds find by loops, rounds that take their number apart have a counter for each part of it,
-quotients have no counters that do not change them, and items a grid apart have a thread each.
+rounds add to one place is added behind them, rounds that blocks make a grid apart have a block
+each, barriers go that nobody needs, what the threads of a block add up together one thread does in
+loops, rounds that take several items a block apart take one, an atomic operation on what one thread
+alone has is a plain one, tiles in shared memory become direct loads, also where a round has one
+beside them, blocks are without threads that do nothing, guards stand before the loops that need
+them, blocks that are tiles of a plane lie along its axes, those that are a row each become a plane
+of threads, those of a small matrix each a box of them, a launch of whole blocks has a guard, one of
+more threads than work has as many, counters that trail others are computed, bits are counted at
+once, the element at a place that a loop keeps is kept with it, flags that rounds set are what these
+combine, a loop that leaves the kernel ends before, a counter stands alone in its test, pairs of an
+item with itself are left out behind what rounds find by loops, rounds that take their number apart
+have a counter for each part of it, quotients have no counters that do not change them, and items a
+grid apart have a thread each.
 """
 
 from __future__ import annotations
@@ -28,9 +30,11 @@ from optiml_magic.kernels.primitives.collected import collected
 from optiml_magic.kernels.primitives.digit_loops import digit_loops
 from optiml_magic.kernels.primitives.fields import fields
 from optiml_magic.kernels.primitives.forestalled import forestalled
+from optiml_magic.kernels.primitives.item_a_round import item_a_round
 from optiml_magic.kernels.primitives.let_on import let_on
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.remembered import remembered
+from optiml_magic.kernels.primitives.round_a_block import round_a_block
 from optiml_magic.kernels.primitives.rowed import rowed
 from optiml_magic.kernels.primitives.signalled import signalled
 from optiml_magic.kernels.primitives.slimmed import slimmed
@@ -44,6 +48,7 @@ from optiml_magic.kernels.primitives.unparted import unparted
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
 from optiml_magic.kernels.primitives.untied import untied
+from optiml_magic.kernels.primitives.unwaited import unwaited
 
 PLAIN = (
     unfolded,
@@ -51,7 +56,10 @@ PLAIN = (
     bins_apart,
     untied,
     collected,
+    round_a_block,
+    unwaited,
     raised,
+    item_a_round,
     unatomic,
     unstaged,
     unparted,

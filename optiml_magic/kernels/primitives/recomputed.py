@@ -27,8 +27,17 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.computing import only_computes
-from optiml_magic.kernels.primitives.effects import Effects, by_ones, lent_in, names, parted
+from optiml_magic.kernels.primitives.effects import (
+    Effects,
+    by_ones,
+    declared_in,
+    lent_in,
+    names,
+    parted,
+)
 from optiml_magic.kernels.primitives.naming import declared_type, type_of
+from optiml_magic.kernels.primitives.scoped import fills_whole
+from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import (
     Block,
@@ -91,7 +100,8 @@ class _Rows:
         stored = {a.array for a in kernel.reading.accesses
                   if a.space == "local" and a.mode == "store"}  # fmt: skip
         self.rows = {v: s for v, s in declared.items() if v.array and v.storage == "local"
-                     and len(v.extents) == 1 and v.value is None and not v.initial
+                     and len(v.extents) == 1 and not v.initial
+                     and (v.value is None or isinstance(v.value, Literal))
                      and v.name in stored}  # fmt: skip
         self.loads: set[str] = set()  # the arrays that what a row is made of is loaded from
 
@@ -113,6 +123,11 @@ class _Rows:
         rounds: _Rounds | None = None
         stored = False
         swaps: _Swaps = {}
+        first = next((s for s in block.body if array in self.effects.mentions(s)
+                      and s is not self.rows[array]), None)  # fmt: skip
+        begun = array.value is not None or array.opening == "{"
+        if begun and not (isinstance(first, Loop) and fills_whole(self.effects, first, array)):
+            raise NotLegal(f"`{array.name}` begins with values that are asked for", array.line)
         for statement in block.body:
             mine = self._mine(statement, array)
             given = self.effects.given(statement)
@@ -189,7 +204,7 @@ class _Rows:
                 ) as place) as given) if own is array and at is counter:  # fmt: skip
                     if made is not None or sum(place is self._place_in(e) for e in mine) != 1:
                         raise NotLegal(f"`{array.name}` gets several values", step.line)
-                    made = self._held(array, given, counter, known, held)
+                    made = self._held(array, given, axis, known, held)
                     swaps[step] = ()
                     continue
             if any(self._place_in(e) is not None for e in mine):
@@ -218,20 +233,19 @@ class _Rows:
         if self._changes(statement, made, but=counter):
             raise NotLegal(f"what `{array.name}` is made of changes", statement.line)
         if all(step in swaps for step in parted(statement.body)):
-            swaps[statement] = ()
+            swaps |= dict.fromkeys((statement, *hints_of(self.kernel, statement)), ())
         return made
 
     def _held(
-        self, array: Variable, given: Assign, counter: Variable, known: dict[Variable, Expr],
+        self, array: Variable, given: Assign, axis: Axis, known: dict[Variable, Expr],
         held: _Held | None,
     ) -> _Held:  # fmt: skip
-        value = given.value
+        counter, value = axis.variable, given.value
+        assert counter is not None
         if given.op != "=":
             value = Binary(None, given.op[:-1], given.target, given.value)
         put = self._as(value, self._put(value, known, array, held, counter), array)
-        inner = {v for s in walk(self.kernel.function.body) if isinstance(s, Loop)
-                 for d in walk(s.body) if isinstance(d, Declare) for v in d.variables}  # fmt: skip
-        if names([put]) & inner:
+        if names([put]) & declared_in(axis.node.body):
             raise NotLegal(f"what `{array.name}` keeps takes more than an expression", array.line)
         return _Held(counter, put, frozenset(self.loads))
 

@@ -18,7 +18,6 @@ from optiml_magic.kernels.expressions import (
     Call,
     Expr,
     Index,
-    Literal,
     Name,
     Step,
     Unary,
@@ -27,6 +26,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.functions import bare, pure
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, lent_in, names
+from optiml_magic.kernels.primitives.shaped import fixed_numbers, number_of
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.type_names import names_between, names_in
 from optiml_magic.kernels.tree import (
@@ -142,7 +142,7 @@ def _first(
         match statement:
             case Evaluate(expression=Assign() | Call() as made) if _gives(made, variable):
                 return found | {statement: _declared(made, variable, alone)}
-            case Loop() if variable.array and _fills(effects, statement, variable):
+            case Loop() if variable.array and fills_whole(effects, statement, variable):
                 return found | {statement: _declared(None, variable, alone)}
             case Block(body=inner):
                 more = _first(effects, inner, variable, alone)
@@ -219,13 +219,14 @@ def _gives(made: Expr, variable: Variable) -> bool:
     return False
 
 
-def _fills(effects: Effects, loop: Loop, variable: Variable) -> bool:
+def fills_whole(effects: Effects, loop: Loop, variable: Variable) -> bool:
     """Whether each element of a local array gets a value in a loop that asks for none of them."""
     axis = effects.kernel.axes().get(loop)
     if axis is None or axis.start is None or axis.step is None or len(variable.extents) != 1:
         return False
     (extent,) = variable.extents
-    whole = isinstance(extent, Literal) and axis.trips == extent.value
+    size = number_of(extent, fixed_numbers(effects.kernel)) if extent is not None else None
+    whole = size is not None and axis.trips == size
     if not whole or axis.start.value != 0 or axis.step.value != 1:
         return False
     body = loop.body.body if isinstance(loop.body, Block) else (loop.body,)

@@ -159,6 +159,9 @@ def number_of(expr: Expr, fixed: Mapping[Variable | str, int]) -> int | None:
                 return None
             found = one * other if op == "*" else one + other if op == "+" else one - other
             return found if 0 <= found <= _MOST else None
+        case Binary(op="/", left=left, right=right):
+            one, other = number_of(left, fixed), number_of(right, fixed)
+            return one // other if one is not None and other and min(one, other) >= 0 else None
     return None
 
 

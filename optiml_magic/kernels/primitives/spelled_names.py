@@ -41,25 +41,29 @@ def beside_macros(helper: str, program: str) -> str:
 def apart(helpers: Sequence[str], program: str, function: Function, body: str) -> dict[str, str]:
     """Other names for functions of ours that the program has for something else.
 
-    The empty name for one that a local of the kernel has, or that its ``body`` mentions, unless it
-    calls one without the numbers in angle brackets that ours is called with. A function that stands
-    in the program is itself; so is another form of it, by its comment.
+    The empty name for one that a local of the kernel has, or that its ``body`` mentions, unless
+    ours is called with numbers in angle brackets, and the program never writes it so. A function
+    that stands in the program is itself; so is another form of it, by its comment.
     """
     words, asked = {*_WORD.findall(program)}, {*_WORD.findall(body)}
     if not (own := [helper for helper in helpers if "__global__" not in helper]):
         return {}
-    found = {name: "" for helper in own if (name := hidden(helper, function))}
+    found = dict[str, str]()
     for helper in own:
-        comment = helper.strip().partition("\n")[0]
+        local, comment = hidden(helper, function), helper.strip().partition("\n")[0]
         ours = comment.startswith("//") and comment in program
-        if ours or helper.strip() in program:
+        if (ours or helper.strip() in program) and not local:
             continue
-        for name in sorted({*_DEFINED.findall(helper)} & words - {*found}):
+        taken = {*_DEFINED.findall(helper)} & words - {*found}
+        for name in sorted(taken | ({local} if local else set())):
             number, other = 2, f"{name}_2"
             while other in words and renamed(helper, {**found, name: other}).strip() not in program:
                 number, other = number + 1, f"{name}_{number + 1}"
-            called = _COUNTED.search(helper) and not re.search(rf"\b{name}\b(?!\s*\()", body)
-            found[name] = other if called or name not in asked else ""
+            if name == local:
+                called = _COUNTED.search(helper) and not re.search(rf"\b{name}<", program)
+            else:
+                called = _COUNTED.search(helper) and not re.search(rf"\b{name}\b(?!\s*\()", body)
+            found[name] = other if called or (name not in asked and name != local) else ""
     return found
 
 

@@ -2,7 +2,8 @@
 
 ``for (c) acc[c] = 0; for (k) for (c) acc[c] += f(k, c); for (c) out[c] = acc[c];`` is one loop over
 ``c``, in each round of which a single local is begun, added to by all ``k``, and stored. Its rounds
-may then be done by as many threads (``uncoarsened``).
+may then be done by as many threads (``uncoarsened``). Of results along two axes, ``acc[r][c]``, a
+round of the first has a row, whose results the next step tells apart.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def unjammed(kernel: Kernel) -> Kernel:
     for block in (s for s in walk(kernel.function.body) if isinstance(s, Block)):
         for at, statement in enumerate(block.body):
             match statement:
-                case Declare(variables=(variable,)) if _is_results(kernel, variable):
+                case Declare(variables=(variable,)) if is_results(kernel, variable):
                     try:
                         found = _Results(kernel, effects, statement, block.body[at + 1 :])
                         return found.made()
@@ -74,14 +75,14 @@ def unjammed(kernel: Kernel) -> Kernel:
     raise refused
 
 
-def _is_results(kernel: Kernel, variable: Variable) -> bool:
+def is_results(kernel: Kernel, variable: Variable) -> bool:
     """Whether this is a local array of numbers that begins with nothing, or with zeros."""
     kind = named(variable.type.base, kernel.unit.aliases)
     plain = (kind.floating or kind.integral) and kind.lanes == 1 and not variable.type.depth
     begun = variable.value is None or (
         isinstance(variable.value, Literal) and variable.value.value == 0
     )
-    one = variable.storage == "local" and len(variable.extents) == 1
+    one = variable.storage == "local" and len(variable.extents) in (1, 2)
     return one and plain and begun and not variable.initial and not variable.type.reference
 
 
@@ -151,8 +152,12 @@ class _Results:
         if len(counts) != 1 or len(kinds) != 1:
             raise NotLegal("its results are not asked for alike", line)
         (count,) = counts
-        extent = self.variable.extents[0]
-        size = number_of(extent, fixed_numbers(self.kernel)) if extent is not None else None
+        fixed = fixed_numbers(self.kernel)
+        size, *more = (
+            number_of(e, fixed) if e is not None else None for e in self.variable.extents
+        )
+        if more and (None in more or not 1 < (count or 0) * (more[0] or 0) <= _MOST):
+            raise NotLegal("how many results a thread has is not known", line)
         if count is None or size is None or not 1 < count <= min(size, _MOST):
             raise NotLegal("how many results a thread has is not known", line)
         if self.last.loops != (self.last.statement,):
@@ -244,6 +249,9 @@ class _Results:
         else:
             words = f" = {kernel.spelled(value)}" if value is not None else ""
             rest = self.before
+        if row := self.variable.extents[1:]:
+            each = "".join(f"[{kernel.spelled(e)}]" for e in row if e is not None)
+            words = f"{each} = {{}}" if value is not None else each
         body.append(f"{self.variable.type.base} {name}{words};")
         swaps: _Swaps = {self.declared: None}
         for part in self.before:
@@ -301,7 +309,10 @@ class _Results:
             plain = inside and not any(isinstance(s, Declare) for s in made.body)
             bodies[loop] = made.body if plain else made
         if part.loops == (part.statement,):
-            return _braced(edited(part.loops[0].body, swaps))
+            made = _braced(edited(part.loops[0].body, swaps))
+            own = [s for s in made.body if not isinstance(s, Blank)]
+            alone = len(own) == 1 and not isinstance(own[0], Declare)
+            return own[0] if alone else made
         return edited(part.statement, {**swaps, **bodies})
 
 

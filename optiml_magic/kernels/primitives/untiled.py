@@ -12,11 +12,13 @@ from optiml_magic.kernels.editing import Node, edited
 from optiml_magic.kernels.expressions import Call, every
 from optiml_magic.kernels.primitives.aligned import straightened
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive, where_legal
+from optiml_magic.kernels.primitives.coarser import coarser
 from optiml_magic.kernels.primitives.collapsed import nested
 from optiml_magic.kernels.primitives.counted import as_counted
 from optiml_magic.kernels.primitives.dispersed import item_a_thread
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, is_simple, loops_in
 from optiml_magic.kernels.primitives.pruned import pruned
+from optiml_magic.kernels.primitives.rejoined import rejoined
 from optiml_magic.kernels.primitives.trimmed import trimmed, whole
 from optiml_magic.kernels.primitives.uncoarsened import uncoarsened
 from optiml_magic.kernels.primitives.unnested import unnested
@@ -29,8 +31,8 @@ BARRIER = "__syncthreads"
 def untiled(kernel: Kernel) -> Kernel:
     """The kernel after all of these steps that apply."""
     for step in (
-        item_a_thread, whole, _bare, _in_rounds, partial(unnested, whole=True), trimmed,
-        uncoarsened, straightened, pruned,
+        rejoined, coarser, item_a_thread, whole, _bare, _in_rounds,
+        partial(unnested, whole=True), trimmed, uncoarsened, straightened, pruned,
     ):  # fmt: skip
         kernel = where_legal(step, kernel)
     return kernel

@@ -11,6 +11,7 @@ from optiml_magic.kernels.primitives.cutting import freedom, tuned
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.points import shapes
 from optiml_magic.kernels.primitives.retiled import retiled, tile
+from optiml_magic.kernels.primitives.round_a_block import round_a_block
 from optiml_magic.kernels.primitives.rowed import rowed
 from optiml_magic.kernels.primitives.shaped import linear, planar
 from optiml_magic.kernels.primitives.sizes import threads
@@ -96,9 +97,12 @@ def _more_blocks(kernel: Kernel) -> Iterator[Site]:
     own = threads(kernel)
     if own is None or not _are_few(kernel, own):
         return
-    spread = kernel.shaped((unstrided,))
-    if (threads(spread) or 0) >= _EMPTY * own:
-        yield Site("items", "a thread for each item", partial(unstrided, kernel), 0.86, _FILLED)
+    for step, key, title in (
+        (unstrided, "items", "a thread for each item"),
+        (round_a_block, "rounds", "a block for each round of its blocks"),
+    ):
+        if (threads(kernel.shaped((step,))) or 0) >= _EMPTY * own:
+            yield Site(key, title, partial(step, kernel), 0.86, _FILLED)
 
 
 def _are_few(kernel: Kernel, count: int) -> bool:

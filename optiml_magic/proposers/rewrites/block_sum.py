@@ -13,6 +13,7 @@ from optiml_magic.kernels.primitives.direct import direct, in_full
 from optiml_magic.kernels.primitives.endings import enclosed
 from optiml_magic.kernels.primitives.flat import flat
 from optiml_magic.kernels.primitives.gathered import gathered, sums, width
+from optiml_magic.kernels.primitives.item_a_round import item_a_round
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.released import released
 from optiml_magic.kernels.primitives.shaped import linear
@@ -38,8 +39,8 @@ class BlockSum(KernelRule):
 
     name = "block_sum"
     before = (
-        collected, released, raised, stopped, added_in_rounds, within, flat, unstrided, linear,
-        in_full, direct, written,
+        collected, released, raised, stopped, added_in_rounds, item_a_round, within, flat,
+        unstrided, linear, in_full, direct, written,
     )  # fmt: skip
     teaches = (
         "Every thread updated one element in global memory, and such updates are done one after "

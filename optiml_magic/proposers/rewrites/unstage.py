@@ -10,6 +10,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused
 from optiml_magic.kernels.primitives.domains import parted
 from optiml_magic.kernels.primitives.own_registers import own_arrays, own_registers
 from optiml_magic.kernels.primitives.unstaged import unstaged
+from optiml_magic.kernels.primitives.unwaited import unwaited
 from optiml_magic.model.hypothesis import Hypothesis
 from optiml_magic.proposers.rewrites.kernel_rule import KernelRule, Site
 
@@ -68,7 +69,8 @@ def _in_registers(kernel: Kernel) -> Iterator[Site]:
         names = ", ".join(own.variable.name for own in found)
         title = f"hold in registers what each thread asks for of its own in {names}"
         likely = _OWN if any(own.alone for own in found) else _BESIDE
-        yield Site("own", title, partial(own_registers, kernel), likely, _LESS)
+        step = unwaited if isinstance(unwaited(kernel), Kernel) else own_registers
+        yield Site("own", title, partial(step, kernel), likely, _LESS)
 
 
 def _reads(kernel: Kernel, name: str) -> float:

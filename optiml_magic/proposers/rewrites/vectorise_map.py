@@ -28,6 +28,7 @@ from optiml_magic.kernels.primitives.sizes import threads, usual_rounds
 from optiml_magic.kernels.primitives.spaced import spaced
 from optiml_magic.kernels.primitives.unstaged import unstaged
 from optiml_magic.kernels.primitives.unstrided import unstrided
+from optiml_magic.kernels.primitives.unwaited import unwaited
 from optiml_magic.kernels.primitives.written import written
 from optiml_magic.kernels.reading import Access
 from optiml_magic.model.hypothesis import Hypothesis
@@ -54,8 +55,8 @@ class VectoriseMap(KernelRule):
 
     name = "vectorise_map"
     before = (
-        fields_in_turn, unstaged, spaced, bounded, unstrided, linear, in_full, floored, flat,
-        written,
+        fields_in_turn, unwaited, unstaged, spaced, bounded, unstrided, linear, in_full, floored,
+        flat, written,
     )  # fmt: skip
     teaches = (
         "Each thread loaded and stored one element of an array by an instruction of its own. A "

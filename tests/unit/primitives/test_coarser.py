@@ -40,6 +40,14 @@ SHAPES = {"x": ("h", "4*n"), "s": ("h", "n"), "y": ("h",)}
         ("int c = k + (w << 2); sum += s[r * n + (4 * w + k + 4) / 8];", "(w + 1) / 2"),
         ("long c = 8l * w + 2 * k; sum += s[r * n + (c + 1 >> 3)];", "r * n + ((long)w)]"),
         ("sum += s[(8 * threadIdx.x + k) / 8];", "threadIdx.x"),
+        ("sum += x[r * 4 * n + (w * 12 + k) % 4];", "r * 4 * n + k]"),
+        ("sum += x[r * 4 * n + (w * 8 + 2 * (k % 2) + 1) % 4];", "r * 4 * n + ((k % 2) * 2 + 1)]"),
+        (
+            "sum += s[r * n + (threadIdx.x % 4 * 8 + w * 32 + 2 * k) / 32];",
+            "r * n + ((unsigned int)w)]",
+        ),
+        ("sum += s[(threadIdx.x / 8 * 16 + k) / 8 + r * n];", "(threadIdx.x / 8) * 2"),
+        ("sum += x[(w * 32 + (int)threadIdx.x) % 32 + r * 0];", "x[(int)(threadIdx.x) + r * 0]"),
     ],
 )
 def test_they_go(line: str, now: str, n: int, h: int) -> None:
@@ -80,6 +88,11 @@ def test_types_and_names_are_what_they_were(line: str) -> None:
         "unsigned char c = w * 4 + k; sum += s[c / 16];",
         "sum += (w * 4 + k) / 4.0f;",
         "sum += s[r * n + (w * 4) / 8];",
+        "sum += x[r * 4 * n + (w * 6 + k) % 4];",
+        "sum += x[r * 4 * n + (w * 4 + k + 1) % 4];",
+        "sum += x[r * 4 * n + (w * 4 - k + 3) % 4];",
+        "sum += s[r * n + (w * 16 + (int)threadIdx.x) % 16 * 0];",
+        "sum += x[((w - 3) % 4 * 4 + k + 12) / 4];",
     ],
 )
 def test_they_stay(line: str) -> None:

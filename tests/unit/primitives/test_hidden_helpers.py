@@ -89,3 +89,28 @@ def test_a_kernel_that_calls_a_function_like_ours_gets_none(text: str) -> None:
         assert "_sum_2" not in one.text
         end = end_of(body, one.text, arrays, {"n": 20, "m": 3000}, {"n": 3, "m": 37}, rounds=True)
         assert end == "same"
+
+
+LOCALS = """\
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const float* a, float* out, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float s = 0;
+    for (int j = 0; j < m; ++j) s += a[i * m + j];
+    float lanes_sum = s * 2, block_sum = s + 1;
+    out[i] = TEST ? lanes_sum : block_sum;
+}
+"""
+
+
+@pytest.mark.parametrize("test", ["lanes_sum<3.0f", "block_sum < lanes_sum"])
+def test_a_function_of_ours_has_another_name_than_a_local(test: str) -> None:
+    text = LOCALS.replace("TEST", test)
+    found = made(asked(RowToLanes(), text)[0])
+    arrays = {"a": Array("f4", ("n", "m")), "out": Array("f4", ("n",), "zeros")}
+    names = {word for one in found for word in ("lanes_sum_2<", "block_sum_2<") if word in one.text}
+    assert names == {"lanes_sum_2<", "block_sum_2<"} - ({"lanes_sum_2<"} if "<3" in test else set())
+    for one in found:
+        end = end_of(text, one.text, arrays, {"n": 20, "m": 3000}, {"n": 3, "m": 37}, rounds=True)
+        assert end == "same"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from optiml_magic.kernels.primitives.base import where_legal
 from optiml_magic.kernels.primitives.dispersed import dispersed, item_a_thread
 from optiml_magic.kernels.primitives.guarded import guarded
+from optiml_magic.kernels.primitives.scoped import scoped
 from optiml_magic.kernels.primitives.unjammed import unjammed
 from tests.rewriting.writing import Array
 
@@ -276,3 +278,91 @@ def test_a_guard_of_all_that_is_stored_comes_first(before: str) -> None:
 )  # fmt: skip
 def test_a_guard_that_is_not_all_stays(before: str, reason: str) -> None:
     assert reason in refused(guarded(kernel_of(before)))
+
+
+PLANES = """\
+#define T 4
+#pragma optiml launch k grid(cdiv(n, 32), cdiv(m, 16)) block(8, 4)
+__global__ void k(const float* a, const float* b, float* o, int m, int n, int d) {
+    int col = blockIdx.x * 32 + threadIdx.x * 4, row = blockIdx.y * 16 + threadIdx.y * 4;
+    float acc[4][T];
+    for (int r = 0; r < 4; ++r)
+        for (int c = 0; c < T; ++c) acc[r][c] = 0.0f;
+    for (int k = 0; k < d; ++k) {
+        float x[4], y[T];
+        #pragma unroll
+        for (int r = 0; r < 4; ++r) x[r] = a[(row + r) * d + k];
+        #pragma unroll
+        for (int c = 0; c < T; ++c) y[c] = b[k * (n + 31) + col + c];
+        for (int r = 0; r < 4; ++r)
+            #pragma unroll
+            for (int c = 0; c < T; ++c) acc[r][c] += x[r] * y[c];
+    }
+    for (int r = 0; r < 4; ++r)
+        for (int c = 0; c < T; ++c)
+            if (row + r < m && col + c < n) o[(row + r) * n + col + c] = acc[r][c];
+}
+"""
+FLAT = changed(
+    PLANES, ("acc[4][T]", "acc[T * 4]"), ("acc[r][c] = 0", "acc[r * T + c] = 0"),
+    ("acc[r][c] +=", "acc[c + T * r] +="), ("= acc[r][c]", "= acc[r * T + c]"),
+)  # fmt: skip
+NEST = "for (int r = 0; r < 4; ++r)\n        for (int c = 0; c < T; ++c) acc[r * T + c] = 0.0f;"
+AT_ONCE = changed(FLAT, (NEST, "for (int i = 0; i < 16; ++i) acc[i] = 0.0f;"))
+KEPT = changed(
+    AT_ONCE, ("        float x[4], y[T];\n", ""),
+    ("    for (int k", "    float x[4] = {0.0f}, y[T] = {0.0f};\n    for (int k"),
+)  # fmt: skip
+TILES = {
+    "a": Array("f4", ("m + 16", "d")),
+    "b": Array("f4", ("d", "n + 31")),
+    "o": Array("f4", ("m", "n"), "zeros"),
+}
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        PLANES,
+        FLAT,
+        AT_ONCE,
+        changed(AT_ONCE, ("acc[T * 4];", "acc[T * 4] = {0.0f};")),
+        changed(FLAT, (NEST, ""), ("acc[T * 4];", "acc[T * 4] = {};")),
+        changed(PLANES, ("int r = 0", "unsigned r = 0"), ("int c = 0", "unsigned c = 0")),
+    ],
+)
+def test_a_thread_has_one_result_of_a_plane(before: str) -> None:
+    after = written(item_a_thread(kernel_of(before)))
+    assert "block(8, 4)" in after
+    assert "acc[" not in after
+    assert "T;" not in after
+    assert "require n > 3" in after
+    assert end_of(before, after, TILES, {"m": 37, "n": 71, "d": 9}, {"m": 3, "n": 5, "d": 1}) in (
+        "same", "narrowed",
+    )  # fmt: skip
+
+
+def test_rows_that_a_thread_keeps_outside_of_the_loop_belong_to_a_round() -> None:
+    before = changed(KEPT, ("float x[4] = {0.0f}, y[T] = {0.0f};",
+                            "float x[4] = {0.0f};\n    float y[T] = {0.0f};"))  # fmt: skip
+    after = written(item_a_thread(where_legal(scoped, kernel_of(before))))
+    assert end_of(before, after, TILES, {"m": 37, "n": 71, "d": 9}, {"m": 4, "n": 8, "d": 1}) in (
+        "same", "narrowed",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [
+        (changed(PLANES, ("acc[r][c] += x[r]", "acc[r][3 - c] += x[r]")), ""),
+        (changed(PLANES, ("acc[r][c] += x[r]", "acc[c][r] += x[r]")), "not items"),
+        (changed(FLAT, ("acc[c + T * r]", "acc[c * T + r]")), ""),
+        (changed(FLAT, ("acc[T * 4]", "acc[T * 4 - 1]")), ""),
+        (changed(PLANES, ("(row + r) * n", "(row + r) * 3")), "one element"),
+        (changed(PLANES, ("(row + r) * n", "(row + r) * (n - m)")), "one element"),
+        (changed(PLANES, ("o[(row + r) * n + col + c]", "o[(row + r) * n + col]")), ""),
+        (changed(PLANES, ("acc[4][T]", "acc[4][m]")), ""),
+    ],
+)
+def test_planes_that_stay(before: str, reason: str) -> None:
+    assert reason in refused(item_a_thread(kernel_of(before)))

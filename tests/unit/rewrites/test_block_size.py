@@ -131,6 +131,31 @@ def test_one_block_with_all_items_becomes_as_many_as_these_fill(
     same(text, made, shapes, {"n": 1100})
 
 
+FEW_BLOCKS = """
+#pragma optiml launch k grid(8) block(64)
+__global__ void k(const float* x, float* o, int n) {
+    __shared__ float s[64];
+    for (int first = blockIdx.x * 64; first < n; first += gridDim.x * 64) {
+        int i = first + threadIdx.x;
+        s[threadIdx.x] = i < n ? x[i] : 0.0f;
+        __syncthreads();
+        if (i < n) o[i] = s[threadIdx.x] + s[63 - threadIdx.x];
+        __syncthreads();
+    }
+}"""
+
+
+def test_few_blocks_that_go_from_tile_to_tile_become_one_for_each() -> None:
+    facts = LaunchFacts("k", 1, (8, 1, 1), (64, 1, 1), {}, {"n": 1 << 20})
+    kernel = replace(kernels(parse_program(FEW_BLOCKS), None)[0], facts=facts, chip="h200")
+    site = next(s for s in BlockSize().sites(kernel) if isinstance(s, Site))
+    assert (site.key, site.title) == ("rounds", "a block for each round of its blocks")
+    made = site.apply()
+    assert isinstance(made, Kernel)
+    assert "grid(cdiv(n, 64)) block(64)" in made.program.text
+    same(FEW_BLOCKS, made, {"x": ("n",), "o": ("n",)}, {"n": 1100})
+
+
 def test_one_block_with_few_items_stays_one() -> None:
     text = ONE_BLOCK.replace("WIDTH", "256").replace("FIRST", "threadIdx.x")
     text = text.replace("STEP", "blockDim.x")
