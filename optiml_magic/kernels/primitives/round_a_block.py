@@ -72,6 +72,7 @@ def round_a_block(kernel: Kernel) -> Kernel:
     if head is None:
         raise NotLegal("its counter is declared elsewhere", loop.line)
     own = rounds.round_()
+    _check_names(kernel, kept, [head, *own])
     if axis.start != Polynomial.constant(width) * Polynomial.symbol(_BLOCK):
         assert loop.test is not None
         own = [If(None, loop.line, loop.test, Block(None, loop.line, tuple(own)))]
@@ -81,6 +82,17 @@ def round_a_block(kernel: Kernel) -> Kernel:
         directives=[] if sizes_of(kernel, stop) == stop.symbols else asked,
     )
     return with_grid(made)
+
+
+def _check_names(kernel: Kernel, kept: Sequence[Statement], own: Sequence[Statement]) -> None:
+    """Raise NotLegal where a round's own locals would stand beside others of their names."""
+    first, inner = (
+        [v.name for s in statements if isinstance(s, Declare) for v in s.variables]
+        for statements in (kept, own)
+    )
+    known = {*first, *(p.name for p in kernel.function.parameters)}
+    if not known.isdisjoint(inner) or len({*inner}) < len(inner):
+        raise NotLegal("a name means another thing within its rounds", kernel.function.line)
 
 
 def _parts(body: Block) -> tuple[list[Statement], Loop]:

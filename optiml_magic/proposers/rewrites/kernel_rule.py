@@ -15,7 +15,6 @@ from optiml_magic.kernels.primitives.added_up import added_up
 from optiml_magic.kernels.primitives.aligned import aligned
 from optiml_magic.kernels.primitives.asked_apart import asked_apart
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, kernels
-from optiml_magic.kernels.primitives.block_an_item import block_an_item
 from optiml_magic.kernels.primitives.boxed import boxed
 from optiml_magic.kernels.primitives.copied_parameters import copied_parameters
 from optiml_magic.kernels.primitives.dispatched import dispatched, unmet, unverified
@@ -81,7 +80,7 @@ class Site:
 _SHAPES = (
     in_place, methods_out, block_sized, unshadowed, unchained, copied_parameters, unnamed_tests,
     left_early, asked_apart, pitched, stored_whole, stepwise, rerolled, scoped, single, taken_away,
-    headed, block_an_item, rebased, lined, one_axis, grid_in_words, onward, thread_an_item,
+    headed, rebased, lined, one_axis, grid_in_words, onward, thread_an_item,
     threaded, added_up, aligned, rowed, boxed,
 )  # fmt: skip
 

@@ -22,6 +22,7 @@ from optiml_magic.kernels.primitives.lanes import Lanes, share
 from optiml_magic.kernels.primitives.once_a_row import once_a_row
 from optiml_magic.kernels.primitives.own_tests import own_tests
 from optiml_magic.kernels.primitives.plain import PLAIN
+from optiml_magic.kernels.primitives.round_a_block import round_a_block
 from optiml_magic.kernels.primitives.rows import (
     across,
     finer,
@@ -86,8 +87,9 @@ class RowToLanes(KernelRule):
 
     name = "row_to_lanes"
     before = (
-        rows_added, unscanned, *PLAIN, unbroken, asked_within, once_a_row, linear, planar, in_full,
-        direct, branched, own_tests, unclamped, in_register, carried, grouped, unnested,
+        rows_added, round_a_block, unscanned, *PLAIN, unbroken, asked_within, once_a_row, linear,
+        planar, in_full, direct, branched, own_tests, unclamped, in_register, carried, grouped,
+        unnested,
     )  # fmt: skip
     teaches = (
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "

@@ -140,6 +140,7 @@ CARRIED = "if (threadIdx.x == 31) sum += tile[32]; "
         (window("float c = 0.0f;", "c += tile[1];", "tile[threadIdx.x] + c"), "goes from round"),
         (window("float c[2];", "c[0] = tile[1];", "tile[threadIdx.x] + c[0]"), "goes from round"),
         (window("float c = x[blockIdx.x];", stored="tile[threadIdx.x] + c"), "a block's first"),
+        (window("float own = w[0];", "float own = 2; tile[threadIdx.x] *= own; "), "a name means"),
         (window("if (threadIdx.x == 9) return;"), "a block's own"),
         (window("if (threadIdx.x == 9) y[0] = 3;"), "stores before"),
         (window(after="if (first > 64) break;"), "is not known"),
