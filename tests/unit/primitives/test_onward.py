@@ -117,6 +117,21 @@ def test_such_items_then_have_a_thread_each(head: str) -> None:
     assert end_of(text, alone, ARRAYS, {"n": 700, "m": 3}, {"n": 5, "m": 1}) == "same"
 
 
+def test_what_the_extent_of_a_block_was_has_no_sign() -> None:
+    text = """\
+#pragma optiml launch k grid(cdiv(n, 256)) block(64)
+__global__ void k(const float* x, float* out, int n) {
+    for (int j = 0; j < 4; ++j) {
+        int i = blockIdx.x * blockDim.x * 4 + threadIdx.x + j * blockDim.x;
+        if (i < n) out[i] = x[i] + -blockDim.x / 4 % 9;
+    }
+}
+"""
+    alone = written(thread_an_item(kernel_of(text)))
+    assert "for (" not in alone
+    assert end_of(text, alone, ARRAYS, {"n": 700}, {"n": 5}) == "same"
+
+
 @pytest.mark.parametrize(
     "head",
     [
