@@ -282,7 +282,7 @@ class _Searching:
         place = (self.axis.start.value or 0) + last * (self.axis.trips - 1)
         swaps: dict[Node, Node] = {}
         for part in every(expr):
-            if not isinstance(part, Name):
+            if not isinstance(part, Name) or part.variable is None:
                 continue
             if part.variable is self.axis.variable:
                 swaps[part] = numeral(place, type_of(self.old, part.variable))
