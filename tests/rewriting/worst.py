@@ -114,6 +114,20 @@ WORST: tuple[Made, ...] = (
     out[row] = best;
 """,
     ),
+    # What a byte holds of the greatest is not the greatest of what bytes hold.
+    _rows(
+        "greatest_as_a_byte",
+        """\
+    float best = -9.0f;
+    for (int j = 0; j < cols; ++j) {
+        if (a[row * cols + j] > best) {
+            unsigned char byte = (int)a[row * cols + j];
+            best = byte;
+        }
+    }
+    out[row] = best;
+""",
+    ),
     # Elements by vectors in the place of `*walk++`, which then stood still.
     _rows(
         "walk_beside_a_counter",
