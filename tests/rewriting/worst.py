@@ -118,10 +118,10 @@ WORST: tuple[Made, ...] = (
     _rows(
         "greatest_as_a_byte",
         """\
-    float best = -9.0f;
+    int best = -999;
     for (int j = 0; j < cols; ++j) {
-        if (a[row * cols + j] > best) {
-            unsigned char byte = (int)a[row * cols + j];
+        if ((int)(a[row * cols + j] * 100) > best) {
+            signed char byte = (int)(a[row * cols + j] * 100);
             best = byte;
         }
     }
