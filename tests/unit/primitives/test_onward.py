@@ -120,10 +120,14 @@ def test_such_items_then_have_a_thread_each(head: str) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        "unsigned char q = i, r = i + blockDim.x; if (i < n) out[i] = x[q];"
-        " if (i + blockDim.x < n) out[i + blockDim.x] = x[r];",
-        "int off = 0, r = i + blockDim.x + off; off = 2; if (i + off < n) out[i] = x[i];"
-        " if (r + off < n) out[r] = x[r];",
+        (
+            "unsigned char q = i, r = i + blockDim.x; if (i < n) out[i] = x[q];"
+            " if (i + blockDim.x < n) out[i + blockDim.x] = x[r];"
+        ),
+        (
+            "int off = 0, r = i + blockDim.x + off; off = 2; if (i + off < n) out[i] = x[i];"
+            " if (r + off < n) out[r] = x[r];"
+        ),
     ],
 )
 def test_what_is_done_twice_by_another_number_is_no_row(body: str) -> None:
