@@ -29,6 +29,7 @@ _ORDERS = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}  # and what they are from
 Meanings = Mapping[Variable, Expr]
 Also = Callable[[Expr, Expr], bool | None]
 _NO_NAMES: Meanings = {}
+_IN_ORDER = frozenset({"auto", "float", "double", "int", "long", "long long"})
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,11 @@ def selection(statement: If, meant: Meanings = _NO_NAMES) -> Combination | None:
     own = {v: v.value for s in lets for v in s.variables if v.value and not v.type.reference}
     if any(v not in own or v.array for s in lets for v in s.variables):
         return None
+    # An `int` or a float is in the order of what it is made of; a byte may not be.
+    alike = {**meant, **{v: e for v, e in own.items() if v.type.base in _IN_ORDER}}
     meant = {**meant, **own}
     for at, assign in enumerate(assigned):
-        test = _selects(statement.test, assign.value, assign.target, meant)
+        test = _selects(statement.test, assign.value, assign.target, alike)
         if test is not None:
             others = [a for i, a in enumerate(assigned) if i != at]
             targets = [a.target for a in assigned]

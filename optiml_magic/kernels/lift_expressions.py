@@ -40,6 +40,9 @@ _MADE = {
     "type_parameter_declaration": "name", "optional_type_parameter_declaration": "name",
 }  # fmt: skip
 _TYPE = "type_identifier"
+#: What other words for operators mean ([lex.digraph]).
+_WORDS = {"and": "&&", "or": "||", "not": "!", "bitand": "&", "bitor": "|", "xor": "^",
+          "compl": "~", "not_eq": "!=", "and_eq": "&=", "or_eq": "|=", "xor_eq": "^="}  # fmt: skip
 _DEEPEST = 150
 
 
@@ -137,7 +140,7 @@ class ExpressionLifter:
         operator = node.child_by_field_name("operator")
         if operator is None:
             return ""
-        return "<" if operator.start_byte in self.less else operator.type
+        return "<" if operator.start_byte in self.less else _WORDS.get(operator.type, operator.type)
 
     def binary(self, node: Node) -> Expr:
         return Binary(span_of(node), self.operator(node), *self.two(node, "left", "right"))

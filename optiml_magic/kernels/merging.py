@@ -80,13 +80,21 @@ class Walker:
 
     @contextmanager
     def naming(self, variable: Variable, expression: Expr) -> Iterator[None]:
-        """A local is given what an expression is worth, and stands for it from then on."""
+        """A local is given what an expression is worth, and stands for it from then on.
+
+        One of a type that does not hold each such number stands for nothing but itself.
+        """
         named = {p.variable for p in every_part(expression) if isinstance(p, Name)}
         written = {v: self.written[v] for v in named if v is not None}
         memory = self.recorder.memory
         yield
         self.written[variable] += 1
         written.setdefault(variable, self.written[variable])
+        own, told = types.named(variable.type.base, self.names), self.types.get(expression)
+        own = replace(own, depth=variable.type.depth)
+        if variable.type.base != "auto" and (told is None or not types.keeps(own, told)):
+            self._meant.pop(variable, None)
+            return
         loops, path = self.recorder.loops, self.state.path
         self._meant[variable] = _Meaning(expression, written, loops, path, memory)
 

@@ -139,6 +139,19 @@ def arithmetic(left: CType, right: CType) -> CType:
     return right if left.signed else left
 
 
+def keeps(own: CType, other: CType) -> bool:
+    """Whether a type holds each number of another as it is."""
+    if own == other or own.depth or other.depth:
+        return own == other or (own.depth == other.depth and own.name == other.name)
+    if own.lanes != 1 or other.lanes != 1 or not (other.integral or other.floating):
+        return False
+    size, least = own.size or 0, other.size or 0
+    if own.floating:
+        return least <= size if other.floating else least < size
+    signed = own.signed == other.signed or (own.signed and least < size)
+    return own.kind == "int" and other.integral and signed and least <= size
+
+
 def _lane_kind(name: str) -> str:
     """The NumPy kind of a lane of a vector type."""
     dtype, _ = element_dtype(name)

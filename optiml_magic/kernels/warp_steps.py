@@ -3,7 +3,9 @@
 ``volatile float* s`` and ``s[t] += s[t + 16];`` were enough while the lanes of a warp ran together.
 Since Volta they may run apart: one may store what another is still to load. So a lane keeps what it
 computes until all have loaded, ``{ float own = s[t] + s[t + 16]; __syncwarp(); s[t] = own;
-__syncwarp(); }``. Source: CUDA C++ Programming Guide, "Independent Thread Scheduling".
+__syncwarp(); }``. Where some lanes of a warp may be elsewhere, ``if (t == 0)``, nobody may wait for
+all of them: a step there stays as it is.
+Source: CUDA C++ Programming Guide, "Independent Thread Scheduling".
 """
 
 from __future__ import annotations
@@ -21,6 +23,12 @@ from optiml_magic.source.syntax import line_of, name_of, nodes_of, parse, walk
 
 _WAIT = "__syncwarp()"
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_WARP = 32
+#: What all lanes of a warp have alike, though it is made of a thread's number.
+_WARPS = re.compile(r"(?:threadIdx\s*\.\s*x|\w+)\s*(?:/\s*(?:32u?|warpSize)|>>\s*5)\b")
+_BELOW = re.compile(r"[\s(]*(?:threadIdx\s*\.\s*x|\w+)\s*(?:<|>=)\s*(\w+?)[uU]?[\s)]*")
+_LOOPS = frozenset({"for_statement", "while_statement", "do_statement"})
+_LEFT = frozenset({"break_statement", "continue_statement", "goto_statement"})
 _CLOSED = frozenset({"identifier", "number_literal", "subscript_expression", "call_expression"})
 
 
@@ -41,6 +49,7 @@ class _Step:
     place: str
     value: str
     asked: str
+    lane: frozenset[str]  # the names that say which lane it is
 
 
 def warp_steps(text: str) -> tuple[str, tuple[Note, ...]]:
@@ -52,7 +61,11 @@ def warp_steps(text: str) -> tuple[str, tuple[Note, ...]]:
             continue
         memory = {**dict(_given(function)), **dict(_declared(body))}
         found = [s for node in nodes_of(body) if (s := _step(node, memory, function)) is not None]
-        steps = [step for step in found if not _waits(_behind(step.statement), "__syncthreads")]
+        steps = [
+            step for step in found
+            if not _waits(_behind(step.statement), "__syncthreads")
+            and _together(step.statement, function, step.lane, text)
+        ]  # fmt: skip
         if not steps:
             continue
         edits += [_edit(step, text) for step in steps]
@@ -106,7 +119,7 @@ def _step(node: Node, memory: Mapping[str, _Memory], function: Node) -> _Step | 
     value = value if right.type in _CLOSED else f"({value})"
     value = text_of(right) if op == "=" else f"{place} {op[:-1]} {value}"
     statement, asked = _asked(node, function)
-    return _Step(statement, own.type, place, value, asked)
+    return _Step(statement, own.type, place, value, asked, lane)
 
 
 def _names(element: Node) -> frozenset[str]:
@@ -116,12 +129,17 @@ def _names(element: Node) -> frozenset[str]:
 
 def _counters(node: Node) -> frozenset[str]:
     """What the loops around a statement count."""
-    found, around = set[str](), node.parent
+    loops = (around for around in _around(node) if around.type == "for_statement")
+    updates = (text_of(loop.child_by_field_name("update")) for loop in loops)
+    return frozenset(name for update in updates for name in _WORD.findall(update))
+
+
+def _around(node: Node) -> Iterator[Node]:
+    """What a statement of a function is in, from the inside."""
+    around = node.parent
     while around is not None and around.type != "function_definition":
-        if around.type == "for_statement":
-            found |= {*_WORD.findall(text_of(around.child_by_field_name("update")))}
+        yield around
         around = around.parent
-    return frozenset(found)
 
 
 def _change(node: Node, memory: Mapping[str, _Memory]) -> Node | None:
@@ -169,6 +187,63 @@ def _asked(node: Node, function: Node) -> tuple[Node, str]:
     }
     asked = text_of(condition)
     return (around, asked) if {"threadIdx", *locals_} & {*_WORD.findall(asked)} else (node, "")
+
+
+def _together(
+    node: Node, function: Node, lane: frozenset[str], text: str, seen: frozenset[str] = frozenset()
+) -> bool:
+    """Whether all lanes of a warp that have not ended come to a statement, and to its function."""
+    apart = lane | _by_thread(function)
+    for around in _around(node):
+        if around.type == "lambda_expression" or (
+            around.type in _LOOPS and any(n.type in _LEFT for n in nodes_of(around))
+        ):
+            return False
+        asked = text_of(around.child_by_field_name("condition"))
+        whole = around.type == "if_statement"
+        parts = re.split(r"&&|\|\|", asked)
+        if "[" in asked or not all(_alike(p, apart, text, whole=whole) for p in parts):
+            return False
+    if "__global__" in text_of(function).partition("(")[0]:
+        return True
+    name = name_of(function)
+    return name not in seen and all(
+        _together(call, caller, frozenset(), text, seen | {name})
+        for caller in nodes_of(parse(text).root) if caller.type == "function_definition"
+        for call in nodes_of(caller)
+        if call.type == "call_expression" and re.match(rf"{name}\b", text_of(call))
+    )  # fmt: skip
+
+
+def _alike(part: str, apart: frozenset[str], text: str, *, whole: bool) -> bool:
+    """Whether a comparison is the same for all lanes of a warp; ``whole``: ``t < 32`` is."""
+    if not apart & {*_WORD.findall(_WARPS.sub("0", part))}:
+        return True
+    found = _BELOW.fullmatch(part) if whole else None
+    if found is None:
+        return False
+    number = found[1]
+    said = re.search(rf"(?:#define\s+{number}\s+|\b{number}\s*=\s*)\(?(\d+)\b", text)
+    number = said[1] if said else number
+    return number == "warpSize" or (number.isdigit() and int(number) % _WARP == 0)
+
+
+def _by_thread(function: Node) -> frozenset[str]:
+    """The names of what may differ between the lanes of a warp, by the thread's number."""
+    given = list[tuple[str, str]]()
+    for node in nodes_of(function):
+        if node.type == "init_declarator":
+            value = node.child_by_field_name("value")
+            given.append((declared(node).name, text_of(value)))
+        elif node.type == "assignment_expression":
+            sides = (node.child_by_field_name(side) for side in ("left", "right"))
+            left, right = map(text_of, sides)
+            given.append((left, right))
+    found, before = {"threadIdx"}, 0
+    while len(found) != before:
+        before = len(found)
+        found |= {name for name, value in given if found & {*_WORD.findall(_WARPS.sub("0", value))}}
+    return frozenset(found)
 
 
 def _behind(statement: Node) -> Node | None:

@@ -15,7 +15,7 @@ from .families import FAMILIES
 from .writing import Made
 
 #: Rows and planes are what most rules are about.
-_SHARES = (*["rows"] * 7, *["planes"] * 6, *["maps"] * 3, *["tiles"] * 2, *["columns"] * 2, *["stencils"] * 2, "several", "counts", "accumulated", "owned", "tables", "gathers", *["chains"] * 2, *["pairs"] * 2, "moments", *["triangles"] * 2, *["brought"] * 2, "scans", "alike", "states", *["longs"] * 2, "filters", *["apart"] * 2, "turns")  # fmt: skip
+_SHARES = (*["rows"] * 7, *["planes"] * 6, *["maps"] * 3, *["tiles"] * 2, *["columns"] * 2, *["stencils"] * 2, "several", "counts", "accumulated", "owned", "tables", "gathers", *["chains"] * 2, *["pairs"] * 2, "moments", *["triangles"] * 2, *["brought"] * 2, "scans", "alike", "states", *["longs"] * 2, "filters", *["apart"] * 2, "turns", "inplace", "parts", "slices", "pushed", "bytewise", "dealt", "distant", "waits", "sections", "bounds", "places", "searches")  # fmt: skip
 #: What may not be said of arrays that are the same.
 _UNALIASED = ("restricted", "ldg_loads")
 Maker = Callable[[Random], Made]

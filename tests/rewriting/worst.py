@@ -102,6 +102,32 @@ WORST: tuple[Made, ...] = (
         {"w": 40, "h": 21},
         {"w": 7, "h": 9},
     ),
+    # A whole number is compared, and what it was made of is kept.
+    _rows(
+        "greatest_whole_part",
+        """\
+    float best = -9.0f;
+    for (int j = 0; j < cols; ++j) {
+        int whole = a[row * cols + j];
+        if (whole > best) best = a[row * cols + j];
+    }
+    out[row] = best;
+""",
+    ),
+    # What a byte holds of the greatest is not the greatest of what bytes hold.
+    _rows(
+        "greatest_as_a_byte",
+        """\
+    int best = -999;
+    for (int j = 0; j < cols; ++j) {
+        if ((int)(a[row * cols + j] * 100) > best) {
+            signed char byte = (int)(a[row * cols + j] * 100);
+            best = byte;
+        }
+    }
+    out[row] = best;
+""",
+    ),
     # Elements by vectors in the place of `*walk++`, which then stood still.
     _rows(
         "walk_beside_a_counter",

@@ -28,7 +28,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, lent_in, loops_in
 from optiml_magic.kernels.primitives.flow import ends
-from optiml_magic.kernels.primitives.naming import speller_before
+from optiml_magic.kernels.primitives.naming import numeral, speller_before, type_of
 from optiml_magic.kernels.tree import (
     Block,
     Declare,
@@ -175,8 +175,10 @@ def _rounds(
         raise NotLegal("a loop goes beyond them", loop.line)
     counter = [e for e in expressions(loop.body)
                if isinstance(e, Name) and e.variable is axis.variable]  # fmt: skip
+    assert axis.variable is not None
+    kind = type_of(kernel, axis.variable)
     for value in range(start, stop):
-        swaps: dict[Node, Node] = dict.fromkeys(counter, Literal(None, str(value), value))
+        swaps: dict[Node, Node] = dict.fromkeys(counter, numeral(value, kind))
         inner = "\n".join(kernel.show(s, swaps) for s in body_of(loop.body))
         head = f"if ({value} < {test}) " if test else ""
         yield lines(f"{head}{{\n{inner}\n}}")

@@ -22,7 +22,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
-from optiml_magic.kernels.primitives.naming import type_of
+from optiml_magic.kernels.primitives.naming import numeral, type_of
 from optiml_magic.kernels.tree import (
     Blank,
     Block,
@@ -125,9 +125,9 @@ def _written_out(kernel: Kernel, loop: Loop) -> Kernel:
     first, step = int(axis.start.value or 0), int(axis.step.value or 0)
     counters = [e for e in expressions(loop.body)
                 if isinstance(e, Name) and e.variable is axis.variable]  # fmt: skip
-    made, kind = list[Statement](), type_of(kernel, axis.variable).name
+    made, kind = list[Statement](), type_of(kernel, axis.variable)
     for turn in range(axis.trips or 0):
-        number = text(_spelled(first + turn * step, kind))
+        number = numeral(first + turn * step, kind)
         inner = kernel.show_inside(loop.body, dict.fromkeys(counters, number))
         made.append(lines(f"{{\n{inner}\n}}"))
     swaps: dict[Node, Node | tuple[Statement, ...] | None] = {loop: tuple(made)}
@@ -138,13 +138,6 @@ def _written_out(kernel: Kernel, loop: Loop) -> Kernel:
             if isinstance(before, Blank) and before.hints:
                 swaps[before] = None
     return kernel.rewritten(edited(kernel.function.body, swaps))
-
-
-def _spelled(number: int, kind: str) -> str:
-    """A value of a counter, of its type: a round may compute with it."""
-    if kind != "int":
-        return f"({kind}){number}"
-    return str(number) if number >= 0 else f"({number})"
 
 
 def _apart(kernel: Kernel, arrays: list[Variable]) -> Kernel:

@@ -37,9 +37,9 @@ def collapse(kernel: Kernel, at: int) -> Kernel:
         assert axis is not None
         assert axis.variable is not None
         whole = name if below == 1 else f"{name} / {below}"
-        lets.insert(0, f"const int {axis.variable.name} = {whole} % {size};")
+        lets.insert(0, f"const {axis.variable.type.base} {axis.variable.name} = {whole} % {size};")
         below *= size
-    lets.insert(0, f"const int {first.variable.name} = {name} / {below};")
+    lets.insert(0, f"const {first.variable.type.base} {first.variable.name} = {name} / {below};")
     inside = kernel.show_inside(loops[-1].body)
     made = lines(
         f"for (int {name} = 0; {name} < {rounds} * {below}; ++{name}) {{\n"

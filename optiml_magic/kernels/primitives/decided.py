@@ -30,7 +30,7 @@ from optiml_magic.kernels.primitives.effects import Effects, is_counted, leaves,
 from optiml_magic.kernels.primitives.indices import Element, Undecided
 from optiml_magic.kernels.primitives.interior import Interior
 from optiml_magic.kernels.primitives.items import element, numbers
-from optiml_magic.kernels.primitives.naming import signed_size
+from optiml_magic.kernels.primitives.naming import numeral, signed_size, type_of
 from optiml_magic.kernels.primitives.padding import Padding
 from optiml_magic.kernels.primitives.scopes import Scopes
 from optiml_magic.kernels.primitives.windows import Window
@@ -227,7 +227,7 @@ class Decided:
             if variable is not None and variable.storage == "parameter":
                 value = self.interior.fixed.get(variable.name)
                 if value is not None:
-                    self.swaps[expr] = Literal(None, str(value), value)
+                    self.swaps[expr] = numeral(value, type_of(self.kernel, variable))
 
     # Loads and stores, spelled anew.
 

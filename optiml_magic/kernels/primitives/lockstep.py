@@ -312,8 +312,8 @@ class Lockstep(SharedPlaces):
     def _swaps(self, expr: Expr, parts: Mapping[Expr, Value]) -> dict[Node, Node]:
         """How parts are spelled, where that is not as they stand.
 
-        A thread's place in its block has no sign, and its number in a loop has one: what is taken
-        away from it wraps as it did.
+        A thread's place in its block and what the launch says have no sign, and a number has one:
+        what is taken away wraps as it did.
         """
         swaps: dict[Node, Node] = {p: v.form for p, v in parts.items() if v.form is not p}
         kind = self.kernel.reading.types.get(expr)
@@ -321,7 +321,8 @@ class Lockstep(SharedPlaces):
         unsigned = kind is not None and not kind.signed and kind.size == _WORD
         if self.apart or not (below and unsigned):
             return swaps
-        if any(mentions(value.form, self.thread) for value in parts.values()):
+        spelled = [value.form for part, value in parts.items() if value.form is not part]
+        if any(isinstance(form, Literal) or mentions(form, self.thread) for form in spelled):
             first, value = next(iter(parts.items()))
             swaps[first] = Cast(None, "unsigned int", value.form)
         return swaps

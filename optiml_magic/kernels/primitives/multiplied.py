@@ -16,8 +16,10 @@ from optiml_magic.kernels.editing import Node, edited, lines
 from optiml_magic.kernels.expressions import Assign, Binary, Cast, Expr, Name, Step, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.naming import type_of
 from optiml_magic.kernels.reading import Reduction
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement, Variable, body_of
+from optiml_magic.kernels.types import CType, named
 
 _LEAST = 16  # times more than what is left the squares may be; four of their bits cancel: ours
 
@@ -36,7 +38,7 @@ def multiplied(kernel: Kernel, at: int) -> Kernel:
         reduction.place
     }:
         raise NotLegal("its rounds do more than to sum up", loop.line)
-    left, right = _difference(reduction.values[0], meant, loop)
+    left, right = _difference(kernel, reduction.values[0], meant, loop)
     pure = all(not isinstance(e, Assign | Step) for v in meant.values() for e in every(v))
     if not pure or any(isinstance(e, Assign | Step) for e in (*every(left), *every(right))):
         raise NotLegal("it changes something on the way", loop.line)
@@ -92,21 +94,38 @@ def meant_in(given: Sequence[Statement], loop: Loop) -> dict[Variable, Expr]:
     return meant
 
 
-def _difference(value: Expr, meant: dict[Variable, Expr], loop: Loop) -> tuple[Expr, Expr]:
+def _difference(
+    kernel: Kernel, value: Expr, meant: dict[Variable, Expr], loop: Loop
+) -> tuple[Expr, Expr]:
     """Both sides of the difference whose square a value is."""
-    match _plain(value, meant):
-        case Binary(op="*", left=left, right=right) if same(left, right, meant):
-            match _plain(left, meant):
-                case Binary(op="-", left=one, right=other):
-                    return one, other
+    match _plain(kernel, value, meant):
+        case Binary(op="*", left=left, right=right):
+            match _plain(kernel, left, meant), _plain(kernel, right, meant):
+                case Binary(op="-", left=one, right=other) as found, again:
+                    kind = kernel.reading.types.get(found)
+                    wraps = kind is None or not (kind.floating or kind.signed)
+                    if not wraps and same(found, again):
+                        return one, other
     raise NotLegal("what it sums up are no squares of differences", loop.line)
 
 
-def _plain(value: Expr, meant: dict[Variable, Expr]) -> Expr:
-    """What a local of the round stands for."""
+def _plain(kernel: Kernel, value: Expr, meant: dict[Variable, Expr]) -> Expr:
+    """What a local of the round stands for, where none is converted to less than it was."""
     match value:
         case Name(variable=Variable() as variable) if variable in meant:
-            return _plain(meant[variable], meant)
-        case Cast(operand=operand):
-            return _plain(operand, meant)
-    return value
+            inner, kind = meant[variable], type_of(kernel, variable)
+        case Cast(type=to, operand=operand):
+            inner, kind = operand, named(to, kernel.unit.aliases)
+        case _:
+            return value
+    return _plain(kernel, inner, meant) if _keeps(kernel.reading.types.get(inner), kind) else value
+
+
+def _keeps(one: CType | None, other: CType) -> bool:
+    """Whether a number of one type is the same as another, but for its last bits."""
+    if one is None or one.lanes != 1 or other.lanes != 1:
+        return False
+    if other.floating:
+        return one.floating or one.integral
+    wider = (one.size or 0) <= (other.size or 0) and one.signed <= other.signed
+    return one.integral and other.integral and wider

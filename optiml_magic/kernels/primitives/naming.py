@@ -6,6 +6,8 @@ import re
 from functools import cached_property
 from itertools import chain
 
+from optiml_magic.kernels.editing import text
+from optiml_magic.kernels.expressions import Expr, Literal
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, moves_within
@@ -18,6 +20,7 @@ from optiml_magic.kernels.types import CType, named
 
 _LONG = 8  # bytes
 _SIGNED = {4: "int", 8: "long long"}  # smaller ones are promoted
+_SUFFIXES = {(4, False): "u", (8, True): "LL", (8, False): "ULL"}
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -35,6 +38,15 @@ def declared_type(kernel: Kernel, variable: Variable) -> str:
 def type_of(kernel: Kernel, variable: Variable) -> CType:
     """The type of a local, also where nothing reads it whole. Raises NotLegal for ``auto``."""
     return named(declared_type(kernel, variable), kernel.unit.aliases)
+
+
+def numeral(number: int, kind: CType) -> Expr:
+    """A number as one of a type of whole numbers, so that what is computed from it is as wide.
+
+    Smaller types than ``int`` are promoted to that.
+    """
+    spelled = f"{abs(number)}{_SUFFIXES.get((kind.size or 0, kind.signed), '')}"
+    return Literal(None, spelled, number) if number >= 0 else text(f"(-{spelled})")
 
 
 class LocalSpeller(Speller):

@@ -12,8 +12,9 @@ from dataclasses import fields, replace
 from optiml_magic.kernels.editing import Node, edited, lines, text
 from optiml_magic.kernels.expressions import Binary, Expr, Literal, Member, Name, Unread, every
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.effects import Effects, loops_in
+from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.tree import Declare, Leave, Statement, Variable, expressions, walk
+from optiml_magic.kernels.types import named
 
 _PLACES = frozenset({"span", "lead", "line", "head", "middle", "foot", "tail"})
 _MOST = 32  # rounds; ours
@@ -32,7 +33,8 @@ def rolled(kernel: Kernel) -> Kernel:
     own = [v for s in body if isinstance(s, Declare) for v in s.variables]
     kept = [v for v in own if v.value is not None and v not in effects.changing]
     for place in kept:
-        found = _rounds(kernel, body, place, [v for v in kept if _asks(v.value, place)])
+        further = [v for v in kept if _asks(v.value, place) and _stays(kernel, effects, v)]
+        found = _rounds(kernel, body, place, further)
         if found is not None:
             return found
     raise NotLegal("nothing in it is done twice, a block's width apart")
@@ -73,6 +75,19 @@ def _looped(
     shown = "\n".join(map(kernel.show, moved))
     loop = lines(f"for (int {name} = 0; {name} < {count}; ++{name}) {{\n{shown}\n}}")
     return kernel.rewritten(replace(kernel.function.body, body=(*before, loop)), tidy=False)
+
+
+def _stays(kernel: Kernel, effects: Effects, local: Variable) -> bool:
+    """Whether what a local begins with may stand in its place: it is of its type, and lasts."""
+    assert local.value is not None
+    kind, inside = kernel.reading.types.get(local.value), {*every(local.value)}
+    own = None if local.type.base == "auto" else named(local.type.base, kernel.unit.aliases)
+    if kind is None or kind.depth != local.type.depth or local.type.volatile:
+        return False
+    plain = own is None or (own.kind, own.size, own.lanes) == (kind.kind, kind.size, kind.lanes)
+    loads = {a.array for a in kernel.reading.accesses if a.own in inside}
+    met = any(not a or effects.same(a, b) for a in loads for b in kernel.reading.written)
+    return plain and not met and not names([local.value]) & effects.changing
 
 
 def _asks(value: Expr | None, place: Variable) -> bool:

@@ -29,6 +29,7 @@ from optiml_magic.kernels.expressions import (
 )
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
+from optiml_magic.kernels.primitives.naming import numeral, type_of
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.tree import (
     Blank,
@@ -281,12 +282,13 @@ class _Searching:
         place = (self.axis.start.value or 0) + last * (self.axis.trips - 1)
         swaps: dict[Node, Node] = {}
         for part in every(expr):
-            if not isinstance(part, Name):
+            if not isinstance(part, Name) or part.variable is None:
                 continue
             if part.variable is self.axis.variable:
-                swaps[part] = Literal(None, str(place), place)
+                swaps[part] = numeral(place, type_of(self.old, part.variable))
             elif part.variable in self.items and part.variable.value is not None:
-                swaps[part] = self._at(part.variable.value, last)
+                value = self._at(part.variable.value, last)
+                swaps[part] = Cast(None, type_of(self.old, part.variable).name, value)
         return swaps[expr] if expr in swaps else edited(expr, swaps)  # type: ignore[return-value]
 
 

@@ -28,6 +28,7 @@ from optiml_magic.kernels.primitives.counted import all_counted
 from optiml_magic.kernels.primitives.cutting import cut, uses
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in
 from optiml_magic.kernels.primitives.grids import most_threads
+from optiml_magic.kernels.primitives.naming import numeral
 from optiml_magic.kernels.primitives.places import bare, tops
 from optiml_magic.kernels.primitives.rolled import rolled
 from optiml_magic.kernels.primitives.staged import hints_of
@@ -44,9 +45,10 @@ from optiml_magic.kernels.tree import (
     Variable,
     walk,
 )
-from optiml_magic.kernels.types import CType
+from optiml_magic.kernels.types import CType, named
 from optiml_magic.source.expressions import parse_expression
 
+_EXTENT = named("unsigned int", {})
 _DEEP = 4  # how many times products and sums without a part are looked for; ours
 
 
@@ -240,7 +242,7 @@ class _Rows:
                 elif isinstance(e, Name) and e.variable in called:
                     swaps[e] = text(self.thread)
                 elif builtin(e) == f"blockDim.{self.along}":
-                    swaps[e] = text(str(self.width))
+                    swaps[e] = numeral(self.width, _EXTENT)
         none: set[Node] = {
             e for e in swaps
             if start == "0" and isinstance(e, Name) and e.variable is self.axis.variable

@@ -72,7 +72,7 @@ def _made(kind: str, text: str, rng: Random, shape: tuple[str, ...]) -> Made:
     first, second = ({"n": rng.choice(_SIZES), "m": rng.choice((1, 2, 3, 7))} for _ in "12")
     if len(shape) > 1:
         first, second = (s | {"rows": rng.choice((1, 3, 8)), "n": min(s["n"], 33), "m": s["m"] % 4} for s in (first, second))  # fmt: skip
-    return Made(kind, text, arrays, first, second)
+    return Made(kind, text, arrays, first, second, exact="/ count" not in text)
 
 
 FAMILY = (line, plane)

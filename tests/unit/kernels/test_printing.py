@@ -152,6 +152,17 @@ def test_operators_keep_their_places_when_spelled_anew():
     assert "a - (b - 1) * - -a / (a << (b & 3))" in respelled(text)
 
 
+def test_operators_that_are_words_are_those_that_they_mean():
+    text = (
+        "__global__ void k(int* o, int a, int b) { if (a and not (b or a not_eq 2)) "
+        "o[0] = a bitand b xor compl a bitor 4; o[0] and_eq a, o[1] or_eq b, o[2] xor_eq a; }"
+    )
+    made = respelled(text)
+    assert "if (a && !(b || a != 2))" in made
+    assert "o[0] = a & b ^ ~a | 4" in made
+    assert "o[0] &= a, o[1] |= b, o[2] ^= a" in made
+
+
 def test_a_place_that_is_chosen_keeps_its_parentheses():
     text = "__global__ void k(int* o, int a, int b) { (a ? o[0] : o[1]) += a, (a, b) = 3; }"
     assert "(a ? o[0] : o[1]) += a, (a, b) = 3" in respelled(text)

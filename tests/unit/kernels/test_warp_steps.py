@@ -46,6 +46,8 @@ STEPS = {
     " if (lane >= 4) p[t] = own += p[t - 4]; if (lane >= 8) p[t] = own += p[t - 8];"
     " if (lane >= 16) p[t] = own += p[t - 16];"
     " __syncthreads(); if (t == 0) out[blockIdx.x] = p[31] + p[63];",
+    "warps by their numbers": HALVES + "const int FIRST = 32; if (t >> 5 == 0 && t < FIRST)"
+    " { volatile float* p = part; for (int d = 32; d > 0; d /= 2) p[t] += p[t + d]; }" + END,
     "a scan": "volatile float* p = part; p[t] = v; for (int d = 1; d < 32; d *= 2)"
     " if (lane >= d) p[t] = v = v + p[t - d];"
     " __syncthreads(); if (t == 0) out[blockIdx.x] = p[31] + p[63];",
@@ -89,8 +91,22 @@ def test_a_search_goes_on_and_says_so_where_a_check_tells_of_the_race() -> None:
         "volatile float own[2]; own[t & 1] = v; own[t & 1] += own[1 - (t & 1)];",
         "volatile float* p = part; float w = p[t + 16]; __syncwarp(); p[t] += w; __syncwarp();",
         "volatile float* p = part; p[t] += v;",
+        HALVES + "if (t == 0) { volatile float* p = part; int i = 1; while (i < 64) { p[i] += p[i - 1]; i++; } }",
+        HALVES + "volatile float* p = part; if (t < 10) { p[t] += p[t + 10]; p[t] += p[t + 5]; }",
+        HALVES + "volatile float* p = part; int r = t % 4; while (r-- > 0) p[t] = p[t ^ 1];",
+        HALVES + "volatile float* p = part; if (t < 16) p[t] += p[t + 16]; else p[t] = 0.0f;",
+        HALVES + "volatile float* p = part; for (int d = 1; d < 9; ++d) { if (lane < d) continue; p[t] += p[t - d]; }",
     ],
 )  # fmt: skip
 def test_what_waits_or_is_one_lane_s_stays(body: str) -> None:
     text = KERNEL[KERNEL.index("#pragma") :].replace("BODY", body)
     assert warp_steps(text) == (text, ())
+
+
+def test_a_function_that_one_lane_calls_stays() -> None:
+    add = "__device__ void add(volatile float* s, int i) { s[i] += s[i + 1]; }\n"
+    body = HALVES + "if (t == 0) add(part, 3);"
+    text = add + KERNEL[KERNEL.index("#pragma") :].replace("BODY", body)
+    assert warp_steps(text) == (text, ())
+    whole = text.replace("t == 0", "t < 32").replace("part, 3", "part, t")
+    assert warp_steps(whole) != (whole, ())

@@ -38,6 +38,10 @@ APART = {
         "if (v == 0) t_0--;",
     f"int c[4] = {{}}, q = 0; {ROUNDS}c[++q & 3] += 1 + q * g[i]; "
     "out[i] = c[0] + 3 * c[1] + 7 * c[2] + 17 * c[3];": "if (chosen == 2) c_2 += given;",
+    f"int c[3] = {{}}; {ROUNDS}c[g[j * n + i]]++; for (unsigned b = 0; b < 3; b++) "
+    "out[i] += c[b] * ((b - 1) / 2 % 7);": "c_0 * ((0u - 1) / 2 % 7)",
+    f"int c[3] = {{}}; {ROUNDS}c[g[j * n + i]]++; for (long long b = 0; b < 3; b++) "
+    "out[i] += c[b] * (b << 33 >> 32);": "c_2 * (2LL << 33 >> 32)",
 }  # fmt: skip
 KEPT = {
     f"int c[9] = {{}}; {ROUNDS}c[g[j * n + i]]++; out[i] = c[0];": "no sums",

@@ -279,6 +279,15 @@ def test_a_layer_with_a_border_tests_every_element_of_a_vector_in_its_own_round(
     same(text, found, shapes, {"images": 2, "channels": 4, "filters": 5, "h": 3, "w": 34})
 
 
+def test_loops_that_are_one_keep_the_types_of_their_counters() -> None:
+    text = PLANE % (
+        "for (unsigned k = 0; k < 3; ++k) for (unsigned l = 0; l < 2; ++l)"
+        " if (i + k - 1 < m) s += a[(i + k - 1) * d] * b[j] * ((l - 1) / 2 % 7);"
+    )
+    shapes = {"a": ("m", "d"), "b": ("d", "n"), "out": ("m", "n")}
+    same(text, collapse(kernel(text), 0), shapes, {"m": 9, "n": 5, "d": 2})
+
+
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [

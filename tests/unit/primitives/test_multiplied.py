@@ -35,6 +35,8 @@ SIZES = {"n": 19, "m": 33, "d": 7}, {"n": 2, "m": 3, "d": 40}
     [
         ("0.0f", ROUND),
         ("3.5f", "sum += (p[i * d + k] - q[j * d + k]) * (p[i * d + k] - q[j * d + k]);"),
+        ("0", "double e = p[i * d + k] - q[j * d + k]; float c = e; sum += c * c;"),
+        ("0", "int c = (int)p[i * d + k] - (int)q[j * d + k]; long long e = c; sum += e * e;"),
         ("0", "float a = p[i * d + k], b = 2.0f * q[j * d + k]; float c = a - b; sum = sum + c * c;"),
     ],
 )  # fmt: skip
@@ -64,6 +66,11 @@ def test_where_digits_cancel_the_differences_are_squared() -> None:
         "float diff = p[i * d + k] - q[j * d + k]; if (diff > 0) sum += diff * diff;",
         "float diff = p[i * d + k] - q[j * d + k]; sum += diff * diff; out[0] = 1;",
         "float a = p[i * d + k] - q[k], b = q[j * d + k] - p[k]; sum += a * b;",
+        "int diff = p[i * d + k] - q[j * d + k]; sum += diff * diff;",
+        "float diff = p[i * d + k] - q[j * d + k]; int whole = diff; sum += diff * whole;",
+        "float diff = (int)(p[i * d + k] - q[j * d + k]); sum += diff * diff;",
+        "float diff = (i * d + k + 0u) - (j * d + k); sum += diff * diff;",
+        "unsigned char diff = (int)p[k] - (int)q[k]; sum += diff * diff;",
     ],
 )
 def test_other_sums_stay(round_: str) -> None:

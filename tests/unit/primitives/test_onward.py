@@ -118,6 +118,40 @@ def test_such_items_then_have_a_thread_each(head: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        (
+            "unsigned char q = i, r = i + blockDim.x; if (i < n) out[i] = x[q];"
+            " if (i + blockDim.x < n) out[i + blockDim.x] = x[r];"
+        ),
+        (
+            "int off = 0, r = i + blockDim.x + off; off = 2; if (i + off < n) out[i] = x[i];"
+            " if (r + off < n) out[r] = x[r];"
+        ),
+    ],
+)
+def test_what_is_done_twice_by_another_number_is_no_row(body: str) -> None:
+    text = CAUSAL[: CAUSAL.index("{") + 2].replace("n, 64", "n, 128")
+    text += f"    int i = blockIdx.x * 128 + threadIdx.x; {body}\n}}\n"
+    assert "one loop" in refused(thread_an_item(kernel_of(text)))
+
+
+def test_what_the_extent_of_a_block_was_has_no_sign() -> None:
+    text = """\
+#pragma optiml launch k grid(cdiv(n, 256)) block(64)
+__global__ void k(const float* x, float* out, int n) {
+    for (int j = 0; j < 4; ++j) {
+        int i = blockIdx.x * blockDim.x * 4 + threadIdx.x + j * blockDim.x;
+        if (i < n) out[i] = x[i] + -blockDim.x / 4 % 9;
+    }
+}
+"""
+    alone = written(thread_an_item(kernel_of(text)))
+    assert "for (" not in alone
+    assert end_of(text, alone, ARRAYS, {"n": 700}, {"n": 5}) == "same"
+
+
+@pytest.mark.parametrize(
     "head",
     [
         "j < m && i < n; j++, i += blockDim.x",  # as many rounds as a size says are no few

@@ -379,6 +379,8 @@ def test_threads_along_two_axes_are_rounds_of_both(
         "(threadIdx.x - 5u < 3u)",
         "(h - threadIdx.x) / 3",
         "-threadIdx.x / 5",
+        "(h - blockDim.x) / 3",
+        "(w + a[0] - blockDim.x * 2) / 3",
     ],
 )
 def test_places_of_threads_wrap_around_as_they_did(block: str, value: str) -> None:

@@ -115,6 +115,14 @@ def test_other_searches_are_left_to_each_item(kind: str, body: str, reason: str)
     assert reason in refused(search_once(kernel_of(TEXT.format(kind, body))))
 
 
+def test_a_counter_without_a_sign_wraps_around_as_it_did() -> None:
+    text = TEXT.format("unsigned", HALVES % BELOW % "k - 2")
+    text = text.replace("int k = 0", "unsigned k = 0")
+    after = written(search_once(kernel_of(text)))
+    for fill in ("positive", "bits"):
+        assert end_of(text, after, arrays("u4", fill), *SIZES) == "same"
+
+
 def test_items_that_are_stored_together_search_together() -> None:
     text = """\
 #pragma optiml launch k grid(cdiv(n, 64)) block(64)
