@@ -66,8 +66,7 @@ from optiml_magic.proposers.rewrites.rounds_of_lanes import (
 from optiml_magic.proposers.rewrites.row_threads import A_LANE, few_threads, of_rows
 
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
-COUNTS = (2, 4, 8, 16, 32)
-BLOCKS = (64, 128, 256, 512)
+COUNTS, BLOCKS = (2, 4, 8, 16, 32), (64, 128, 256, 512)
 THREADS = (64, 128, 256, 512, 1024)
 _WARP = 32
 _SECTOR = 8  # elements of four bytes
@@ -95,8 +94,7 @@ class RowToLanes(KernelRule):
         "Each thread walked along a row of its own, so the lanes of a warp read elements that lie "
         "a row apart, a sector for each. Lanes that share a row read neighbouring elements, "
         "several at once where they are aligned, and many more threads hide the latency; shuffles "
-        "combine what each of them has, or hand a running sum, extreme or average that forgets on "
-        "from lane to lane."
+        "combine what each has, or hand a running sum, extreme or fading average from lane to lane."
     )
 
     def sites(self, kernel: Kernel) -> Iterator[Site | Refused]:
