@@ -200,8 +200,10 @@ class Evaluator(MemoryWalker):
         name = builtin(expression)
         if name:
             return self.builtin(name)
-        if isinstance(expression.base, Call | Braces) and not expression.arrow:
-            made = self.value(expression.base)
+        base = expression.base
+        known = isinstance(base, Name) and base.variable is None and self.constants.get(base.name)
+        if (known or isinstance(base, Call | Braces)) and not expression.arrow:
+            made = self.value(base)
             found = (made.fields or {}).get(expression.field)
             if found is not None:
                 return found

@@ -96,8 +96,8 @@ def launches(syntax: Syntax, unit: Unit, defines: Mapping[str, int]) -> Launches
         found.append(directive)
         notes += [*passed.told(first, directive), *_more(first)]
     notes += filled_constants(syntax.root, host.fixed)
-    constants_ = copied_numbers(syntax.root, host)
-    return Launches(tuple(found), passed.others, tuple(notes), constants_)
+    copied = copied_numbers(syntax.root, host, unit.structs)
+    return Launches(tuple(found), passed.others, tuple(notes), copied)
 
 
 def _dispatched(group: Group, passed: Passed) -> list[tuple[Call, LaunchDirective]]:

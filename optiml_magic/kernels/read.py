@@ -190,16 +190,33 @@ class _Reader:
         for declaration in self.unit.declarations:
             stays = any(word in declaration.words for word in _KEPT)
             for variable in declaration.variables:
-                if variable.type.const and variable.value is not None and not variable.array:
-                    value = executor.convert(
-                        executor.value(variable.value), executor.declared(variable)
-                    )
-                    if value.form is not None and value.form.value is not None:
-                        constants.setdefault(variable.name, value)
-                        executor.constants = constants
-                        continue
-                if stays:
+                number = self._number(variable)
+                if number is not None:
+                    constants.setdefault(variable.name, number)
+                    executor.constants = constants
+                elif stays:
                     self._kept(variable, declaration.words)
+
+    def _number(self, variable: Variable) -> Value | None:
+        """A constant whose number the text has, or a struct of such; None of what may change."""
+        executor, kind = self.executor, self.executor.declared(variable)
+        if not variable.type.const or variable.array:
+            return None
+        if variable.value is not None:
+            value = executor.convert(executor.value(variable.value), kind)
+            return value if value.form is not None and value.form.value is not None else None
+        struct = self.unit.structs.of(kind.name) if variable.initial else None
+        if struct is None or len(struct.fields) != len(variable.initial):
+            return None
+        if any(
+            f.rank or f.type.depth or f.type.kind not in ("int", "float") for f in struct.fields
+        ):
+            return None
+        fields = {
+            field.name: executor.convert(executor.value(given), field.type)
+            for field, given in zip(struct.fields, variable.initial, strict=True)
+        }
+        return Value(kind, frozenset(), fields=fields)
 
     def _kept(self, variable: Variable, words: str) -> None:
         extents = [self.executor.value(e).form if e is not None else None

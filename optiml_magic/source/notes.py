@@ -18,7 +18,7 @@ NoteKind = Literal[
     "literal",  # a number that a launch passes; ``name`` is what it is passed as
     "called",  # another name that the host has for one; ``called`` is it
     "allocated",  # how many elements the host gives a buffer: ``extent``, and ``value`` as it runs
-    "constant",  # the number that the host copies to one of the device; ``value`` is it
+    "constant",  # what the host copies to one of the device
     "filled",  # what the host fills a buffer with: ``extent`` is an expression for each element
     "argv",  # numbers of the command line that nobody gives; ``fix`` is the directive for them
     "unpacked",  # a struct, passed by its members; ``name`` is the parameter's

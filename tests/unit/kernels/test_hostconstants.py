@@ -69,6 +69,47 @@ def test_constants_that_are_declared_together_are_known_together() -> None:
     assert "__constant__ const unsigned rows = 4, cols = 96;" in dropped(both)[0]
 
 
+STRUCT = """\
+struct Params { int nx; unsigned ny; float dt; double eps; };
+__constant__ Params p;
+__global__ void k(const float* a, float* out) {
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    if (x < p.nx) out[x * p.ny] = p.dt * a[x];
+}
+"""
+SET = "Params h; h.nx = 96; h.ny = 2 * 96; h.dt = 0.1; h.eps = 1e-3;"
+
+
+def test_a_struct_of_numbers_is_what_is_copied_there() -> None:
+    copy = "cudaMemcpyToSymbol(p, &h, sizeof(Params));"
+    host = f"int main() {{ float *a, *out; {SET} {copy} k<<<h.nx / 32, 32>>>(a, out); }}\n"
+    text, notes = drop_host_code(STRUCT + host)
+    assert "__constant__ const Params p = {96, 192, 0.1f, 0.001};" in text
+    assert "#pragma optiml launch k grid(96 / 32) block(32)" in text
+    assert "`p` is {96, 192, 0.1f, 0.001}, as line 7 copies it" in [note.text for note in notes]
+    unit = lift(text)
+    (store,) = read(unit, unit.kernels[0]).of("out")
+    assert str(store.index) == "192*blockDim.x*blockIdx.x + 192*threadIdx.x"
+    assert [a.array for a in read(unit, unit.kernels[0]).accesses] == ["a", "out"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("h.eps = 1e-3;", ""),
+        ("h.nx = 96;", "h.nx = 96; if (a) h.nx = 7;"),
+        ("h.nx = 96;", "h.nx = 96; fill(&h);"),
+        ("double eps;", "double eps; float more[2];"),
+        ("double eps;", "double eps; Params() {}"),
+        ("= 0.1;", "= a[0];"),
+    ],
+)
+def test_a_struct_that_is_not_known_stays(change: tuple[str, str]) -> None:
+    copy = "cudaMemcpyToSymbol(p, &h, sizeof(Params));"
+    host = f"int main() {{ float *a, *out; {SET} {copy} k<<<3, 32>>>(a, out); }}\n"
+    assert "__constant__ Params p;" in drop_host_code((STRUCT + host).replace(*change))[0]
+
+
 def test_a_constant_with_a_number_of_its_own_that_may_not_change_is_that_number() -> None:
     for words, known in (("__constant__ const int", True), ("__constant__ int", False)):
         unit = lift(f"{words} n = 8;\n__global__ void k(float* o) {{ o[n * threadIdx.x] = 1; }}\n")
