@@ -264,8 +264,13 @@ def _elements(
     lane = replace(parameter, lanes=1)
     for one, many in ((parameter, 1), (lane, parameter.lanes)):
         for at, factor in enumerate(factors):
-            if factor.type == "sizeof_expression" and _sizes(factor, origin, one, types):
+            if factor.type != "sizeof_expression":
+                continue
+            if _sizes(factor, origin, one, types):
                 return factors[:at] + factors[at + 1 :], many
+            array = _extents(factor, one, types)
+            if array is not None:
+                return [*factors[:at], *array, *factors[at + 1 :]], many
     own = str(_bytes(parameter.dtype, parameter.lanes))
     for at, factor in enumerate(factors):
         if text_of(factor) == own:
@@ -300,6 +305,30 @@ def _sizes(node: Node, origin: str, parameter: Parameter, types: Mapping[str, st
     """Whether ``sizeof(float)`` or ``sizeof(*p)`` is that of an element of a parameter."""
     words = re.sub(r"^sizeof|[()]", " ", text_of(node)).strip()
     return words in (f"*{origin}", f"{origin}[0]") or _is_element(words, parameter, types)
+
+
+def _extents(node: Node, parameter: Parameter, types: Mapping[str, str]) -> list[Node] | None:
+    """The extents of the host's array in ``sizeof(h_a)``, of a parameter's elements."""
+    words = re.sub(r"^sizeof|[()]", " ", text_of(node)).strip()
+    root = node
+    while root.parent is not None:
+        root = root.parent
+    found: list[list[Node]] = []
+    for declaration in nodes_of(root) if words.isidentifier() else ():
+        if declaration.type != "declaration":
+            continue
+        for declarator in declaration.children_by_field_name("declarator"):
+            inner = declarator
+            sizes: list[Node] = []
+            if inner.type == "init_declarator":
+                inner = inner.child_by_field_name("declarator") or inner
+            while inner.type == "array_declarator" and (size := inner.child_by_field_name("size")):
+                sizes.insert(0, size)
+                inner = inner.child_by_field_name("declarator") or size
+            if text_of(inner) == words:
+                kind = text_of(declaration.child_by_field_name("type"))
+                found.append(sizes if _is_element(kind, parameter, types) else [])
+    return found[0] if len(found) == 1 and found[0] else None
 
 
 def _is_element(words: str, parameter: Parameter, types: Mapping[str, str]) -> bool:

@@ -176,6 +176,24 @@ def test_what_is_cleared_and_written_begins_with_zeros(host: str, starts: list[s
     assert directives(main)[1:] == starts
 
 
+@pytest.mark.parametrize(
+    ("arrays", "found"),
+    [
+        ("float h[4][8];", "4 * 8"),
+        ("int h[3];", "3"),  # of as many bytes
+        ("double h[4];", None),
+        ("float* h;", None),
+        ("float h[4], g; void f() { float h[5]; }", None),
+    ],
+)
+def test_sizes_of_arrays_of_the_host(arrays: str, found: str | None) -> None:
+    main = "int main() { float k2[2 * 9] = {}; cudaMalloc((void**)&a, sizeof(h));\n"
+    main += "cudaMalloc(&b, sizeof k2); k<<<1, 32>>>(a, b, 4); }\n"
+    known = allocated(f"{arrays}\n{main}")
+    assert known.get("y") == "2 * 9"
+    assert known.get("x") == found
+
+
 def test_constants_that_the_host_fills_have_their_size() -> None:
     device = "#define R 2\n__constant__ float w[2 * R + 1][3], one, left[4];\n"
     device += "__constant__ int begun[4] = {1, 2};\n" + ONE
