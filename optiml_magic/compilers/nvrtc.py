@@ -34,6 +34,13 @@ _LINES = re.compile(
     re.MULTILINE,
 )
 _LAST_OF_SEPARATE_WHEELS = 12
+#: Headers of the host alone, which headers of the text may ask for: they are empty.
+_OF_HOST = (
+    "chrono", "ctime", "deque", "exception", "fstream", "functional", "getopt.h", "iomanip",
+    "iostream", "iterator", "list", "map", "memory", "mutex", "new", "numeric", "omp.h", "queue",
+    "random", "regex", "set", "sstream", "stack", "stdexcept", "string", "sys/time.h", "thread",
+    "time.h", "unistd.h", "unordered_map", "unordered_set", "vector",
+)  # fmt: skip
 _UNUSED_PRAGMA = 161  # our directives are pragmas unknown to the compiler
 
 
@@ -95,6 +102,8 @@ class NvrtcCompiler:
         flags: list[str],
         headers: tuple[tuple[str, str], ...] = (),
     ) -> tuple[str, bytes, dict[str, str], str] | CompileFailure:
+        known = {name for name, _ in headers}
+        headers = (*headers, *((name, "\n") for name in _OF_HOST if name not in known))
         names = [name.encode() for name, _ in headers]
         texts = [content.encode() for _, content in headers]
         program = self._call(

@@ -71,6 +71,14 @@ def test_headers_that_kernels_ask_for(nvrtc: NvrtcCompiler, header: str) -> None
     build(nvrtc, text, "k")
 
 
+def test_headers_of_the_host_are_empty(nvrtc: NvrtcCompiler) -> None:
+    names = ("vector", "chrono", "stdexcept", "sys/time.h", "unistd.h", "cuda.h", "getopt.h")
+    own = "".join(f"#include <{name}>\n" for name in names) + "#define TWO 2\n"
+    text = '#include "own.h"\n__global__ void k(int* p) { p[0] = TWO; }'
+    options = CompileOptions(headers=(("own.h", own),))
+    assert isinstance(nvrtc.compile(text, ("k",), chip("h200"), options), Build)
+
+
 @pytest.mark.parametrize("header", ["", "#include <cuda.h>\n", "#include <cuda_runtime.h>\n"])
 def test_the_release_of_cuda_is_known_without_a_header(nvrtc: NvrtcCompiler, header: str) -> None:
     text = f"{header}#if CUDART_VERSION < 9000 || CUDA_VERSION < 9000\n#error old\n#endif\n"
