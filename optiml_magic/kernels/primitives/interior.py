@@ -156,7 +156,9 @@ class Interior:
                 else:
                     base = base + term
             self.speller.form(base)
-        return Element(access.array, base, taken_apart(steps, lengths(form, self.along)))
+        own = (a for a in self.kernel.reading.accesses if a.array == access.array)
+        away = [a.index.number for a in own if a.index is not None]
+        return Element(access.array, base, taken_apart(steps, lengths(form, self.along, away)))
 
     def placed(self, form: Polynomial, *, items: bool = True) -> Polynomial:
         """A form over ``@x``, the first index of a thread, and the ``items`` behind it."""

@@ -14,6 +14,7 @@ from optiml_magic.kernels.polynomial import Monomial, Polynomial
 from optiml_magic.kernels.primitives.indices import COUNTER, Along
 
 Sizes = tuple[str, ...]  # names, and numbers in digits
+_FEW_ROWS = 16  # rows from one to another that are rows of one stride, and no plane: ours
 _SHORTEST = 32  # elements of a row; what is nearer lies beside: ours
 
 
@@ -23,11 +24,14 @@ def stride(sizes: Sizes) -> Polynomial:
     return Polynomial.of({names: prod(int(n) for n in sizes if n.isdigit())})
 
 
-def lengths(form: Polynomial, along: Sequence[Along]) -> dict[Sizes, list[int]]:
+def lengths(
+    form: Polynomial, along: Sequence[Along], numbers: Iterable[int] = ()
+) -> dict[Sizes, list[int]]:
     """The numbers that strides are beside each product of sizes, the longest first.
 
     A thread's index along another axis than x is so many elements from the next; a round of a loop
-    is where that is no less than there are indices along x.
+    is where that is no less than there are indices along x. Where no axis tells, as of ``a[i - W]``
+    and ``a[i + W]``, those among ``numbers`` do that elements of the array are away.
     """
     across = {f"@{a.axis}" for a in along if a.axis != "x"}
     wide = [a.bound.value for a in along if a.axis == "x" and a.bound is not None]
@@ -41,7 +45,23 @@ def lengths(form: Polynomial, along: Sequence[Along]) -> dict[Sizes, list[int]]:
         if least and abs(factor) >= max(least, _SHORTEST):
             sizes = tuple(n for n in monomial if n[0] != "@")
             found.setdefault(sizes, set()).add(abs(factor))
+    if () not in found:
+        found[()] = far(numbers)
     return {sizes: sorted(own, reverse=True) for sizes, own in found.items()}
+
+
+def far(numbers: Iterable[int]) -> set[int]:
+    """Of numbers in groups that lie apart one each, the most even; not those a few rows on."""
+    found, group, last = set[int](), list[int](), 0
+    for number in [*sorted({abs(n) for n in numbers} - {0}), 0]:
+        if group and not 0 < number - last <= _SHORTEST:
+            even = max(group, key=lambda n: n & -n)
+            if group[0] > _SHORTEST and group[0] > _FEW_ROWS * max(found, default=0):
+                found.add(even)
+            group = []
+        group.append(number)
+        last = number
+    return found
 
 
 def taken_apart(

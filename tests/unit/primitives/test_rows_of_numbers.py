@@ -6,7 +6,7 @@ import pytest
 
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.jammed import Several, jam
-from optiml_magic.kernels.primitives.rows_of_numbers import stride, taken_apart
+from optiml_magic.kernels.primitives.rows_of_numbers import far, stride, taken_apart
 
 from .running import same
 from .shapes import applied, kernel, refused
@@ -72,6 +72,39 @@ def test_pixels_side_by_side_are_no_rows() -> None:
     made = jam(kernel(text), Several({"x": (4,), "y": (2,)}))
     assert "out_row[ITEMS_Y][ITEMS_X * 3];" in applied(made).program.text
     same(text, made, {"a": ("40", "64", "3"), "out": ("40", "64", "3")}, {})
+
+
+LINE = """\
+#pragma optiml launch k grid(cdiv(2560, 32)) block(32)
+__global__ void k(const float* a, float* out) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= 64 && i < 2560 - 64) out[i] = a[i - 64] + a[i + 64] + a[i - 1] + a[i + 1] - a[i + %d];
+}
+"""
+
+
+@pytest.mark.parametrize("last", [0, 63])
+def test_what_is_far_away_on_a_line_is_in_another_row(last: int) -> None:
+    text = LINE % last
+    made = jam(kernel(text), Several({"x": (4,)}))
+    assert "float a_row[3][ITEMS_X + 8];" in applied(made).program.text
+    same(text, made, {"a": ("2560",), "out": ("2560",)}, {})
+
+
+@pytest.mark.parametrize(
+    ("numbers", "found"),
+    [
+        ((), set()),
+        ((0, 1, -1, 5), set()),
+        (range(-80, 80), set()),
+        ((0, -4096, 4096), {4096}),
+        ((-4097, -4096, -4095, -1, 1, 4095, 4097), {4096}),
+        ((0, 512, -1024, 1536), {512}),
+        ((0, 64, 64 * 64, -64 * 64), {64, 64 * 64}),
+    ],
+)
+def test_numbers_that_lie_apart_are_rows_and_planes(numbers: range, found: set[int]) -> None:
+    assert far(numbers) == found
 
 
 def test_a_step_is_the_nearest_row_and_what_is_left_along_it() -> None:
