@@ -197,7 +197,7 @@ class Scalars:
                         continue
                     if bare(name) == "max" and size.value == 0:
                         return True, count
-                    if bare(name) == "min" and size.value is None:
+                    if bare(name) == "min" and (size.value is None or size.value > 0):
                         return low, size + _ONE
         return False, None
 
@@ -221,7 +221,7 @@ class Scalars:
             if not own or size is None:
                 continue
             low = low or (op, size.value) in ((">=", 0), (">", -1))
-            if op in ("<", "<=") and size.value is None:
+            if op in ("<", "<=") and (size.value is None or size.value > 0):
                 count = size if op == "<" else size + _ONE
         return count if low else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -105,6 +106,24 @@ def test_rows_are_summed_up_before(text: str, rows: str) -> None:
     assert rows in after, after
     assert [d.kernel for d in parse_program(after).launches] == ["blur_sum_part", "blur"]
     assert "size(a) >= h * w" in after
+    found = stand.applied(Offer("separate_sums", "", after, rounds=True), stand.text)
+    assert found.sound, f"{found.end}: {found.detail}\n{after}"
+
+
+@pytest.mark.parametrize("text", [BLUR, INSIDE, INDICES, ROUNDS])
+def test_planes_whose_sides_are_numbers(text: str) -> None:
+    head, body = text.split("{", 1)
+    for name, number in (("w", "37"), ("h", "23")):
+        body = re.sub(rf"\b{name}\b", number, body)
+        head = re.sub(rf"\b{name}, 16", f"{number}, 16", head)
+    plane, sides = Array("f4", ("23", "37")), {"w": 37, "h": 23}
+    arrays = {"a": plane, "f": Array("f4", ("2 * r + 1",)), "out": plane}
+    arrays = arrays if "f[" in text else {"a": plane, "out": plane}
+    others = {**sides, "r": 1}
+    made = replace(MADE, text=f"{head}{{{body}", arrays=arrays, others=others)
+    stand, (idea,), _ = asked(made)
+    after = idea.make()
+    assert isinstance(after, str), after
     found = stand.applied(Offer("separate_sums", "", after, rounds=True), stand.text)
     assert found.sound, f"{found.end}: {found.detail}\n{after}"
 
