@@ -55,6 +55,7 @@ from optiml_magic.kernels.tree import (
 )
 
 _MOST_ROUNDS = 2048  # of a tree, and of what one thread adds up
+_MOST_LOADED = 8  # rounds that ask global memory alone and are one expression: ours
 
 
 class Unshared(Ways):
@@ -68,7 +69,7 @@ class Unshared(Ways):
         if start is not None:
             return self._strided(shaped, start)
         state, pending, sources, mask = self._state(), [*self.pending], {**self.sources}, self.mask
-        quiet = self.quiet
+        quiet, had = self.quiet, len(self.tests)
         reason: NotLegal | None = None
         try:
             if self._tree(loop):
@@ -77,6 +78,7 @@ class Unshared(Ways):
             reason = found
         self._restore(state)
         self.pending, self.sources, self.mask, self.quiet = pending, sources, mask, quiet
+        del self.tests[had:]
         if self.quiet:
             raise reason or NotLegal("a loop is not read", loop.line)
         try:
@@ -86,8 +88,14 @@ class Unshared(Ways):
 
     def _tree(self, loop: Loop) -> bool:
         """A loop whose rounds are known, and leave nothing in the program; False for others."""
+        axis = self.axes.get(loop)
+        if axis is not None and (axis.trips or 0) > _MOST_LOADED:
+            inside = self.effects.inside(loop)
+            spaces = {a.space for a in self.kernel.reading.accesses if a.own in inside}
+            if "global" in spaces and "shared" not in spaces:
+                return False
         self.quiet += 1
-        before, rounds = self.mask, 0
+        before, rounds, had = self.mask, 0, len(self.tests)
         if loop.before is not None and self._step(loop.before):
             return False
         if loop.kind == "do":
@@ -96,15 +104,19 @@ class Unshared(Ways):
             test = self.plain(loop.test) if loop.test is not None else None
             if not isinstance(test, Known):
                 return False
+            some = test.only(self.mask) is None  # of the threads that come to it
             self.mask = self.mask & (test.numbers != 0)
             if not bool(self.mask.any()):
                 break
+            if some:
+                self.tests.append(test.form)
             if rounds == _MOST_ROUNDS or self._inner(loop.body):
                 return False
             if loop.update is not None and self._step(Evaluate(None, loop.line, loop.update)):
                 return False
             rounds += 1
         self.mask = before
+        del self.tests[had:]
         if loop.before is not None:
             self._left((loop.before,))
         self.quiet -= 1

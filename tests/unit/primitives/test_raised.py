@@ -309,6 +309,30 @@ def test_what_is_refused() -> None:
     assert "gone" in _refusal(text, "if (t == 0) o", gone)
 
 
+@pytest.mark.parametrize("rounds", ["3", "64", "n"])
+def test_rounds_around_those_that_threads_share_stay_rounds(rounds: str) -> None:
+    text = f"""\
+#pragma optiml launch k grid(h) block(32)
+__global__ void k(const float* a, float* o, int h, int n) {{
+    __shared__ float part[32];
+    float sum = 0.0f;
+    for (int g = 0; g < {rounds}; g++)
+        for (int i = threadIdx.x; i < 100; i += 32) sum += a[(g * h + blockIdx.x) * 100 + i];
+    part[threadIdx.x] = sum;
+    __syncthreads();
+    for (int s = 16; s > 0; s /= 2) {{
+        if (threadIdx.x < s) part[threadIdx.x] += part[threadIdx.x + s];
+        __syncthreads();
+    }}
+    if (threadIdx.x == 0) o[blockIdx.x] = part[0];
+}}
+"""
+    after = written(raised(kernel_of(text)))
+    assert (after.count("for (") == 2) == (rounds != "3")
+    arrays = {"a": Array("f4", ("64 * h * 100",)), "o": Array("f4", ("h",), "zeros")}
+    assert end_of(text, after, arrays, {"h": 5, "n": 9}, {"h": 1, "n": 2}) in ("same", "rounds")
+
+
 def test_a_walk_with_a_choice_in_each_round_is_given_up() -> None:
     """What each step is spelled with doubles in every round."""
     text = """\
