@@ -9,6 +9,7 @@ title that only one of both has are printed, and refusals that only the numbers 
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from collections.abc import Mapping
@@ -104,4 +105,6 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tasks", nargs="*", metavar="TASK")
+    main(parser.parse_args().tasks)
