@@ -68,7 +68,7 @@ def parse_log(log: str, source: str = "") -> tuple[Diagnostic, ...]:
             bare = name.partition("<")[0]
             at = _kernel_of(source, bare)
             if bare != name and at and not _is_template(source, bare):
-                text = f"`{bare}` is no template, and the launch asks for `{name}`"
+                text = f"`{bare}` is not a template, and the launch asks for `{name}`"
             else:
                 text = f"{text}, where the launch asks for `{name}`"
         elif not inside:

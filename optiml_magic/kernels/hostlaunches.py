@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from optiml_magic.kernels.hostbranches import Group, groups
 from optiml_magic.kernels.hostcalls import callers
 from optiml_magic.kernels.hostchanges import referring
-from optiml_magic.kernels.hostconstants import Copied, copied_numbers
+from optiml_magic.kernels.hostconstants import Copied, copied_numbers, filled_constants
 from optiml_magic.kernels.hostdeduced import deduced
 from optiml_magic.kernels.hostidle import coming_to
-from optiml_magic.kernels.hostmemory import filled_constants
 from optiml_magic.kernels.hostparts import parts_passed
 from optiml_magic.kernels.hostpassed import Passed, scalar_of
 from optiml_magic.kernels.hostscope import Call, Host, expressed

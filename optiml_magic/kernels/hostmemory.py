@@ -13,7 +13,7 @@ from optiml_magic.kernels.hostvalues import HostValues
 from optiml_magic.source.aliases import resolve
 from optiml_magic.source.dtypes import element_dtype
 from optiml_magic.source.expressions import parse_expression
-from optiml_magic.source.formals import declared, text_of
+from optiml_magic.source.formals import text_of
 from optiml_magic.source.notes import Note
 from optiml_magic.source.syntax import line_of, nodes_of, walk
 from optiml_magic.source.values import changes, tidy
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from optiml_magic.kernels.signature import Parameter
 
 _ALLOCATE = frozenset({"cudaMalloc", "cudaMallocManaged", "cudaMallocAsync"})
-_TO_SYMBOL = frozenset({"cudaMemcpyToSymbol", "cudaMemcpyToSymbolAsync"})
 _SET = frozenset({"cudaMemset", "cudaMemsetAsync"})
 _FILL = frozenset({"cudaMemcpy", "cudaMemcpyAsync"})
 _IDLE = frozenset({"cudaFree", "cudaMemPrefetchAsync", "cudaMemAdvise"})
@@ -58,7 +57,7 @@ def allocations(
     changes before the buffer is ``given`` to a launch is another one there.
     """
     body, (named, known) = _body_around(given), values
-    found = [args for function, args in _calls(body, _ALLOCATE) if _is(args[0], origin)]
+    found = [args for function, args in calls(body, _ALLOCATE) if _is(args[0], origin)]
     own = owned(origin, body, named) if not found else None
     lanes = 1
     if own is not None and _is_element(own.ctype, parameter, types):
@@ -99,7 +98,7 @@ def _of_one_size(name: str, made: Sequence[Node], given: Node, body: Node) -> bo
     others = exchanged(name, made[1], given, body, _ALLOCATE)
     if others is None:
         return False
-    sizes = [[text_of(args[1]) for _, args in _calls(body, _ALLOCATE) if _is(args[0], other)]
+    sizes = [[text_of(args[1]) for _, args in calls(body, _ALLOCATE) if _is(args[0], other)]
              for other in others]  # fmt: skip
     return all(size == [text_of(made[1])] for size in sizes)
 
@@ -111,31 +110,11 @@ def _body_around(node: Node) -> Node:
     return node.child_by_field_name("body") or node
 
 
-def filled_constants(root: Node, fixed: Mapping[str, int]) -> Iterator[Note]:
-    """A note with how many elements each ``__constant__`` has that the host fills."""
-    wanted = {text_of(args[0]): line_of(args[0]) for _, args in _calls(root, _TO_SYMBOL)}
-    for node in nodes_of(root):
-        if node.type != "declaration" or "__constant__" not in map(text_of, node.children):
-            continue
-        for declarator in node.children_by_field_name("declarator"):
-            name, inner, whole = declared(declarator).name, declarator, 1
-            if inner.type == "init_declarator":
-                inner = inner.child_by_field_name("declarator") or inner
-            values = HostValues(node, fixed)
-            while inner.type == "array_declarator":
-                extent = values.number(inner.child_by_field_name("size"))
-                whole *= extent if isinstance(extent, int) else 0
-                inner = inner.child_by_field_name("declarator") or node
-            if name in wanted and whole > 0:
-                told = f"`{name}` has {whole} elements, which line {wanted[name]} fills"
-                yield Note("allocated", told, name, whole, extent=str(whole))
-
-
 def cleared(body: Node, origin: str, argument: Node) -> bool:
     """Whether the host last sets all of a buffer to zeros before it passes it as an argument."""
     last = ""
-    whole = [args[1] for _, args in _calls(body, _ALLOCATE) if _is(args[0], origin)]
-    for function, args in _calls(body, _SET | _FILL):
+    whole = [args[1] for _, args in calls(body, _ALLOCATE) if _is(args[0], origin)]
+    for function, args in calls(body, _SET | _FILL):
         if args[0].start_byte > argument.start_byte or not _is(args[0], origin):
             continue
         if not _always_before(args[0], argument):
@@ -213,11 +192,12 @@ def _changes_between(body: Node, size: Node, again: Node) -> bool:
 
 def _always_before(node: Node, later: Node) -> bool:
     """Whether no branch or loop may leave a statement out where the later one is reached."""
-    within = {parent.id for parent in _controls(later)}
-    return all(parent.id in within for parent in _controls(node))
+    within = {parent.id for parent in controls(later)}
+    return all(parent.id in within for parent in controls(node))
 
 
-def _controls(node: Node) -> Iterator[Node]:
+def controls(node: Node) -> Iterator[Node]:
+    """What may leave a statement out, or do it again: branches and loops of its function."""
     parent = node.parent
     while parent is not None and parent.type != "function_definition":
         above = parent.parent.type if parent.parent is not None else ""
@@ -232,7 +212,8 @@ def _controls(node: Node) -> Iterator[Node]:
         parent = parent.parent
 
 
-def _calls(body: Node, wanted: frozenset[str]) -> Iterator[tuple[str, tuple[Node, ...]]]:
+def calls(body: Node, wanted: frozenset[str]) -> Iterator[tuple[str, tuple[Node, ...]]]:
+    """The calls of functions of these names, each with two arguments or more."""
     for node in nodes_of(body):
         if node.type != "call_expression":
             continue

@@ -1,4 +1,4 @@
-"""P10, a local array of numbers that the text tells, and nobody changes, in constant memory.
+"""P10, a local array whose numbers stand in the text, and that nobody changes, in constant memory.
 
 ``const char digits[] = "0123456789abcdef"; ... digits[x & 15]``: where no compiler knows which
 element is asked for, each thread stores all of them to local memory before it asks for one. In
@@ -85,7 +85,7 @@ def in_constant_memory(kernel: Kernel, arrays: Sequence[ConstantArray]) -> Kerne
             if isinstance(e, Name) and e.variable is variable
         }  # fmt: skip
     if not arrays:
-        raise NotLegal("it has no array of numbers that the text tells")
+        raise NotLegal("it has no local array whose numbers stand in the text")
     return kernel.rewritten(edited(kernel.function.body, swaps), helpers=helpers)
 
 

@@ -19,7 +19,7 @@ from optiml_magic.kernels.primitives.effects import Effects, loops_in
 from optiml_magic.kernels.primitives.naming import type_of
 from optiml_magic.kernels.reading import Reduction
 from optiml_magic.kernels.tree import Block, Declare, Evaluate, Loop, Statement, Variable, body_of
-from optiml_magic.kernels.types import CType, named
+from optiml_magic.kernels.types import CType, keeps, named
 
 _LEAST = 16  # times more than what is left the squares may be; four of their bits cancel: ours
 
@@ -125,7 +125,4 @@ def _keeps(one: CType | None, other: CType) -> bool:
     """Whether a number of one type is the same as another, but for its last bits."""
     if one is None or one.lanes != 1 or other.lanes != 1:
         return False
-    if other.floating:
-        return one.floating or one.integral
-    wider = (one.size or 0) <= (other.size or 0) and one.signed <= other.signed
-    return one.integral and other.integral and wider
+    return (other.floating and (one.floating or one.integral)) or keeps(other, one)

@@ -2,7 +2,7 @@
 
 Where a kernel says how long its rows are by a name, an index is a sum over products of names, each
 of them a stride. Where it says so by numbers, ``4096 * y + x + 4095`` is a row below and an element
-to the left, though nothing in it is called a row: how far apart threads of other axes are tells.
+to the left, though nothing in it is called a row: threads of other axes are that far apart.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def lengths(
     """The numbers that strides are beside each product of sizes, the longest first.
 
     A thread's index along another axis than x is so many elements from the next; a round of a loop
-    is where that is no less than there are indices along x. Where no axis tells, as of ``a[i - W]``
-    and ``a[i + W]``, those among ``numbers`` do that elements of the array are away.
+    is where that is no less than there are indices along x. Where no axis shows it, as in
+    ``a[i - W]``, they are among the ``numbers`` of elements that accesses to the array are away.
     """
     across = {f"@{a.axis}" for a in along if a.axis != "x"}
     wide = [a.bound.value for a in along if a.axis == "x" and a.bound is not None]

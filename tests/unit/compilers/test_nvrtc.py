@@ -181,7 +181,7 @@ def test_a_kernel_called_as_a_function_of_the_headers_is_named_by_its_line(
 @pytest.mark.parametrize(
     ("head", "asked", "told"),
     [
-        ("", "k<float>", "`k` is no template, and the launch asks for `k<float>`"),
+        ("", "k<float>", "`k` is not a template, and the launch asks for `k<float>`"),
         ("template <class T> ", "k<flt>", "`k<flt>`"),
         ("template <class T, int N> ", "k", "`k`"),
     ],

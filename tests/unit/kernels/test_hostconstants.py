@@ -54,12 +54,25 @@ def test_a_constant_is_the_number_that_is_copied_there(copy: str) -> None:
         f"for (int i = 0; i < 2; ++i) {COPY}",
         f"{COPY} w = 7; {COPY}",
         "cudaMemcpyToSymbol(width, a, sizeof(int));",
+        "cudaMemcpyToSymbol(width, &w, 2);",
+        "cudaMemcpyToSymbol(width, &w, 4, 4);",
+        "long v = 5000000000; cudaMemcpyToSymbol(width, &v, 4);",
+        f"{COPY} void* p; cudaGetSymbolAddress(&p, width);",
         "cudaMemcpyFromSymbol(&w, width, sizeof(int));",
         "cudaMemcpyToSymbol(scale, &w, sizeof(float));",
     ],
 )  # fmt: skip
 def test_others_stay_as_they_are(host: str) -> None:
     assert "__constant__ int width;" in dropped(host)[0]
+
+
+def test_a_function_that_copies_what_it_is_given_must_be_called_once() -> None:
+    sets = f"void set(int v) {{ {COPY.replace('&w', '&v')} }}\n"
+    for calls, known in (("set(96);", True), ("set(96); set(7);", False)):
+        text, _ = drop_host_code(
+            f"{DEVICE}{sets}int main() {{ float *a, *out; {calls} k<<<3, 32>>>(a, out); }}\n"
+        )
+        assert ("int width = 96;" in text) == known
 
 
 def test_constants_that_are_declared_together_are_known_together() -> None:

@@ -1,4 +1,4 @@
-"""Local arrays of numbers that the text tells, in constant memory."""
+"""Local arrays whose numbers stand in the text, in constant memory."""
 
 from __future__ import annotations
 
