@@ -135,7 +135,8 @@ class Following:
     """A round, where a ``greater`` value than that of ``most`` comes, or none does.
 
     ``moving`` are the locals that are followed; all else is a factor by how it is written. ``top``
-    is the value that ``most`` is compared with, once it is known; ``tested`` whether by a branch.
+    is the value that ``most`` is compared with, once it is known; ``tested`` whether by a branch,
+    ``even`` whether a power of nothing is asked for, of a value less itself.
     """
 
     kernel: Kernel
@@ -145,6 +146,7 @@ class Following:
     known: dict[Variable, Value]
     top: Value | None = None
     tested: bool = False
+    even: bool = False
     raising: list[str] = field(default_factory=list)
 
     def run(self, statement: Statement) -> None:
@@ -209,7 +211,9 @@ class Following:
                 function
             ) in RAISING and of_library(self.kernel, function):
                 self.raising.append(function)
-                return self.value(inner).raised()
+                power = self.value(inner)
+                self.even |= not power.terms
+                return power.raised()
             case Call(function=function, arguments=(one, two, three)) if bare(function) in FUSED:
                 return self.value(one) * self.value(two) + self.value(three)
             case Call(function=function, arguments=(one, two)) if self._extreme(function, expr):

@@ -19,12 +19,16 @@ from optiml_magic.kernels.expressions import Assign, Call, Expr, Literal, Step, 
 from optiml_magic.kernels.functions import bare
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted, loops_in, names
+from optiml_magic.kernels.primitives.online_begun import is_finite
 from optiml_magic.kernels.primitives.powers import RAISING, Following, Value, reads
 from optiml_magic.kernels.tree import Block, Declare, Leave, Loop, Statement, Variable, walk
 from optiml_magic.kernels.types import named
 
 #: Scaled by a power of what is infinite or huge, and not below zero, nothing is no number.
 _COLD = "what sums are where a temperature is not above zero"
+#: Infinity less itself is no number: a loop that scales as it goes takes that for one value less
+#: where a branch counts the greatest as 1, and for one more where it begins with minus infinity.
+_INFINITE = "what sums are where values are infinite"
 _NUMBER = re.compile(r"(?=[\d.]*[1-9])(?:\d+\.\d*|\.\d+)f?")  # above zero
 _CARRIED = 2  # locals that go from round to round, at least: the greatest value and a sum
 _MAX = {"float": "fmaxf", "double": "fmax"}
@@ -38,6 +42,7 @@ class _Online:
     most: Variable
     top: str
     tested: bool
+    even: bool  # whether the greatest value counts by a power of nothing, and not as 1
     raising: str
     by: str  # what multiplies each difference, as a temperature does; empty for nothing
     kept: tuple[Statement, ...]
@@ -160,7 +165,9 @@ def _followed(
     bases = {RAISING[bare(name)] for way in ways for name in way.raising}
     if not sums or len(bases) != 1:
         raise NotLegal("its rounds scale nothing anew", loop.line)
-    return _Online(loop, most, top.spelled(), up.tested, up.raising[0], by, kept, tuple(sums))
+    return _Online(
+        loop, most, top.spelled(), up.tested, up.even, up.raising[0], by, kept, tuple(sums)
+    )
 
 
 def _temperature(effects: Effects, loop: Loop, most: Variable, way: Following) -> str:
@@ -209,7 +216,10 @@ def _made(kernel: Kernel, effects: Effects, found: _Online) -> Kernel:
     made.append(_round(found, added))
     whole = kernel.rewritten(edited(kernel.function.body, {found.loop: tuple(made)}))
     cold = found.by and not _NUMBER.fullmatch(found.by)
-    return replace(whole, arithmetic=(*whole.arithmetic, *([_COLD] if cold else ())))
+    begins = found.most.value
+    alike = found.even and begins is not None and is_finite(begins, kind)
+    more = ([_COLD] if cold else []) + ([] if alike else [_INFINITE])
+    return replace(whole, arithmetic=(*whole.arithmetic, *more))
 
 
 def _round(found: _Online, steps: Sequence[str]) -> Statement:

@@ -67,6 +67,20 @@ def test_a_temperature_that_may_be_below_zero_is_told() -> None:
         assert told == (name == "temperature")
 
 
+INFINITE = {
+    "plain": False, "before": False, "branch": False, "branches": True, "factor": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INFINITE)
+def test_what_infinite_values_change_is_declared(name: str) -> None:
+    text = ONLINE.replace("ROUND", ROUNDS[name])
+    below = text.replace("m = -1e30f", "m = -INFINITY")
+    for which, declared in ((text, INFINITE[name]), (below, True)):
+        made = applied(unscaled(kernel(which)))
+        assert any("values are infinite" in one for one in made.arithmetic) == declared
+
+
 def test_what_is_summed_up_with_weights_is_scaled_alike() -> None:
     text = ONLINE.replace("ROUND", PLAIN.replace("m = n;", "o = o * expf(m - n) + "
         "expf(t - n) * v[c]; m = n;")).replace("d = 0.0f;", "d = 0.0f, o = v[0];")  # fmt: skip
