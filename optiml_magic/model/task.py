@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from optiml_magic.errors import UsageError
 from optiml_magic.files import read_kernel
 
@@ -24,6 +26,19 @@ _DICTS = {
 Inputs = Mapping[str, Any] | Callable[..., Mapping[str, Any]]
 
 
+def _specified(name: str, spec: object) -> str:
+    """An output's specification as text; raises UsageError for what is neither text nor array."""
+    if isinstance(spec, str):
+        return spec
+    kind, shape = getattr(spec, "dtype", None), getattr(spec, "shape", None)
+    if isinstance(kind, np.dtype) and kind.kind in "biufc" and shape:
+        return f"{kind.str[1:]}[{', '.join(map(str, shape))}]"
+    raise UsageError(
+        f"`{name}` in `outputs` of a task is a {type(spec).__name__}, not a specification",
+        fix=f'write outputs={{"{name}": "f4[n]"}}, or give a NumPy array of one or more axes',
+    )
+
+
 @dataclass(frozen=True)
 class Task:
     """A kernel to check, profile or optimise, or a reference that one is made from.
@@ -38,7 +53,8 @@ class Task:
         sizes: the keyword arguments of ``inputs`` when it is a function.
         verify_sizes: smaller ones of them for a task too large to verify: candidates are verified
             at these, and measured at ``sizes``, where their outputs are not checked.
-        outputs: specifications such as ``{"out": "f4[rows, cols]"}``; only needed where neither the
+        outputs: specifications such as ``{"out": "f4[rows, cols]"}``, or arrays that have shape and
+            dtype, of which the contents do not matter; only needed where neither the
             reference nor an array of that name in ``inputs`` has shape and dtype, and to name the
             order of several, in which the reference returns a tuple.
         inout: buffers that are read and written, whose initial value is the one in ``inputs``.
@@ -84,6 +100,8 @@ class Task:
                     f"`{name}` of a task is a {type(given).__name__}, not a dict",
                     fix=f"write {name}={example}",
                 )
+        specified = {name: _specified(name, spec) for name, spec in self.outputs.items()}
+        object.__setattr__(self, "outputs", specified)
         alone: object = self.inout
         if isinstance(alone, str):
             object.__setattr__(self, "inout", (alone,))
