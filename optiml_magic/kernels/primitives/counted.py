@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from optiml_magic.kernels.changes import Change
 from optiml_magic.kernels.editing import Node, edited, lines, text
@@ -21,6 +22,7 @@ from optiml_magic.kernels.primitives.flow import ends
 from optiml_magic.kernels.primitives.moved_once import goes_along, moved_once, named_by_lambdas
 from optiml_magic.kernels.primitives.naming import speller_before
 from optiml_magic.kernels.primitives.pointed import Pointed, pointed
+from optiml_magic.kernels.primitives.spelled_names import stands
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.primitives.strides import by, is_steady, is_still
 from optiml_magic.kernels.ranges import Ranges
@@ -184,8 +186,9 @@ class _Counting:
         if isinstance(loop.before, Evaluate):  # in a head it has no semicolon of its own
             if not self._idle():
                 made.append(lines(self.old.show(loop.before).rstrip(";") + ";"))
-        elif loop.before is not None:
-            made.append(loop.before)
+        elif isinstance(before := loop.before, Declare):
+            asked = tuple(v for v in before.variables if not self._is_spelled_out(v, shown))
+            made += [replace(before, variables=asked, span=None)] if asked else []
         made += self._begun(rounds)
         hints = hints_of(self.old, loop)
         told = "".join(f"{self.old.show(hint).strip()}\n" for hint in hints)
@@ -196,6 +199,11 @@ class _Counting:
             made = [Block(None, loop.line, tuple(made))] if self._clash(loop.before) else made
         gone: dict[Node, Node | tuple[Statement, ...] | None] = dict.fromkeys(hints)
         return self.old.rewritten(edited(self.old.function.body, {**gone, loop: tuple(made)}))
+
+    def _is_spelled_out(self, variable: Variable, shown: str) -> bool:
+        """Whether a number stands wherever a counter of the head was asked for."""
+        number = isinstance(variable.value, Literal) and variable in self.moving
+        return number and not stands(variable.name, shown)
 
     def _clash(self, before: Declare) -> bool:
         """Whether a counter of the head would meet another of its name outside of the loop."""

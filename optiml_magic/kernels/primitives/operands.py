@@ -6,7 +6,7 @@ the counter. Rows and columns are two axes of the launch, or the quotient and th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from optiml_magic.kernels.expressions import Expr
@@ -77,17 +77,29 @@ class Contraction:
             raise NotLegal("the loop is not read", loop.line)
         self.axis: Axis = axis
         self._alone()
-        self.outputs = self._outputs()
         self.reductions = self._reductions()
-        self.asked: dict[RequireDirective, None] = {}
-        self.idle: dict[Expr, frozenset[Condition]] = {}
-        every = tuple(self._operands())
-        self.operands = tuple(o for o in every if o.deep and o.side)
-        self.others = tuple(o for o in every if o not in self.operands)
-        if {o.side for o in self.operands} != {ROW, COLUMN}:
-            raise NotLegal("it combines no rows with columns", loop.line)
+        self._choose([*self._outputs()])
         self._alone_changed()
         self._stores()
+
+    def _choose(self, ways: Sequence[Outputs]) -> None:
+        """The first rows and columns whose loads are of either; raises what the first lack."""
+        refused: NotLegal | None = None
+        for self.outputs in ways:
+            self.asked: dict[RequireDirective, None] = {}
+            self.idle: dict[Expr, frozenset[Condition]] = {}
+            try:
+                every = tuple(self._operands())
+            except NotLegal as reason:
+                refused = refused or reason
+                continue
+            self.operands = tuple(o for o in every if o.deep and o.side)
+            self.others = tuple(o for o in every if o not in self.operands)
+            if {o.side for o in self.operands} == {ROW, COLUMN}:
+                return
+            refused = refused or NotLegal("it combines no rows with columns", self.loop.line)
+        assert refused is not None
+        raise refused
 
     def _alone(self) -> None:
         loop = self.loop
@@ -107,7 +119,8 @@ class Contraction:
 
     # -- where outputs are
 
-    def _outputs(self) -> Outputs:
+    def _outputs(self) -> Iterator[Outputs]:
+        """By the parts of one index, where it is cut into two, and by the axes of the launch."""
         kernel = self.kernel
         widths = kernel.block
         stores = [a for a in kernel.reading.accesses if a.mode != "load"]
@@ -118,20 +131,23 @@ class Contraction:
             raise NotLegal("its blocks are not of two dimensions at most")
         flat = self._flat()
         if flat is not None:
-            return flat
+            yield flat
         if not {"threadIdx.y", "blockIdx.y"} & names.keys():
-            raise NotLegal("its threads have one index")
+            if flat is None:
+                raise NotLegal("its threads have one index")
+            return
         x, y = self._needed("x"), self._needed("y")
         if x is None or y is None:
+            if flat is not None:
+                return
             raise NotLegal("its launch and its guards do not bound the outputs alike")
         along_x = self._unit(stores[0], "@x")
         along_y = self._unit(stores[0], "@y")
         swapped = along_y and not along_x
         sides = (ROW, COLUMN) if swapped else (COLUMN, ROW)
         counted = tuple(s for s, width in zip(sides, widths, strict=False) if width == 1)
-        if swapped:
-            return Outputs(x, y, None, swapped, counted)
-        return Outputs(y, x, None, swapped, counted)
+        rows, columns = (x, y) if swapped else (y, x)
+        yield Outputs(rows, columns, None, swapped, counted)
 
     def _needed(self, axis: str) -> Polynomial | None:
         """The outputs along an axis; where blocks have one thread there, as many as blocks."""

@@ -21,10 +21,10 @@ from optiml_magic.kernels.primitives.blocked import (
 from optiml_magic.kernels.primitives.bounded import bounded
 from optiml_magic.kernels.primitives.chunks import chunk, front
 from optiml_magic.kernels.primitives.collapsed import collapse, nested
-from optiml_magic.kernels.primitives.counted import all_counted
+from optiml_magic.kernels.primitives.counted import all_counted, as_counted
 from optiml_magic.kernels.primitives.direct import in_full
 from optiml_magic.kernels.primitives.dispersed import item_a_thread
-from optiml_magic.kernels.primitives.effects import loops_in
+from optiml_magic.kernels.primitives.effects import is_simple, loops_in
 from optiml_magic.kernels.primitives.evenly import evenly
 from optiml_magic.kernels.primitives.exchanged import as_blocks, exchange_rows, folded
 from optiml_magic.kernels.primitives.innermost import innermost
@@ -113,7 +113,7 @@ class BlockedProduct(KernelRule):
         for number, loop in enumerate(loops_in(kernel.function.body)):
             if loop in done or not combining(kernel, loop):
                 continue
-            alone = where_legal(innermost, kernel, number)
+            alone = _from_zero(where_legal(innermost, kernel, number), number)
             inside = [*nested(loops_in(alone.function.body)[number])]
             known = _numbers(alone, inside)
             if known:  # such as the extents of a filter, of which a column has a digit each
@@ -132,6 +132,15 @@ class BlockedProduct(KernelRule):
             found = [*_in_forms(ready, number, where)]
             done += loops_in(loop.body) if any(isinstance(s, Site) for s in found) else []
             yield from found
+
+
+def _from_zero(kernel: Kernel, number: int) -> Kernel:
+    """The kernel whose loops in each other count from 0: `for (int dy = -1; dy <= 1; ++dy)`."""
+    inside = [*nested(loops_in(kernel.function.body)[number])]
+    for at in range(number, number + len(inside) + 1) if inside else ():
+        counting = as_counted(kernel, at, is_simple)
+        kernel = counting if isinstance(counting, Kernel) else kernel
+    return kernel
 
 
 def _in_forms(ready: Kernel, number: int, where: str) -> Iterator[Site | Refused]:

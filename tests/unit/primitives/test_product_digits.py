@@ -154,3 +154,43 @@ def test_a_column_has_digits_of_its_own() -> None:
         for changed in sizes:
             given = WEIGHT_ARRAYS, WEIGHT_SIZES, WEIGHT_SIZES | changed
             assert end_of(WEIGHTS, after, *given, rounds=True) == end
+
+
+LAYER = """\
+#pragma optiml launch layer grid(cdiv(H * W, 64), K, N) block(64)
+__global__ void layer(const float* X, const float* F, float* Y, int N, int C, int H, int W, int K) {
+    int p = blockIdx.x * blockDim.x + threadIdx.x, k = blockIdx.y, n = blockIdx.z;
+    if (p >= H * W) return;
+    int x = p % W, y = p / W;
+    float s = 0;
+    for (int c = 0; c < C; c++)
+        for (int b = -1; b <= 1; b++)
+            for (int d = -1; d <= 1; d++)
+                if (y + b >= 0 && y + b < H && x + d >= 0 && x + d < W)
+                    s += X[((n * C + c) * H + y + b) * W + x + d] * F[((k * C + c) * 3 + b + 1) * 3 + d + 1];
+    Y[(n * K + k) * H * W + p] = s;
+}
+"""
+OF_LAYER = {
+    "X": Array("f4", ("N", "C", "H", "W")), "F": Array("f4", ("K", "C", "3", "3")),
+    "Y": Array("f4", ("N", "K", "H", "W"), "zeros"),
+}  # fmt: skip
+LAYERS = (
+    {"N": 2, "C": 3, "H": 9, "W": 7, "K": 5},
+    {"N": 1, "C": 2, "H": 1, "W": 33, "K": 3},
+    {"N": 3, "C": 1, "H": 17, "W": 1, "K": 1},
+)
+
+
+def test_pixels_that_are_one_index_are_columns_where_filters_have_an_axis() -> None:
+    rule = BlockedProduct()
+    found = [*rule.sites(rule.shaped(kernel_of(LAYER)))]
+    sites = [site for site in found if isinstance(site, Site)]
+    assert sites, found
+    made = sites[0].apply()
+    assert isinstance(made, Kernel), made
+    point = {"BM": 16, "BN": 32, "BK": 32, "TM": 2, "TN": 2, "BLOCKS": 1}
+    after = made.program.with_values(point).text
+    assert "cdiv(H * W, BN)" in after
+    for other in LAYERS[1:]:
+        assert end_of(LAYER, after, OF_LAYER, LAYERS[0], other, rounds=True) == "same"
