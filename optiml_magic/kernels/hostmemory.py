@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from optiml_magic.kernels.signature import Parameter
 
-_ALLOCATE = frozenset({"cudaMalloc", "cudaMallocManaged", "cudaMallocAsync"})
+ALLOCATE = frozenset({"cudaMalloc", "cudaMallocManaged", "cudaMallocAsync"})
 _SET = frozenset({"cudaMemset", "cudaMemsetAsync"})
 _FILL = frozenset({"cudaMemcpy", "cudaMemcpyAsync"})
 _IDLE = frozenset({"cudaFree", "cudaMemPrefetchAsync", "cudaMemAdvise"})
@@ -57,7 +57,7 @@ def allocations(
     changes before the buffer is ``given`` to a launch is another one there.
     """
     body, (named, known) = _body_around(given), values
-    found = [args for function, args in calls(body, _ALLOCATE) if _is(args[0], origin)]
+    found = [args for function, args in calls(body, ALLOCATE) if is_pointer(args[0], origin)]
     own = owned(origin, body, named) if not found else None
     lanes = 1
     if own is not None and _is_element(own.ctype, parameter, types):
@@ -95,10 +95,10 @@ def allocations(
 
 def _of_one_size(name: str, made: Sequence[Node], given: Node, body: Node) -> bool:
     """Whether all that a pointer may lead to, where it is given, was allocated as large as this."""
-    others = exchanged(name, made[1], given, body, _ALLOCATE)
+    others = exchanged(name, made[1], given, body, ALLOCATE)
     if others is None:
         return False
-    sizes = [[text_of(args[1]) for _, args in calls(body, _ALLOCATE) if _is(args[0], other)]
+    sizes = [[text_of(args[1]) for _, args in calls(body, ALLOCATE) if is_pointer(args[0], other)]
              for other in others]  # fmt: skip
     return all(size == [text_of(made[1])] for size in sizes)
 
@@ -113,9 +113,9 @@ def _body_around(node: Node) -> Node:
 def cleared(body: Node, origin: str, argument: Node) -> bool:
     """Whether the host last sets all of a buffer to zeros before it passes it as an argument."""
     last = ""
-    whole = [args[1] for _, args in calls(body, _ALLOCATE) if _is(args[0], origin)]
+    whole = [args[1] for _, args in calls(body, ALLOCATE) if is_pointer(args[0], origin)]
     for function, args in calls(body, _SET | _FILL):
-        if args[0].start_byte > argument.start_byte or not _is(args[0], origin):
+        if args[0].start_byte > argument.start_byte or not is_pointer(args[0], origin):
             continue
         if not _always_before(args[0], argument):
             return False
@@ -178,7 +178,7 @@ def _is_idle(node: Node, origin: str, argument: Node, but: frozenset[str]) -> bo
     function = text_of(parent.parent.child_by_field_name("function"))
     base = function.partition("<")[0].rpartition("::")[2]
     first = parent.named_children[0] == node
-    return base in _IDLE or (base in _ALLOCATE | but if first else base in _FILL)
+    return base in _IDLE or (base in ALLOCATE | but if first else base in _FILL)
 
 
 def _changes_between(body: Node, size: Node, again: Node) -> bool:
@@ -225,7 +225,7 @@ def calls(body: Node, wanted: frozenset[str]) -> Iterator[tuple[str, tuple[Node,
             yield base, tuple(args)
 
 
-def _is(node: Node, name: str) -> bool:
+def is_pointer(node: Node, name: str) -> bool:
     """Whether an argument is a pointer's name, or its address, whatever it is cast to."""
     inner = uncast(node)
     if inner.type == "pointer_expression" and (what := inner.child_by_field_name("argument")):

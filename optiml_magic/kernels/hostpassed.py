@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from optiml_magic.kernels.hostallocated import Memory, end_of, function_seeing, memory_of
 from optiml_magic.kernels.hostfilled import filled
 from optiml_magic.kernels.hostmemory import allocations, cleared, touched
 from optiml_magic.kernels.hostpointers import is_null, pointed, read_at, times_set, uncast
@@ -196,6 +197,9 @@ class Passed:
             within = caller.function
         if not origin:
             return
+        seeing = function_seeing(host, function, origin)
+        if seeing != function:
+            function, given = seeing, end_of(seeing)
         body = function.child_by_field_name("body") or function
         members = self._members.get(function.start_byte, {})
         key = (function.start_byte, frozenset(sizes.items()), len(members))
@@ -207,8 +211,15 @@ class Passed:
         values = self._named[key], host.as_run(function)  # in any block of it
         caller = host.callers.get(function.start_byte)
         types = {**host.aliases, **(caller.types if caller is not None else {})}
-        yield from allocations(given, origin, parameter, name, values, sizes, types)
-        yield from filled(origin, name, given, body, host.as_run(function, given))
+        memory = memory_of(host, function, origin, values[1])
+        if memory.function == function:
+            yield from allocations(given, origin, parameter, name, values, sizes, types)
+        else:
+            bound = host.values(memory.function, {}), memory.known
+            yield from allocations(end_of(memory.function), memory.name, parameter, name, bound, {},
+                                   memory.known.types)  # fmt: skip
+        outer = Memory(function, origin, values[1])
+        yield from filled(host, memory, name, given, host.as_run(function, given), outer)
         made = None
         if function == call.function and (definition := values[0].definition(origin)):
             values[0].spelled |= self.extents(call, values[0])

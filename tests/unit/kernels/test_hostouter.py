@@ -1,0 +1,142 @@
+"""What host functions share: variables of the file, members of a class, helpers that allocate."""
+
+from __future__ import annotations
+
+import pytest
+
+from optiml_magic.kernels.hostcode import drop_host_code
+from optiml_magic.kernels.hoststatements import with_main_around
+
+KERNEL = (
+    "__global__ void k(const float* x, float* y, float s, int n) {\n"
+    "    int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = s * x[i]; }\n"
+)
+LAUNCH = "k<<<(n + 255) / 256, 256>>>(x, y, s, n);"
+
+
+def told(host: str, kind: str) -> dict[str, object]:
+    _, notes = drop_host_code(KERNEL + host)
+    return {note.name: note.value for note in notes if note.kind == kind}
+
+
+def bound(host: str) -> tuple[object, ...]:
+    """The size of ``x``, ``s`` and ``n``, as far as the host's code says them."""
+    numbers = told(host, "literal")
+    return told(host, "allocated").get("x"), numbers.get("s"), numbers.get("n")
+
+
+def launches(host: str) -> list[str]:
+    text, _ = drop_host_code(KERNEL + host)
+    return [line for line in text.splitlines() if line.startswith("#pragma optiml launch")]
+
+
+ALLOCATES = "cudaMalloc(&x, n * sizeof(float)); cudaMalloc(&y, n * sizeof(float));"
+VARIABLES = "int n = 1 << 10; float s = 0.5f; float *x, *y;\n"
+
+
+@pytest.mark.parametrize(
+    ("host", "found"),
+    [
+        ((f"{VARIABLES} void make() {{ {ALLOCATES} }} void go() {{ {LAUNCH} }}"
+          "int main() { make(); go(); }"), (1024, 0.5, 1024)),
+        (f"{VARIABLES} int main() {{ {ALLOCATES} {LAUNCH} }}", (1024, 0.5, 1024)),
+        (f"int n, m = 6; double s = m / 4.0; float *x, *y; int main() {{ n = m * 4; {ALLOCATES} {LAUNCH} }}",
+         (24, 1.5, 24)),
+        (f"int n; float s = 1; float *x, *y; void set() {{ n = 50; }} int main() {{ set(); {ALLOCATES} {LAUNCH} }}",
+         (50, 1, 50)),
+        (f"{VARIABLES} int main(int argc, char** argv) {{ if (argc > 1) n = atoi(argv[1]); {ALLOCATES} {LAUNCH} }}",
+         (1024, 0.5, 1024)),
+        (f"{VARIABLES} void more() {{ n = 7; }} int main() {{ more(); {ALLOCATES} {LAUNCH} }}",
+         (None, 0.5, None)),
+        (f"{VARIABLES} int main() {{ n *= 2; {ALLOCATES} {LAUNCH} }}", (None, 0.5, None)),
+        (f"{VARIABLES} int main() {{ ask(&n); {ALLOCATES} {LAUNCH} }}", (None, 0.5, None)),
+        (f"{VARIABLES} int main() {{ int n = read(); {ALLOCATES} {LAUNCH} }}", (None, 0.5, None)),
+        (f"{VARIABLES} void one() {{ {ALLOCATES} }} void two() {{ {ALLOCATES} }} int main() {{ {LAUNCH} }}",
+         (None, 0.5, 1024)),
+    ],
+)  # fmt: skip
+def test_variables_of_the_file_are_known_where_they_have_one_value(
+    host: str, found: tuple[object, ...]
+) -> None:
+    assert bound(host) == found
+
+
+MEMBERS = "int n; float s = 0.25f; float *x, *y;"
+
+
+@pytest.mark.parametrize(
+    ("host", "found"),
+    [
+        ((f"class A {{ public: A(int c) : n(c) {{ {ALLOCATES} }} void go() {{ {LAUNCH} }} private: {MEMBERS} }};"
+          "int main() { A a(40); for (int i = 0; i < 9; i++) a.go(); }"), (40, 0.25, 40)),
+        ((f"struct A {{ {MEMBERS} A(int c); void go(); }}; A::A(int c) {{ this->n = c; {ALLOCATES} }}"
+          f"void A::go() {{ {LAUNCH} }} int main() {{ A* a = new A(40); a->go(); }}"), (40, 0.25, 40)),
+        ((f"struct A {{ {MEMBERS} A(int c) : n{{c * 2}} {{ make(); }} void make() {{ {ALLOCATES} }} void go() {{ {LAUNCH} }} }};"
+          "int main() { auto a = std::make_unique<A>(20); a->go(); }"), (40, 0.25, 40)),
+        ((f"struct A {{ {MEMBERS} A(int c) : n(c) {{ {ALLOCATES} }} void grow() {{ n++; }} void go() {{ {LAUNCH} }} }};"
+          "int main() { A a(40); a.go(); }"), (None, 0.25, None)),
+        ((f"struct A {{ {MEMBERS} A() : n(4) {{ {ALLOCATES} }} A(int c) : n(c) {{ {ALLOCATES} }} void go() {{ {LAUNCH} }} }};"
+          "int main() { A a(40); a.go(); }"), (None, None, None)),
+    ],
+)  # fmt: skip
+def test_members_are_known_by_the_constructor(host: str, found: tuple[object, ...]) -> None:
+    assert bound(host) == found
+
+
+USES = "int main() {{ int n = 30; float s = 1; float* y = 0; {} " + LAUNCH + " }}"
+ON_DEVICE = (
+    "template <typename T> T* get(size_t c) { T* p; cudaMalloc(&p, c * sizeof(T)); return p; }"
+)
+
+
+@pytest.mark.parametrize(
+    ("helper", "made", "found"),
+    [
+        (ON_DEVICE, "float* x = get<float>(n);", 30),
+        (ON_DEVICE, "float* x; x = get<float>(2 * n);", 60),
+        (ON_DEVICE, "float* x = get<double>(n);", None),
+        (ON_DEVICE, "float* x = get<float>(ask());", None),
+        ("void get(float** p, int c) { cudaMalloc((void**)p, c * sizeof(float)); }",
+         "float* x; get(&x, n);", 30),
+        ("void get(float*& p, int c) { cudaMalloc(&p, c * sizeof(float)); }", "float* x; get(x, n);", 30),
+        (("float* get(const std::vector<float>& v) { float* p; cudaMalloc(&p, v.size() * sizeof(float));"
+          " return p; }"), "std::vector<float> h(n + 1); float* x = get(h);", 31),
+        (("float* in(int c) { float* p; cudaMalloc(&p, c * 4); return p; } float* get(int c) { float* q = in(c);"
+          " return q; }"), "float* x = in(n);", 30),
+        ("float* get(int c) { float *p, *q; cudaMalloc(&p, c * 4); cudaMalloc(&q, 4); return c ? p : q; }",
+         "float* x = get(n);", None),
+    ],
+)  # fmt: skip
+def test_what_a_helper_allocates_has_the_size_that_it_is_called_with(
+    helper: str, made: str, found: int | None
+) -> None:
+    assert told(f"{helper} {USES.format(made)}", "allocated").get("x") == found
+
+
+def test_launches_outside_of_functions_are_read() -> None:
+    cell = f"int n = 1000;\nfloat *x, *y;\nfloat s = 2.0f;\ncudaMalloc(&x, n * sizeof(float));\n{LAUNCH}\n"
+    assert launches(cell) == ["#pragma optiml launch k grid(cdiv(n, 256)) block(256)"]
+    assert bound(cell) == (1000, 2.0, 1000)
+    text, _ = drop_host_code(KERNEL + cell)
+    assert "cudaMalloc" not in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "int main() { go(); }\nint n = 4;\nfoo(n);\n",
+        "int n = 4;\nconst float* x;\n",
+        "__device__ int f(int a) { return a; }\n",
+    ],
+)
+def test_a_text_with_a_main_or_without_statements_stays(text: str) -> None:
+    assert with_main_around(text, {"__device__"}) == text
+
+
+def test_no_line_moves_where_statements_get_a_main() -> None:
+    text = "const int N = 8;\nint n = N;\n// go\nfor (int i = 0; i < n; i++)\n    go(i);\n__device__ int d;\n"
+    made = with_main_around(text, {"__device__"})
+    assert [line.strip() for line in made.splitlines()] == [
+        "const int N = 8;", "int main() { int n = N;", "// go", "for (int i = 0; i < n; i++)", "go(i); }",
+        "__device__ int d;",
+    ]  # fmt: skip
