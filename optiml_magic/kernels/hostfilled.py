@@ -175,7 +175,8 @@ def _handed_on(array: str, given: Node, body: Node) -> Iterator[tuple[Node, int]
         if node.start_byte >= given.start_byte:
             break
         launches = any(child.type == "kernel_call_syntax" for child in node.children)
-        if node.type != "call_expression" or launches:
+        leads_there = given.start_byte < node.end_byte
+        if node.type != "call_expression" or launches or leads_there:
             continue  # what a launch makes of an array is no matter of what it begins with
         listed = node.child_by_field_name("arguments")
         called = text_of(node.child_by_field_name("function")).partition("<")[0]
