@@ -289,6 +289,8 @@ def _is_host(node: Node, marks: frozenset[str] = _DEVICE_WORDS) -> bool:
         return re.search(r"(?<![\w:])(?:::)?std\b", text_of(node)) is not None
     if node.type == "template_declaration":
         return any(_is_host(child, marks) for child in node.children)
+    if node.type == "alias_declaration":
+        return _ON_HOST.search(text_of(node)) is not None
     if node.type in ("class_specifier", "struct_specifier"):
         text = text_of(node)
         device = (marks - _DEVICE_WORDS) | {"__device__"}

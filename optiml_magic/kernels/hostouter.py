@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostchanges import given_anew, is_given_from_outside, set_once, target
 from optiml_magic.source.formals import declared, formals, text_of
-from optiml_magic.source.syntax import nodes_of
+from optiml_magic.source.syntax import nodes_of, parse
 from optiml_magic.source.values import changes
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 CLASSES = frozenset({"class_specifier", "struct_specifier"})
+_NUMBERS = frozenset({"number_literal", "parenthesized_expression", "binary_expression"})
 _MAKERS = frozenset({"make_unique", "make_shared"})
 _NAMES = frozenset({"identifier", "field_identifier", "destructor_name"})
 
@@ -75,6 +76,8 @@ def outer_variables(root: Node) -> dict[tuple[str, str], Outer]:
     found: dict[tuple[str, str], list[Outer]] = {}
     unclear: set[tuple[str, str]] = set()
     known = {*_declared(root, found)}
+    for name, value in _real_macros(root):
+        found.setdefault(("", name), []).append(Outer(value, None))
     made: dict[str, int] = {}
     for function in functions_of(root):
         owner = class_of(function)
@@ -107,6 +110,19 @@ def outer_variables(root: Node) -> dict[tuple[str, str], Outer]:
         for key, values in found.items()
         if len(values) == 1 and key not in unclear and key[0] not in several
     }
+
+
+def _real_macros(root: Node) -> Iterator[tuple[str, Node]]:
+    """The macros that stand for numbers with a point, ``#define DT (ALPHA * 1e-3)``."""
+    for node in nodes_of(root):
+        if node.type != "preproc_def":
+            continue
+        words = text_of(node.child_by_field_name("value")).split("//")[0]
+        reread = parse(f"auto x = {words};").root
+        made = next((n for n in nodes_of(reread) if n.type == "init_declarator"), None)
+        value = made.child_by_field_name("value") if made is not None else None
+        if value is not None and value.type in _NUMBERS:
+            yield text_of(node.child_by_field_name("name")), value
 
 
 def _declared(root: Node, found: dict[tuple[str, str], list[Outer]]) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostallocated import Memory, end_of, function_seeing, memory_of
 from optiml_magic.kernels.hostfilled import filled
-from optiml_magic.kernels.hostmemory import allocations, cleared, touched
+from optiml_magic.kernels.hostmemory import allocations, cleared, is_padded, touched
 from optiml_magic.kernels.hostpointers import is_null, pointed, read_at, times_set, uncast
 from optiml_magic.kernels.hostscope import Call, expressed
 from optiml_magic.kernels.hostspelled import spell
@@ -238,6 +238,8 @@ class Passed:
         if first and (cleared(body, origin, given) or (made is not None and made[1])):
             keeps = parameter.reads or parameter.adds
             self._others[name] = ZeroDirective(name) if keeps else InitDirective(name, 0)
+        if first and not parameter.reads and is_padded(body, origin, values[1]):
+            self._others.setdefault(name, InitDirective(name, 0))
         self._launched.add(name)
         if parameter.writes:
             self._written.add(name)

@@ -146,6 +146,8 @@ class Host:
             if key[0] not in ("", owner) or key[1] in own:
                 continue
             number = self._asked(key)
+            if isinstance(number, int) and key[1] in self.fixed:
+                continue
             if number is not None and (key[0] or key[1] not in found):
                 found |= {key[1]: number} | ({f"this->{key[1]}": number} if key[0] else {})
         return found

@@ -29,6 +29,7 @@ from optiml_magic.kernels.hostliterals import (
     computed,
     converted,
     literal_number,
+    made_by_function,
     named_number,
 )
 from optiml_magic.kernels.hostmembers import members_set
@@ -384,6 +385,8 @@ class HostValues(Values):
             node.child_by_field_name("function")
         ).endswith("dim3"):
             return self.axes(node.child_by_field_name("arguments"))
+        if (made := made_by_function(node, self.functions)) is not None:
+            return self.axes(made)
         if node.type == "compound_literal_expression":
             return self.axes(node.child_by_field_name("value"))
         return [node]

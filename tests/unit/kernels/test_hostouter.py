@@ -46,6 +46,8 @@ VARIABLES = "int n = 1 << 10; float s = 0.5f; float *x, *y;\n"
          (50, 1, 50)),
         (f"{VARIABLES} int main(int argc, char** argv) {{ if (argc > 1) n = atoi(argv[1]); {ALLOCATES} {LAUNCH} }}",
          (1024, 0.5, 1024)),
+        (f"#define HALF 0.5\n#define S (HALF * 3)\nint n = 8; float *x, *y, s = S; int main() {{ {ALLOCATES} {LAUNCH} }}",
+         (8, 1.5, 8)),
         (f"{VARIABLES} void more() {{ n = 7; }} int main() {{ more(); {ALLOCATES} {LAUNCH} }}",
          (None, 0.5, None)),
         (f"{VARIABLES} int main() {{ n *= 2; {ALLOCATES} {LAUNCH} }}", (None, 0.5, None)),
@@ -103,6 +105,8 @@ ON_DEVICE = (
           " return p; }"), "std::vector<float> h(n + 1); float* x = get(h);", 31),
         (("float* in(int c) { float* p; cudaMalloc(&p, c * 4); return p; } float* get(int c) { float* q = in(c);"
           " return q; }"), "float* x = in(n);", 30),
+        ("void get(float** p, size_t bytes) { cudaMalloc(p, bytes); }",
+         "float* x; size_t bytes = n * sizeof(float); get(&x, bytes);", 30),
         ("float* get(int c) { float *p, *q; cudaMalloc(&p, c * 4); cudaMalloc(&q, 4); return c ? p : q; }",
          "float* x = get(n);", None),
     ],
@@ -140,3 +144,63 @@ def test_no_line_moves_where_statements_get_a_main() -> None:
         "const int N = 8;", "int main() { int n = N;", "// go", "for (int i = 0; i < n; i++)", "go(i); }",
         "__device__ int d;",
     ]  # fmt: skip
+
+
+HELPED = (
+    "int up(int a, int b) { return (a + b - 1) / b; }\n"
+    "dim3 blocks(int w, int h, dim3 t) { return dim3(up(w, t.x), up(h, t.y)); }\n"
+    "dim3 named(int x, int b) { dim3 g((x + b - 1) / b, 2); return g; }\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("grid", "found"),
+    [
+        ("blocks(n, 9, t)", "grid(cdiv(n, 32), cdiv(9, 4)) block(32, 4)"),
+        ("named(n, 64)", "grid(cdiv(n, 64), 2) block(32, 4)"),
+    ],
+)
+def test_a_grid_that_a_function_makes_is_read(grid: str, found: str) -> None:
+    main = (
+        f"int main() {{ int n = 99; dim3 t(32, 4); dim3 g = {grid}; k<<<g, t>>>(x, y, 1.0f, n); }}"
+    )
+    assert launches(HELPED + main) == [f"#pragma optiml launch k {found}"]
+
+
+def test_arguments_that_are_listed_one_by_one_are_read() -> None:
+    main = (
+        "int main() { int n = 40; float s = 2; float *x, *y; cudaMalloc(&x, n * sizeof(float));\n"
+        "void* args[4]; args[0] = &x; args[1] = (void*)&y; args[2] = &s; args[3] = &n;\n"
+        "cudaLaunchKernel((void*)k, dim3(2), dim3(32), args, 0, 0); }"
+    )
+    assert bound(main) == (40, 2, 40)
+    assert bound(main.replace("args[2] = &s;", "")) == (None, None, None)
+
+
+PITCHED = (
+    "__global__ void p(const float* a, float* b, size_t pitch, int w, int h) {\n"
+    "    int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y;\n"
+    "    if (x < w) b[y * (pitch / 4) + x] = a[y * (pitch / 4) + x]; }\n"
+    "int main() { int w = {w}, h = 6; size_t pitch; float *a, *b;\n"
+    "cudaMallocPitch(&a, &pitch, w * sizeof(float), h); cudaMallocPitch((void**)&b, &pitch, w * 4, h);\n"
+    "p<<<dim3((w + 31) / 32, h), 32>>>(a, b, pitch, w, h); }\n"
+)
+
+
+@pytest.mark.parametrize(("width", "columns"), [(200, 256), (128, 128)])
+def test_rows_of_pitched_memory_are_as_long_as_the_device_makes_them(
+    width: int, columns: int
+) -> None:
+    text = PITCHED.replace(
+        "cudaMallocPitch((void**)&b, &pitch,", "cudaMallocPitch((void**)&b, &other,"
+    )
+    text = text.replace("size_t pitch;", "size_t pitch, other;").replace("{w}", str(width))
+    made, notes = drop_host_code(text)
+    found = {
+        note.name: note.shape or note.value
+        for note in notes
+        if note.kind in ("allocated", "literal")
+    }
+    assert found["a"] == (6, columns)
+    assert found["pitch"] == columns * 4
+    assert ("init(b) = 0" in made) == (columns > width)
