@@ -108,11 +108,14 @@ def set_once(
     return right
 
 
-def first_round(name: str, nodes: list[Node], place: Node | None) -> bool:
-    """Whether a place is in a loop that counts a local, which has its first value there at first.
+def first_round(name: str, nodes: list[Node], place: Node | None, body: Node) -> bool:
+    """Whether a local has its first value where a place is come to first.
 
-    ``nodes`` change locals of that name; those outside of the loop are of others.
+    The place is in a loop that counts it, or is ahead of all that changes it. ``nodes`` change
+    locals of that name; those outside of the loop are of others.
     """
+    if place is not None and all(place.end_byte <= node.start_byte for node in nodes):
+        return not any(node.type in _JUMPS for node in nodes_of(body))
     loop = place.parent if place is not None else None
     while loop is not None and loop.type != "function_definition":
         head = loop.child_by_field_name("initializer") if loop.type == "for_statement" else None

@@ -47,11 +47,11 @@ def filled(
     """
     inner = memory.function != outer.function
     body = _body(memory.function)
-    sources = {*_copied(memory.name, end_of(memory.function) if inner else given, body)}
+    sources = {*copied(memory.name, end_of(memory.function) if inner else given, body)}
     if inner and (sources or outer.name != memory.name):
         handed = memory.arguments
         sources = {_plain(handed[source]) for source in sources if source in handed}
-    sources |= {*_copied(outer.name, given, _body(outer.function))}
+    sources |= {*copied(outer.name, given, _body(outer.function))}
     source = (sources or {outer.name}).pop()
     if sources - {source}:
         return
@@ -138,7 +138,7 @@ def _running(sets: Sequence[Node], array: str, values: HostValues) -> str:
     return f"{begins[1]} + {each} * {INDEX}" if isinstance(each, int) and each >= 0 else ""
 
 
-def _copied(origin: str, given: Node, body: Node) -> Iterator[str]:
+def copied(origin: str, given: Node, body: Node) -> Iterator[str]:
     """The arrays of the host that a buffer is a copy of before a launch."""
     for call in nodes_of(body):
         if call.type != "call_expression" or call.start_byte > given.start_byte:

@@ -58,6 +58,7 @@ def allocations(
     changes before the buffer is ``given`` to a launch is another one there.
     """
     body, (named, known) = _body_around(given), values
+    origin = _spelled_in_loop(origin, body)
     found = [args for function, args in calls(body, ALLOCATE) if is_pointer(args[0], origin)]
     if len(found) == 1 and len(found[0]) == 4:
         yield from _pitched(given, origin, parameter, name, known, found[0])
@@ -96,6 +97,14 @@ def allocations(
     many = f"{extent or whole} element{'' if (extent or str(whole)) == '1' else 's'}"
     told = f"`{name}` has {many}, as line {line} allocates it"
     yield Note("allocated", told, name, whole or None, extent=extent or str(whole))
+
+
+def _spelled_in_loop(origin: str, body: Node) -> str:
+    """``d[i]`` of ``d[1]``, where a loop allocates each element of an array of pointers alike."""
+    array, bracket, _ = origin.partition("[")
+    made = [text_of(uncast(args[0])).lstrip("& (") for _, args in calls(body, ALLOCATE)]
+    loops = {name for name in made if re.fullmatch(rf"{re.escape(array)} ?\[[a-z_]\w*\]", name)}
+    return loops.pop() if bracket and origin not in made and len(loops) == 1 else origin
 
 
 def _of_bytes(size: Node, parameter: Parameter, name: str, known: HostValues) -> Iterator[Note]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostallocated import Memory, end_of, function_seeing, memory_of
-from optiml_magic.kernels.hostfilled import filled
+from optiml_magic.kernels.hostfilled import copied, filled
 from optiml_magic.kernels.hostmemory import allocations, cleared, is_padded, touched
 from optiml_magic.kernels.hostpointers import is_null, pointed, read_at, times_set, uncast
 from optiml_magic.kernels.hostscope import Call, expressed
@@ -238,7 +238,9 @@ class Passed:
         if first and (cleared(body, origin, given) or (made is not None and made[1])):
             keeps = parameter.reads or parameter.adds
             self._others[name] = ZeroDirective(name) if keeps else InitDirective(name, 0)
-        if first and not parameter.reads and is_padded(body, origin, values[1]):
+        holds = is_padded(body, origin, values[1]) or any(copied(origin, given, body))
+        if first and holds and not parameter.reads and not parameter.adds:
+            # What a kernel leaves out stays what it was: zeros stand in for that.
             self._others.setdefault(name, InitDirective(name, 0))
         self._launched.add(name)
         if parameter.writes:

@@ -13,7 +13,7 @@ from optiml_magic.kernels.hostbranches import Arm, arms, is_reached
 from optiml_magic.kernels.hostcalls import Caller, call_of
 from optiml_magic.kernels.hosthiding import hiding
 from optiml_magic.kernels.hostouter import Outer, class_of, outer_variables, own_names
-from optiml_magic.kernels.hostpointers import pointed, times_set
+from optiml_magic.kernels.hostpointers import pointed, times_set, uncast
 from optiml_magic.kernels.hosttensors import extents_asked, shape_made
 from optiml_magic.kernels.hostvalues import HostValues
 from optiml_magic.kernels.signature import Kernel, split_name
@@ -272,7 +272,7 @@ class Call:
 
     def passing(self, argument: Node) -> list[tuple[Node, str, Node]]:
         """The same of each function that hands it on, from the one that launches outwards."""
-        function, name = self.function, pointed(argument, self.names)
+        function, name = self.function, pointed(argument, self.names) or self._element(argument)
         found = [(function, name, argument)]
         for _ in range(DEEPEST):
             caller = self.host.callers.get(function.start_byte)
@@ -287,6 +287,14 @@ class Call:
             function, name = caller.function, outer
             found.append((function, name, given))
         return found
+
+    def _element(self, argument: Node) -> str:
+        """``d[1]`` of ``d[1 - now]``, by what ``now`` is when the program first comes there."""
+        node = uncast(argument)
+        array, indices = (node.child_by_field_name(part) for part in ("argument", "indices"))
+        at = self.as_run.number(indices.named_child(0)) if indices is not None else None
+        plain = array is not None and array.type == "identifier" and isinstance(at, int)
+        return f"{text_of(array)}[{at}]" if plain else ""
 
     def named_in(self, function: Node) -> HostValues:
         """The locals of a function on the way to the launch, where it goes on."""

@@ -141,7 +141,7 @@ class HostValues(Values):
                 self.changed -= {name}
             elif as_run and (
                 all(map(is_given_from_outside, nodes))
-                or (not rounds and first_round(name, nodes, place))
+                or (not rounds and first_round(name, nodes, place, body))
             ):
                 self.changed -= {name}
         self._moved = {name: places[name] for name in self.kept if name in places}

@@ -204,3 +204,48 @@ def test_rows_of_pitched_memory_are_as_long_as_the_device_makes_them(
     assert found["a"] == (6, columns)
     assert found["pitch"] == columns * 4
     assert ("init(b) = 0" in made) == (columns > width)
+
+
+@pytest.mark.parametrize(
+    ("loop", "found"),
+    [
+        ("k<<<1, 32>>>(d[now], d[1 - now], t, n); now = 1 - now; t += 0.5f;", (64, 0.25, 64)),
+        ("k<<<1, 32>>>(d[now], d[1 - now], t, n); if (ask()) t = 2;", (64, 0.25, 64)),
+        ("t += 0.5f; now = 1 - now; k<<<1, 32>>>(d[0], d[1], t, n);", (64, None, 64)),
+        ("k<<<1, 32>>>(d[ask()], d[now], t, n);", (None, 0.25, 64)),
+    ],
+)
+def test_what_a_loop_changes_behind_a_launch_has_its_first_value_there(
+    loop: str, found: tuple[object, ...]
+) -> None:
+    main = (
+        "int main() { int n = 64, now = 0; float t = 0.25f; float* d[2];\n"
+        "for (int i = 0; i < 2; i++) cudaMalloc(&d[i], n * sizeof(float));\n"
+        f"for (int step = 0; step < 9; step++) {{ {loop} }} }}"
+    )
+    assert bound(main) == found
+
+
+def test_each_of_two_pointers_in_an_array_is_a_buffer_of_its_own() -> None:
+    main = (
+        "int main() { int n = 64, now = 1; float* d[2]; cudaMalloc(&d[0], 256); cudaMalloc(&d[1], 256);\n"
+        "while (ask()) { k<<<1, 32>>>(d[now], d[1 - now], 2, n); now = 1 - now;"
+        " k<<<1, 32>>>(d[0], d[1], 3, n); } }"
+    )
+    assert launches(main)[0] == "#pragma optiml launch k grid(1) block(32)"
+
+
+@pytest.mark.parametrize(
+    ("copy", "found"),
+    [
+        ("cudaMemcpy(y, h, 256, cudaMemcpyHostToDevice);", True),
+        ("cudaMemcpy(y, x, 256, cudaMemcpyDeviceToDevice);", True),
+        ("cudaMemcpy(x, h, 256, cudaMemcpyHostToDevice);", False),
+    ],
+)
+def test_an_output_that_the_host_copies_to_holds_something_before(copy: str, found: bool) -> None:
+    main = (
+        "int main() { int n = 64; float s = 1, *x, *y; cudaMalloc(&x, 256); cudaMalloc(&y, 256);\n"
+        f"{copy} {LAUNCH} cudaMemcpy(h, y, 256, cudaMemcpyDeviceToHost); }}"
+    )
+    assert ("#pragma optiml init(y) = 0" in drop_host_code(KERNEL + main)[0]) == found
