@@ -57,7 +57,9 @@ def function_seeing(host: Host, function: Node, name: str) -> Node:
         and root not in own_names(other)
         and _is_set(other, name)
     ]
-    return found[0] if len(found) == 1 else function
+    caller = host.callers.get(found[0].start_byte) if found else None
+    again = caller is not None and caller.others  # for another object, or with another size
+    return found[0] if len(found) == 1 and not again else function
 
 
 def memory_of(host: Host, function: Node, name: str, known: HostValues) -> Memory:

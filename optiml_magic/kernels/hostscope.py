@@ -170,7 +170,8 @@ class Host:
         if outer.function is None:
             values = HostValues(where, {**self.fixed, **fixed}, (), self.functions, as_run=True)
         else:
-            values = copy(self._as_run(outer.function, None, 0, every=False, seen={}))
+            # Each of several objects has its own: no call of a constructor stands for the others.
+            values = copy(self._as_run(outer.function, None, 0, every=True, seen={}))
             values.constants = {**values.constants, **fixed}
             values.changed -= known.keys()
         values.reals = {**values.reals, **reals}

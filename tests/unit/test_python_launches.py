@@ -262,6 +262,8 @@ y = cp.empty(n, dtype=cp.float32)
         ("cp.random.randint(10, high=30, size=(n,)).astype(cp.int32)", 10, 29),
         ("cp.array(rng.integers(0, 40, size=n, dtype=np.int32))", 0, 39),
         ("np.arange(n, dtype=np.int32)", 0, 499),
+        ("cp.arange(2, 2002, 4, dtype=cp.int32)", 2, 1998),
+        ("cp.arange(5, n + 5, dtype=cp.int32)", 5, 504),
     ],
 )
 def test_indices_are_drawn_within_the_limits_of_the_text(made: str, least: int, most: int) -> None:

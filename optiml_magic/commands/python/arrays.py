@@ -29,7 +29,8 @@ _MAYBE_COPIES = frozenset({"asarray", "ascontiguousarray"})  # none where it is 
 class Made:
     """An array; ``zeros`` where it holds nothing else.
 
-    Its whole numbers are random within ``limits``, the second left out, or it ``counts`` from 0.
+    Its whole numbers are random within ``limits``, the second left out, or it ``counts`` from the
+    ``first``, which is 0 where there is none, by ``steps``.
 
     One that is not ``shaped`` has as many elements, along axes that are not known.
     """
@@ -41,11 +42,14 @@ class Made:
     torch: bool = False
     limits: tuple[ast.expr, ast.expr] | None = None
     counts: bool = False
+    first: ast.expr | None = None
+    steps: tuple[ast.expr, ...] = ()
 
     @property
     def names(self) -> frozenset[str]:
         """What its extents are computed from."""
-        own = (*self.extents, *(self.limits or ()))
+        own = (*self.extents, *(self.limits or ()), *self.steps)
+        own += (self.first,) if self.first is not None else ()
         nodes = (inner for extent in own for inner in ast.walk(extent))
         return frozenset(node.id for node in nodes if isinstance(node, ast.Name))
 
@@ -160,6 +164,13 @@ def _new(
     elif name in _OF_SHAPE and len(given) <= (1 if dtype is not None else 2):
         dtype = dtype or (given[1] if len(given) > 1 else None)
         plain = Made(_extents(given[0]), real, name == "zeros")
+    elif name == "arange" and len(given) in (2, 3):
+        first, end, *steps = given
+        many = ast.BinOp(end, ast.Sub(), first)
+        if steps:
+            less = ast.BinOp(ast.BinOp(many, ast.Add(), steps[0]), ast.Sub(), ast.Constant(1))
+            many = ast.BinOp(less, ast.FloorDiv(), steps[0])
+        plain = Made([many], "long long", counts=True, first=first, steps=tuple(steps))
     elif name in ("arange", "permutation", "randperm") and len(given) == 1:
         plain = Made(given, "long long", counts=True)
     else:

@@ -141,7 +141,9 @@ def _rounded_up(left: ast.expr, right: ast.expr) -> str:
 def drawn(array: Made) -> str:
     """What a loop of C++ sets element ``i`` to; empty for what holds no indices."""
     if array.limits is None:
-        return "i" if array.counts else ""
+        by = "".join(f" * ({expression(step)})" for step in array.steps)
+        first = f"({expression(array.first)}) + " if array.first is not None else ""
+        return f"{first}i{by}" if array.counts else ""
     low, high = map(expression, array.limits)
     return f"({low}) + rand() % (({high}) - ({low}))"
 

@@ -85,6 +85,19 @@ def test_members_are_known_by_the_constructor(host: str, found: tuple[object, ..
     assert bound(host) == found
 
 
+def test_of_several_objects_no_member_is_known() -> None:
+    host = (
+        f"class A {{ public: A(int c) : n(c) {{ {ALLOCATES} }} void go() {{ {LAUNCH} }} private: {MEMBERS} }};"
+        "int main() { A a(40), b(70); b.go(); }"
+    )
+    assert bound(host) == (None, 0.25, None)
+
+
+def test_what_a_function_allocates_again_has_no_one_size() -> None:
+    host = f"{VARIABLES} void make(int n) {{ {ALLOCATES} }} int main() {{ make(4); make(5); {LAUNCH} }}"
+    assert bound(host) == (None, 0.5, 1024)
+
+
 USES = "int main() {{ int n = 30; float s = 1; float* y = 0; {} " + LAUNCH + " }}"
 ON_DEVICE = (
     "template <typename T> T* get(size_t c) { T* p; cudaMalloc(&p, c * sizeof(T)); return p; }"
