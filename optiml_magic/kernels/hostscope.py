@@ -273,7 +273,8 @@ class Call:
 
     def passing(self, argument: Node) -> list[tuple[Node, str, Node]]:
         """The same of each function that hands it on, from the one that launches outwards."""
-        function, name = self.function, pointed(argument, self.names) or self._element(argument)
+        function, name = self.function, pointed(argument, self.names)
+        name = name or self._element(argument) or self._begin(argument)
         found = [(function, name, argument)]
         for _ in range(DEEPEST):
             caller = self.host.callers.get(function.start_byte)
@@ -296,6 +297,18 @@ class Call:
         at = self.as_run.number(indices.named_child(0)) if indices is not None else None
         plain = array is not None and array.type == "identifier" and isinstance(at, int)
         return f"{text_of(array)}[{at}]" if plain else ""
+
+    def _begin(self, argument: Node) -> str:
+        """``d`` of ``d + i * chunk`` and of ``&d[i * chunk]`` where the program has none of it."""
+        node = uncast(argument)
+        base, offset = (node.child_by_field_name(part) for part in ("left", "right"))
+        if node.type == "pointer_expression" and (element := node.child_by_field_name("argument")):
+            base, offset = (element.child_by_field_name(p) for p in ("argument", "indices"))
+            offset = offset.named_child(0) if offset is not None else None
+        sums = text_of(node.child_by_field_name("operator")) in ("+", "-", "&")
+        if base is None or offset is None or not sums or self.as_run.number(offset) != 0:
+            return ""
+        return pointed(base, self.names)
 
     def named_in(self, function: Node) -> HostValues:
         """The locals of a function on the way to the launch, where it goes on."""

@@ -262,3 +262,23 @@ def test_an_output_that_the_host_copies_to_holds_something_before(copy: str, fou
         f"{copy} {LAUNCH} cudaMemcpy(h, y, 256, cudaMemcpyDeviceToHost); }}"
     )
     assert ("#pragma optiml init(y) = 0" in drop_host_code(KERNEL + main)[0]) == found
+
+
+@pytest.mark.parametrize(
+    ("argument", "size"),
+    [
+        ("x + i * 16", 64),
+        ("&x[i * 16]", 64),
+        ("&x[at]", 64),
+        ("x + i * 16 + 1", None),
+        ("x + ask()", None),
+        ("x + 16", None),
+    ],
+)
+def test_the_first_part_of_an_array_is_its_beginning(argument: str, size: int | None) -> None:
+    main = (
+        "int main() { int n = 64; float s = 1, *x, *y; cudaMalloc(&x, n * sizeof(float));\n"
+        "for (int i = 0; i < 4; i++) { int at = i * 16;"
+        f" k<<<1, 32, 0, streams[i]>>>({argument}, y, s, n / 4); }} }}"
+    )
+    assert told(main, "allocated").get("x") == size
