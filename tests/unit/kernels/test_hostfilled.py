@@ -97,6 +97,16 @@ EDGES = (
 )
 
 
+@pytest.mark.parametrize("limit", ["atoi(argv[1])", "10"])
+def test_who_is_asked_for_indices_is_told_so(limit: str) -> None:
+    host = HOST.replace("main()", "main(int argc, char** argv)").replace("c = 10", f"c = {limit}")
+    host = host.replace("{fill}", "load(h, n);").replace("{after}", "")
+    with pytest.raises(UsageError, match="no array named `at`") as error:
+        prepare(Task(PICKS + host), seeds=1)
+    assert "it has 64 elements and may hold indices" in error.value.fix
+    assert "argv" not in error.value.fix
+
+
 def test_members_of_elements_are_filled_as_the_host_does() -> None:
     found = prepare(Task(EDGES.replace("{v}", "e[i].v = rand() % 3;")), seeds=1).instances[0].values
     assert found["e"]["u"].tolist() == [*range(64)]
