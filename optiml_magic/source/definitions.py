@@ -100,11 +100,12 @@ def _returned(function: Node) -> str:
     """What a function returns, as one expression of its parameters; empty where that is unclear."""
     body = function.child_by_field_name("body")
     statements = [c for c in (body.named_children if body else ()) if c.type != "comment"]
-    return _after(statements, {}, _BRANCHES) if len(statements) <= _STATEMENTS else ""
+    own = {formal.name: formal.name for formal in formals(function) if not formal.reference}
+    return _after(statements, own, _BRANCHES) if len(statements) <= _STATEMENTS else ""
 
 
 def _after(statements: Sequence[Node], locals_: Mapping[str, str], branches: int) -> str:
-    """What these statements return, where ``locals_`` are what they are by now."""
+    """What these statements return, where ``locals_`` and parameters are these by now."""
     if not statements:
         return ""
     first, *rest = statements
@@ -156,9 +157,9 @@ def _set(statement: Node, locals_: Mapping[str, str]) -> dict[str, str]:
     name = text_of(left)
     right = inner.child_by_field_name("right")
     more = "1" if right is None else _spelled(right, locals_)
-    if not name.isidentifier() or operator[:1] not in "=+-*/":
+    if name not in locals_ or operator[:1] not in "=+-*/":
         return {}
-    before = locals_.get(name, name)
+    before = locals_[name]
     return {name: f"({more})" if operator == "=" else f"({before} {operator[0]} ({more}))"}
 
 

@@ -234,6 +234,8 @@ def test_the_file_s_own_macros_and_functions_are_read(definition, grid):
         "int UP(int a, int b) { while (a % b) a++; return a / b; }",
         "int UP(int a, int b) { float r = a; return r / b; }",
         "int UP(int a, int b) { ask(&a); return a / b; }",
+        "int UP(int& a, int b) { a += b; return a / b; }",
+        "int total = 0; int UP(int a, int b) { total += a; return a / b; }",
         "int UP(int a, int b) { if (a > 4) return a; }",
         "int UP(int a) { return a; }",
         "#define UP(a, b) (a)\nint UP(int a, int b) { return b; }",
