@@ -80,6 +80,9 @@ def refuse(unit: Unit, parameter: Parameter, name: str) -> None:
     """Raise BindingError for a type that a kernel here cannot take."""
     if parameter.ctype in _TEXTURES:
         message, fix = "a texture, which is not supported", "read a plain array: const float*"
+    elif parameter.ctype == "cudaPitchedPtr":
+        message = "a pointer with its pitch, which is not supported"
+        fix = f"take its memory and its pitch: float* {name}, size_t pitch"
     elif parameter.ctype.endswith("&"):
         message, fix = "a reference, which no kernel can take", "take a pointer, or a value"
     elif parameter.depth > 1:

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostdeduced import deduced
+from optiml_magic.kernels.hostouter import class_of, constructed_in, functions_of, member_name
 from optiml_magic.kernels.signature import split_name
 from optiml_magic.source.formals import formals, text_of
 from optiml_magic.source.syntax import line_of, name_of, nodes_of, walk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from tree_sitter import Node
 
@@ -34,31 +35,60 @@ class Caller:
 
 def callers(syntax: Syntax) -> dict[int, Caller]:
     """The callers by the place of what they call; of overloads nobody knows which is meant."""
-    known: dict[str, list[Node]] = {}
-    for node in nodes_of(syntax.root):
-        if node.type == "function_definition" and "__global__" not in _head(node):
-            known.setdefault(name_of(node), []).append(node)
     found: dict[int, Caller] = {}
-    for node in nodes_of(syntax.root):
-        if node.type != "call_expression":
-            continue
-        name, given = split_name(text_of(node.child_by_field_name("function")))
-        (called, *others) = known.get(name, [None])
+    for called, given, arguments, node in _calls(syntax.root):
         within = _within(node)
-        if called is None or others or within is None or within == called:
+        if within is None or within == called:
             continue
-        names = [formal.name for formal in formals(called)]
-        listed = node.child_by_field_name("arguments")
-        arguments = [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
-        pairs = dict(zip(names, arguments, strict=False))
-        template = list(_template(called))
-        types = dict(zip(template, given, strict=False))
-        taken = [(formal.type, formal.depth) for formal in formals(called)]
-        types |= deduced(template[len(given) :], taken, arguments, within, {})
-        first = found.setdefault(called.start_byte, Caller(within, node, pairs, types))
+        made = call_of(called, given, arguments, node, within)
+        first = found.setdefault(called.start_byte, made)
         if first.call != node:
             found[called.start_byte] = replace(first, others=(*first.others, line_of(node)))
     return found
+
+
+def call_of(
+    called: Node, given: Sequence[str], arguments: Sequence[Node], call: Node, within: Node
+) -> Caller:
+    """One call of a function, ``given`` these template arguments."""
+    taken = formals(called)
+    pairs = dict(zip([formal.name for formal in taken], arguments, strict=False))
+    template = list(_template(called))
+    types = dict(zip(template, given, strict=False))
+    pointed = [(formal.type, formal.depth) for formal in taken]
+    types |= deduced(template[len(given) :], pointed, arguments, within, {})
+    return Caller(within, call, pairs, types)
+
+
+def _calls(root: Node) -> Iterator[tuple[Node, tuple[str, ...], list[Node], Node]]:
+    """The functions that are called, with template arguments, arguments, and where.
+
+    An object that is made calls the constructor of its class.
+    """
+    free: dict[str, list[Node]] = {}
+    members: dict[str, list[Node]] = {}
+    made: dict[str, list[Node]] = {}
+    for node in functions_of(root):
+        owner, name = class_of(node), member_name(node)
+        if not owner and "__global__" not in _head(node):
+            free.setdefault(name_of(node), []).append(node)
+        elif owner:
+            (made if name == owner else members).setdefault(name, []).append(node)
+    for name, node, arguments in constructed_in(root, made):
+        if len(made[name]) == 1:
+            yield made[name][0], (), arguments, node
+    for node in nodes_of(root):
+        if node.type != "call_expression":
+            continue
+        function, listed = (node.child_by_field_name(part) for part in ("function", "arguments"))
+        method = function.child_by_field_name("field") if function is not None else None
+        name, given = split_name(text_of(function if method is None else method))
+        meant = members.get(name, []) if method is not None else free.get(name) or members.get(name)
+        if meant is not None and len(meant) == 1:
+            arguments = [
+                a for a in (listed.named_children if listed else ()) if a.type != "comment"
+            ]
+            yield meant[0], given, arguments, node
 
 
 def _head(function: Node) -> str:

@@ -27,6 +27,7 @@ _ATTRIBUTES = {
     "MaxThreadsPerBlock": "1024", "WarpSize": "32", "MaxSharedMemoryPerBlock": "49152",
 }  # fmt: skip
 PROPERTIES = {name[0].lower() + name[1:]: value for name, value in _ATTRIBUTES.items()}
+PITCHED, PITCH = "cudaMallocPitch", 512  # bytes that a row of such memory is a multiple of
 _ON_THE_LINE = re.compile(r"\bargv\b|\boptarg\b|\bstd::cin\b|\bscanf\b|\bgetenv\b")
 
 
@@ -107,11 +108,14 @@ def set_once(
     return right
 
 
-def first_round(name: str, nodes: list[Node], place: Node | None) -> bool:
-    """Whether a place is in a loop that counts a local, which has its first value there at first.
+def first_round(name: str, nodes: list[Node], place: Node | None, body: Node) -> bool:
+    """Whether a local has its first value where a place is come to first.
 
-    ``nodes`` change locals of that name; those outside of the loop are of others.
+    The place is in a loop that counts it, or is ahead of all that changes it. ``nodes`` change
+    locals of that name; those outside of the loop are of others.
     """
+    if place is not None and all(place.end_byte <= node.start_byte for node in nodes):
+        return not any(node.type in _JUMPS for node in nodes_of(body))
     loop = place.parent if place is not None else None
     while loop is not None and loop.type != "function_definition":
         head = loop.child_by_field_name("initializer") if loop.type == "for_statement" else None
@@ -199,9 +203,26 @@ def is_listed(change: Node) -> bool:
     node = change.parent
     while node is not None and node.type in ("cast_expression", "initializer_list"):
         node = node.parent
+    if node is not None and node.type == "assignment_expression":
+        return change.type == "pointer_expression" and _is_of_void(node)
     declaration = node.parent if node is not None and node.type == "init_declarator" else None
     kind = declaration.child_by_field_name("type") if declaration is not None else None
     return change.type == "pointer_expression" and text_of(kind) == "void"
+
+
+def _is_of_void(assignment: Node) -> bool:
+    """Whether an element of an array of ``void*`` is set, ``args[0] = &x``."""
+    left, function = assignment.child_by_field_name("left"), assignment.parent
+    array = left.child_by_field_name("argument") if left is not None else None
+    while function is not None and function.type != "function_definition":
+        function = function.parent
+    return function is not None and any(
+        node.type == "declaration"
+        and text_of(node.child_by_field_name("type")) == "void"
+        and any(declared(one).array and declared(one).name == text_of(array)
+                for one in node.children_by_field_name("declarator"))
+        for node in nodes_of(function)
+    )  # fmt: skip
 
 
 def asked_of_device(change: Node) -> str:
@@ -215,6 +236,8 @@ def asked_of_device(change: Node) -> str:
     given = [text_of(n) for n in (listed.named_children if listed else ()) if n.type != "comment"]
     if called == "cudaDeviceGetAttribute" and len(given) > 1:
         return _ATTRIBUTES.get(given[1].removeprefix("cudaDevAttr"), "")
+    if called.partition("<")[0] == PITCHED and len(given) > 3 and given[1] == text_of(change):
+        return f"cdiv({given[2]}, {PITCH}) * {PITCH}"
     most = called.partition("<")[0] == "cudaOccupancyMaxActiveBlocksPerMultiprocessor"
     if most and len(given) > 2 and given[0] == text_of(change):
         return f"{_ATTRIBUTES['MaxThreadsPerMultiProcessor']} / ({given[2]})"

@@ -19,6 +19,7 @@ from optiml_magic.kernels.hostmacros import (
     without_idle_branches,
     without_linkage,
 )
+from optiml_magic.kernels.hoststatements import STATEMENTS, with_main_around
 from optiml_magic.kernels.unit import lift
 from optiml_magic.source.dtypes import element_dtype
 from optiml_magic.source.edits import Edit, apply
@@ -99,6 +100,7 @@ def drop_host_code(
     functions = [_function_in(node) for node in dropped]
     frameworks = any(_FRAMEWORKS.search(text_of(node)) for node in dropped)
     expanded = with_launches_expanded(without_idle_branches(text, defines or {}))
+    expanded = with_main_around(expanded, marks - {"constexpr"})
     if given.arguments:
         expanded = with_numbers_given(expanded, given.arguments)
     running = syntax if expanded == text else parse(expanded)
@@ -287,6 +289,8 @@ def _is_host(node: Node, marks: frozenset[str] = _DEVICE_WORDS) -> bool:
         return re.search(r"(?<![\w:])(?:::)?std\b", text_of(node)) is not None
     if node.type == "template_declaration":
         return any(_is_host(child, marks) for child in node.children)
+    if node.type == "alias_declaration":
+        return _ON_HOST.search(text_of(node)) is not None
     if node.type in ("class_specifier", "struct_specifier"):
         text = text_of(node)
         device = (marks - _DEVICE_WORDS) | {"__device__"}
@@ -299,9 +303,7 @@ def _is_host(node: Node, marks: frozenset[str] = _DEVICE_WORDS) -> bool:
             return not words
         const = any(text_of(c) in ("const", "constexpr") for c in node.children)
         return not words and not const
-    return node.type in ("expression_statement", "call_expression") and not _is_macro_of_device(
-        node
-    )
+    return node.type in (*STATEMENTS, "call_expression") and not _is_macro_of_device(node)
 
 
 def _is_macro_of_device(node: Node) -> bool:

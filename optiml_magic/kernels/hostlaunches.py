@@ -68,7 +68,7 @@ def launches(syntax: Syntax, unit: Unit, defines: Mapping[str, int]) -> Launches
     seen: dict[str, str] = {}
     types = {**type_aliases(syntax), **type_macros(syntax)}
     host = Host({**defines, **constants(syntax)}, definitions(syntax), callers(syntax),
-                types, referring(syntax.root))  # fmt: skip
+                types, referring(syntax.root), syntax.root)  # fmt: skip
     made = sorted(_calls(syntax, unit, notes, host), key=lambda call: call.order)
     reached, idle = coming_to(made, syntax.root)
     notes += idle

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 from optiml_magic.kernels.literals import number
 from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.formals import text_of
+from optiml_magic.source.syntax import parse, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from tree_sitter import Node
+
+    from optiml_magic.source.definitions import Definition
 
 _FUNCTIONS: Mapping[str, Callable[..., float]] = MappingProxyType(
     {name: getattr(math, name)
@@ -82,3 +85,15 @@ def cast_of(node: Node) -> tuple[str, Node] | None:
     if given is None:
         return None
     return text_of(function).removeprefix("static_cast<").removesuffix(">").strip(), given
+
+
+def made_by_function(node: Node, functions: Mapping[str, Definition]) -> Node | None:
+    """``grid_of(w, h, block)`` as the ``dim3`` that a function of the text makes of these."""
+    called = functions.get(text_of(node.child_by_field_name("function")))
+    if called is None or node.type != "call_expression":
+        return None
+    listed = node.child_by_field_name("arguments")
+    given = [text_of(a) for a in (listed.named_children if listed else ()) if a.type != "comment"]
+    words = called.spelled([one if one.isidentifier() else f"({one})" for one in given])
+    reread = walk(parse(f"auto x = {words};").root) if words.startswith("dim3") else ()
+    return next((n for n in reread if n.type == "call_expression"), None)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from optiml_magic.errors import SourceError
+from optiml_magic.kernels.hostchanges import PITCH, PITCHED
 from optiml_magic.kernels.hostowned import owned
 from optiml_magic.kernels.hostpointers import exchanged, uncast
 from optiml_magic.kernels.hostvalues import HostValues
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from optiml_magic.kernels.signature import Parameter
 
-_ALLOCATE = frozenset({"cudaMalloc", "cudaMallocManaged", "cudaMallocAsync"})
+ALLOCATE = frozenset({"cudaMalloc", "cudaMallocManaged", "cudaMallocAsync", PITCHED})
 _SET = frozenset({"cudaMemset", "cudaMemsetAsync"})
 _FILL = frozenset({"cudaMemcpy", "cudaMemcpyAsync"})
 _IDLE = frozenset({"cudaFree", "cudaMemPrefetchAsync", "cudaMemAdvise"})
@@ -57,7 +58,11 @@ def allocations(
     changes before the buffer is ``given`` to a launch is another one there.
     """
     body, (named, known) = _body_around(given), values
-    found = [args for function, args in calls(body, _ALLOCATE) if _is(args[0], origin)]
+    origin = _spelled_in_loop(origin, body)
+    found = [args for function, args in calls(body, ALLOCATE) if is_pointer(args[0], origin)]
+    if len(found) == 1 and len(found[0]) == 4:
+        yield from _pitched(given, origin, parameter, name, known, found[0])
+        return
     own = owned(origin, body, named) if not found else None
     lanes = 1
     if own is not None and _is_element(own.ctype, parameter, types):
@@ -66,6 +71,7 @@ def allocations(
     elif len(found) == 1 and _of_one_size(origin, found[0], given, body):
         elements = _elements(found[0][1], origin, parameter, named, types)
         if elements is None:
+            yield from _of_bytes(found[0][1], parameter, name, known)
             return
         (factors, lanes), line = elements, line_of(found[0][1])
     else:
@@ -93,12 +99,62 @@ def allocations(
     yield Note("allocated", told, name, whole or None, extent=extent or str(whole))
 
 
+def _spelled_in_loop(origin: str, body: Node) -> str:
+    """``d[i]`` of ``d[1]``, where a loop allocates each element of an array of pointers alike."""
+    array, bracket, _ = origin.partition("[")
+    made = [text_of(uncast(args[0])).lstrip("& (") for _, args in calls(body, ALLOCATE)]
+    loops = {name for name in made if re.fullmatch(rf"{re.escape(array)} ?\[[a-z_]\w*\]", name)}
+    return loops.pop() if bracket and origin not in made and len(loops) == 1 else origin
+
+
+def _of_bytes(size: Node, parameter: Parameter, name: str, known: HostValues) -> Iterator[Note]:
+    """The memory of a helper that is told how many bytes: ``void get(float** p, size_t bytes)``."""
+    element, whole = _bytes(parameter.dtype, parameter.lanes), known.number(size)
+    given = size.type == "identifier" and text_of(size) in known.constants
+    if given and element and isinstance(whole, int) and whole > 0 and whole % element == 0:
+        count = whole // element
+        told = f"`{name}` has {count} elements, as line {line_of(size)} allocates it"
+        yield Note("allocated", told, name, count, extent=str(count))
+
+
+def is_padded(body: Node, origin: str, known: HostValues) -> bool:
+    """Whether rows of a buffer may end before the next begins: no kernel writes what is between."""
+    made = [args for _, args in calls(body, ALLOCATE) if is_pointer(args[0], origin)]
+    width = known.number(made[0][2]) if len(made) == 1 and len(made[0]) == 4 else 0
+    return not isinstance(width, int) or width % PITCH != 0
+
+
+def _pitched(
+    given: Node,
+    origin: str,
+    parameter: Parameter,
+    name: str,
+    known: HostValues,
+    made: Sequence[Node],
+) -> Iterator[Note]:
+    """The memory of ``cudaMallocPitch``, of rows that are longer than what is asked for."""
+    width, rows = known.number(made[2]), known.number(made[3])
+    element = _bytes(parameter.dtype, parameter.lanes)
+    others = exchanged(origin, made[1], given, _body_around(given), ALLOCATE)
+    if not isinstance(width, int) or not isinstance(rows, int):
+        return
+    pitch = -(-width // PITCH) * PITCH
+    if others == {origin} and element and pitch % element == 0 and rows > 0 < width:
+        shape = (rows, pitch // element)
+        count = shape[0] * shape[1]
+        told = (
+            f"`{name}` has {rows} rows of {shape[1]} elements, as line {line_of(made[1])} "
+            f"allocates it: they begin at each {PITCH} bytes"
+        )
+        yield Note("allocated", told, name, count, extent=str(count), shape=shape)
+
+
 def _of_one_size(name: str, made: Sequence[Node], given: Node, body: Node) -> bool:
     """Whether all that a pointer may lead to, where it is given, was allocated as large as this."""
-    others = exchanged(name, made[1], given, body, _ALLOCATE)
+    others = exchanged(name, made[1], given, body, ALLOCATE)
     if others is None:
         return False
-    sizes = [[text_of(args[1]) for _, args in calls(body, _ALLOCATE) if _is(args[0], other)]
+    sizes = [[text_of(args[1]) for _, args in calls(body, ALLOCATE) if is_pointer(args[0], other)]
              for other in others]  # fmt: skip
     return all(size == [text_of(made[1])] for size in sizes)
 
@@ -113,9 +169,9 @@ def _body_around(node: Node) -> Node:
 def cleared(body: Node, origin: str, argument: Node) -> bool:
     """Whether the host last sets all of a buffer to zeros before it passes it as an argument."""
     last = ""
-    whole = [args[1] for _, args in calls(body, _ALLOCATE) if _is(args[0], origin)]
+    whole = [args[1] for _, args in calls(body, ALLOCATE) if is_pointer(args[0], origin)]
     for function, args in calls(body, _SET | _FILL):
-        if args[0].start_byte > argument.start_byte or not _is(args[0], origin):
+        if args[0].start_byte > argument.start_byte or not is_pointer(args[0], origin):
             continue
         if not _always_before(args[0], argument):
             return False
@@ -178,7 +234,7 @@ def _is_idle(node: Node, origin: str, argument: Node, but: frozenset[str]) -> bo
     function = text_of(parent.parent.child_by_field_name("function"))
     base = function.partition("<")[0].rpartition("::")[2]
     first = parent.named_children[0] == node
-    return base in _IDLE or (base in _ALLOCATE | but if first else base in _FILL)
+    return base in _IDLE or (base in ALLOCATE | but if first else base in _FILL)
 
 
 def _changes_between(body: Node, size: Node, again: Node) -> bool:
@@ -225,7 +281,7 @@ def calls(body: Node, wanted: frozenset[str]) -> Iterator[tuple[str, tuple[Node,
             yield base, tuple(args)
 
 
-def _is(node: Node, name: str) -> bool:
+def is_pointer(node: Node, name: str) -> bool:
     """Whether an argument is a pointer's name, or its address, whatever it is cast to."""
     inner = uncast(node)
     if inner.type == "pointer_expression" and (what := inner.child_by_field_name("argument")):

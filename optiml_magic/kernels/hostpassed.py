@@ -6,8 +6,9 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from optiml_magic.kernels.hostfilled import filled
-from optiml_magic.kernels.hostmemory import allocations, cleared, touched
+from optiml_magic.kernels.hostallocated import Memory, end_of, function_seeing, memory_of
+from optiml_magic.kernels.hostfilled import copied, filled
+from optiml_magic.kernels.hostmemory import allocations, cleared, is_padded, touched
 from optiml_magic.kernels.hostpointers import is_null, pointed, read_at, times_set, uncast
 from optiml_magic.kernels.hostscope import Call, expressed
 from optiml_magic.kernels.hostspelled import spell
@@ -196,6 +197,9 @@ class Passed:
             within = caller.function
         if not origin:
             return
+        seeing = function_seeing(host, function, origin)
+        if seeing != function:
+            function, given = seeing, end_of(seeing)
         body = function.child_by_field_name("body") or function
         members = self._members.get(function.start_byte, {})
         key = (function.start_byte, frozenset(sizes.items()), len(members))
@@ -207,8 +211,15 @@ class Passed:
         values = self._named[key], host.as_run(function)  # in any block of it
         caller = host.callers.get(function.start_byte)
         types = {**host.aliases, **(caller.types if caller is not None else {})}
-        yield from allocations(given, origin, parameter, name, values, sizes, types)
-        yield from filled(origin, name, given, body, host.as_run(function, given))
+        memory = memory_of(host, function, origin, values[1])
+        if memory.function == function:
+            yield from allocations(given, origin, parameter, name, values, sizes, types)
+        else:
+            bound = host.values(memory.function, {}), memory.known
+            yield from allocations(end_of(memory.function), memory.name, parameter, name, bound, {},
+                                   memory.known.types)  # fmt: skip
+        outer = Memory(function, origin, values[1])
+        yield from filled(host, memory, name, given, host.as_run(function, given), outer)
         made = None
         if function == call.function and (definition := values[0].definition(origin)):
             values[0].spelled |= self.extents(call, values[0])
@@ -227,6 +238,10 @@ class Passed:
         if first and (cleared(body, origin, given) or (made is not None and made[1])):
             keeps = parameter.reads or parameter.adds
             self._others[name] = ZeroDirective(name) if keeps else InitDirective(name, 0)
+        holds = is_padded(body, origin, values[1]) or any(copied(origin, given, body))
+        if first and holds and not parameter.reads and not parameter.adds:
+            # What a kernel leaves out stays what it was: zeros stand in for that.
+            self._others.setdefault(name, InitDirective(name, 0))
         self._launched.add(name)
         if parameter.writes:
             self._written.add(name)

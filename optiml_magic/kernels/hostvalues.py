@@ -29,6 +29,7 @@ from optiml_magic.kernels.hostliterals import (
     computed,
     converted,
     literal_number,
+    made_by_function,
     named_number,
 )
 from optiml_magic.kernels.hostmembers import members_set
@@ -140,7 +141,7 @@ class HostValues(Values):
                 self.changed -= {name}
             elif as_run and (
                 all(map(is_given_from_outside, nodes))
-                or (not rounds and first_round(name, nodes, place))
+                or (not rounds and first_round(name, nodes, place, body))
             ):
                 self.changed -= {name}
         self._moved = {name: places[name] for name in self.kept if name in places}
@@ -384,6 +385,8 @@ class HostValues(Values):
             node.child_by_field_name("function")
         ).endswith("dim3"):
             return self.axes(node.child_by_field_name("arguments"))
+        if (made := made_by_function(node, self.functions)) is not None:
+            return self.axes(made)
         if node.type == "compound_literal_expression":
             return self.axes(node.child_by_field_name("value"))
         return [node]

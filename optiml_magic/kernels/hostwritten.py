@@ -61,12 +61,28 @@ def _listed(array: Node, call: Node) -> tuple[Node, ...]:
         for node in nodes_of(function)
         if node.type == "init_declarator" and declared(node).name == text_of(array)
     ]
-    if len(made) != 1 or made[0] is None or made[0].type != "initializer_list":
-        return ()
-    found = [uncast(node) for node in made[0].named_children if node.type != "comment"]
+    if made and made[0] is not None and made[0].type == "initializer_list" and len(made) == 1:
+        listed = [node for node in made[0].named_children if node.type != "comment"]
+    else:
+        listed = [] if made else _set_in_turn(text_of(array), function)
+    found = [uncast(node) for node in listed]
     pointees = [node.child_by_field_name("argument") for node in found if _is_address(node)]
     given = tuple(node for node in pointees if node is not None)
     return given if len(given) == len(found) else ()
+
+
+def _set_in_turn(array: str, function: Node) -> list[Node]:
+    """What ``args[0] = &x; args[1] = &n;`` put into an array, each place once."""
+    found: list[Node] = []
+    for node in nodes_of(function):
+        left = node.child_by_field_name("left") if node.type == "assignment_expression" else None
+        right = node.child_by_field_name("right")
+        if left is None or right is None or not text_of(left).startswith(f"{array}["):
+            continue
+        if text_of(left) != f"{array}[{len(found)}]":
+            return []
+        found.append(right)
+    return found
 
 
 def _is_address(node: Node) -> bool:

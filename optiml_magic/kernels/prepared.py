@@ -164,9 +164,16 @@ def explained(notes: Sequence[Note]) -> Iterator[None]:
     try:
         yield
     except BindingError as error:
-        if re.search(r"\bno (?:array|value)", error.message) and (run := _asked(notes)):
-            error.fix = f"{run}; or {error.fix}"
         names = re.findall(r"`(\w+)`", error.message)
+        sized = {note.name: note.value for note in notes if note.kind == "allocated" and note.value}
+        lacks = re.search(r"\bno (?:array|value)", error.message)
+        if lacks and names and sized.keys() >= {*names}:
+            has = "they" if names[1:] else f"it has {sized[names[0]]} elements and"
+            error.fix += (
+                f"; {has} may hold indices, and no one loop of the host's code fills them in"
+            )
+        elif lacks and (run := _asked(notes)):
+            error.fix = f"{run}; or {error.fix}"
         for note in notes:
             members = note.text.rpartition(" is passed as ")[2].split(", ")
             if note.kind == "unpacked" and any(name in members for name in names):

@@ -121,6 +121,13 @@ def drawn_as_allocated(
                     found[name] = _shaped(drawn, note, values)
                     notes.append(f"{by.text}; {note.text}")
                 continue
+            if _holds_whole(dtype) and (members := _members(name, parameter, dtype, filled)):
+                drawn = _of_members(members, parameter, dtype, count, len(found))
+                if drawn is not None:
+                    found[name] = _shaped(drawn, note, values)
+                    told = ", ".join(dict.fromkeys(by.text for by in members.values()))
+                    notes.append(f"{told}; {note.text}")
+                continue
             if _holds_whole(dtype) and not _is_no_index(program, task, name):
                 continue
             drawn = _drawn(dtype, count, len(found))
@@ -143,6 +150,34 @@ def drawn_as_allocated(
                 found[variable.bare_name] = drawn
                 notes.append(_told(variable.bare_name, drawn, note))
     return found, notes
+
+
+def _members(
+    name: str, parameter: Parameter, dtype: DType, filled: Mapping[str, Note]
+) -> dict[str, Note]:
+    """What the host fills each whole number of an element with; empty where one is not known."""
+    fields: Mapping[str, Any] = dtype.fields or {}
+    wanted = [own for own, (kind, *_) in fields.items() if _holds_whole(kind)]
+    wanted = wanted if fields else [*"xyzw"[: parameter.lanes]] if parameter.lanes > 1 else []
+    found = {own: filled[f"{name}.{own}"] for own in wanted if f"{name}.{own}" in filled}
+    return found if len(found) == len(wanted) else {}
+
+
+def _of_members(
+    members: Mapping[str, Note], parameter: Parameter, dtype: DType, count: int, seed: int
+) -> Array | None:
+    """Elements with their whole numbers as the host fills them; None where it cannot be."""
+    array = _drawn(dtype, count, seed)
+    if array is None or not members:
+        return None
+    for at, (own, by) in enumerate(members.items()):
+        whole: Any = array
+        part: Array = whole[own if dtype.names else slice(at, None, parameter.lanes)]
+        drawn = as_filled(parse_expression(by.extent), part.dtype, part.size, seed + at)
+        if drawn is None:
+            return None
+        part[...] = drawn
+    return array
 
 
 def _too_large(name: str, note: Note, size: int) -> UsageError:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from optiml_magic.source.syntax import Syntax
 
 _MAX_DEPTH = 60
+_ROUNDED_UP = re.compile(
+    r"(.+) % (\w+)(?: != 0| > 0)? \? \1 / \2 \+ 1 : \1 / \2"
+    r"|(.+) / (\w+) \+ \(\3 % \4 (?:!=|>) 0\)"
+)
 _CALLS = {"min": "min", "max": "max", "cdiv": "cdiv", "ceil_div": "cdiv", "ceildiv": "cdiv",
           "div_up": "cdiv", "divup": "cdiv", "DIVUP": "cdiv", "CEIL_DIV": "cdiv",
           "ceil_divide": "cdiv"}  # fmt: skip
@@ -209,6 +213,9 @@ def tidy(expression: Expression) -> Expression:
     match = re.fullmatch(r"\((.+) \+ (.+?) - 1\) / (.+)", text)
     if match and match[2] == match[3] and re.fullmatch(r"\w+", match[2]):
         return _parsed(f"cdiv({match[1]}, {match[2]})", text)
+    match = _ROUNDED_UP.fullmatch(text)
+    if match:
+        return _parsed(f"cdiv({match[1] or match[3]}, {match[2] or match[4]})", text)
     match = re.fullmatch(r"\((.+) \+ (\d+)\) / (\d+)", text)
     if match and int(match[2]) + 1 == int(match[3]):
         return _parsed(f"cdiv({match[1]}, {match[3]})", text)

@@ -15,6 +15,7 @@ from optiml_magic.kernels.signature import kernels
 from optiml_magic.model.build import Build
 from optiml_magic.model.launch import BufferArgument, ScalarArgument
 from optiml_magic.model.task import Task
+from optiml_magic.problem import prepare
 from optiml_magic.source.program import Program, parse_program
 
 F4 = np.ones(8, np.float32)
@@ -375,3 +376,10 @@ def test_scratch_and_tuned_names_of_a_program_s_own_are_no_names_of_the_task() -
     declared = Task(text, outputs={"part": "f4[8]"})
     with pytest.raises(SourceError, match="`part` is scratch here"):
         interface(parse_program(text), declared, {"x": F4})
+
+
+def test_a_pointer_with_its_pitch_is_refused_with_what_to_take() -> None:
+    text = "__global__ void k(cudaPitchedPtr p, int n) { ((float*)p.ptr)[n] = 1; }\n"
+    with pytest.raises(BindingError, match="a pointer with its pitch") as error:
+        prepare(Task(f"#pragma optiml launch k grid(1) block(1)\n{text}", inputs={"n": 3}), seeds=1)
+    assert "size_t pitch" in error.value.fix

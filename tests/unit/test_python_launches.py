@@ -211,10 +211,11 @@ def test_a_buffer_that_goes_from_one_kernel_to_the_next_stays_one() -> None:
 @pytest.mark.parametrize(
     "python",
     [
-        "code = '''__global__ void k(int* y) { y[0] = %(N)s; }''' % {'N': 4}",
-        "code = '''__global__ void k(int* y) {{ y[0] = {}; }}'''.format(4)",
+        "code = '''__global__ void k(int* y) { y[0] = %(N)s; }''' % {'N': ask()}",
+        "code = '''__global__ void k(int* y) {{ y[0] = {}; }}'''.format(n)",
         "code = '''__global__ void k(int* y) { y[0] = N; }'''\ncode = code.replace('N', '4')",
-        "t = '''__global__ void k(int* y) { y[0] = %d; }'''\ncode = t % 4",
+        "t = '''__global__ void k(int* y) { y[0] = %d; }'''\ncode, other = t % 4, t % 5",
+        "m = 4\nfor m in sizes: pass\nt = '''__global__ void k(int* y) { y[0] = %d; }''' % m",
         "code = Template('''__global__ void k(int* y) { y[0] = $n; }''').substitute(n=4)",
     ],
 )
@@ -222,6 +223,68 @@ def test_a_kernel_that_python_fills_in_is_refused(python: str) -> None:
     with pytest.raises(UsageError, match="the kernel is a template") as error:
         kernel_in(python)
     assert "print it" in error.value.fix
+
+
+@pytest.mark.parametrize(
+    "python",
+    [
+        "code = '''\n__global__ void k(int* y) { y[0] = %(N)s; }''' % {'N': 4}",
+        "code = '''\n__global__ void k(int* y) {{ y[0] = {}; }}'''.format(4)",
+        "t = '''\n__global__ void k(int* y) { y[0] = %d; }'''\nm = 4\ncode = t % m",
+        "m = 2\ncode = f'''\n__global__ void k(int* y) {{ y[0] = {m * 2}; }}'''",
+        "t = '''\n__global__ void k(int* y) { y[0] = N; }'''\nn = 4\ncode = t.replace('N', str(n))",
+    ],
+)
+def test_a_kernel_that_plain_numbers_fill_in_is_read(python: str) -> None:
+    found = (kernel_in(f"{python}\nk = cp.RawKernel(code, 'k')") or "").split("\n")
+    at = next(line for line, text in enumerate(python.split("\n")) if "__global__" in text)
+    assert found[at] == "__global__ void k(int* y) { y[0] = 4; }"
+    assert sum("__global__" in line for line in found) == 1
+
+
+PICKS = """\
+k = cp.RawKernel(r'''
+extern "C" __global__ void pick(const float* x, const int* at, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[at[i]];
+}
+''', 'pick')
+n = 500
+x = cp.random.rand(40, dtype=cp.float32)
+y = cp.empty(n, dtype=cp.float32)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "least", "most"),
+    [
+        ("cp.random.randint(0, 40, n, dtype=cp.int32)", 0, 39),
+        ("cp.random.randint(10, high=30, size=(n,)).astype(cp.int32)", 10, 29),
+        ("cp.array(rng.integers(0, 40, size=n, dtype=np.int32))", 0, 39),
+        ("np.arange(n, dtype=np.int32)", 0, 499),
+        ("cp.arange(2, 2002, 4, dtype=cp.int32)", 2, 1998),
+        ("cp.arange(5, n + 5, dtype=cp.int32)", 5, 504),
+    ],
+)
+def test_indices_are_drawn_within_the_limits_of_the_text(made: str, least: int, most: int) -> None:
+    launch = "k((2,), (256,), (x, at, y, n))"
+    found = problem(f"{PICKS}at = {made}\n{launch}\n").instances[0].values["at"]
+    assert least <= found.min() < least + 5
+    assert most - 5 < found.max() <= most
+
+
+@pytest.mark.parametrize(
+    "made", ["cp.random.randint(0, ask(), n, dtype=cp.int32)", "cp.empty(n, dtype=cp.int32)"]
+)
+def test_indices_without_limits_are_asked_for(made: str) -> None:
+    with pytest.raises(OptimlError, match="no array named `at`"):
+        problem(f"{PICKS}at = {made}\nk((2,), (256,), (x, at, y, n))\n")
+
+
+def test_indices_that_are_set_otherwise_are_asked_for() -> None:
+    made = "at = cp.arange(n, dtype=cp.int32)\nat[:] = ask()\n"
+    with pytest.raises(OptimlError, match="no array named `at`"):
+        problem(f"{PICKS}{made}k((2,), (256,), (x, at, y, n))\n")
 
 
 def test_an_unread_launch_says_what_is_missing() -> None:

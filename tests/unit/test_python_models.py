@@ -135,3 +135,50 @@ def test_inputs_that_are_made_otherwise_are_not_known(inputs: str) -> None:
 )
 def test_a_number_of_the_model_that_may_be_another_is_not_known(model: str, inputs: str) -> None:
     assert "alpha" not in told(model, inputs)
+
+
+WEIGHTS = (
+    SOURCE.replace(
+        "const float* x, float* out, float alpha", "const float* x, const float* w, float* out"
+    )
+    .replace("alpha * x[i] + i / cols", "w[i % cols] * x[i]")
+    .replace("torch::Tensor x, float alpha", "torch::Tensor x, torch::Tensor w")
+    .replace("out.data_ptr<float>(), alpha", "w.data_ptr<float>(), out.data_ptr<float>()")
+)
+LAYERS = """
+class ModelNew(nn.Module):
+    def __init__(self, dim, shape=None):
+        super().__init__()
+        {made}
+    def forward(self, x):
+        y = x.contiguous()
+        return op.run_cuda(y, {given})
+batch, dim = 16, 1000
+shape = (dim, 1, 1)
+def get_inputs():
+    return [torch.rand(batch, dim)]
+def get_init_inputs():
+    return [dim, shape]
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "given", "shape"),
+    [
+        ("self.w = nn.Parameter(torch.randn(dim))", "self.w", (1000,)),
+        ("self.w = nn.Parameter(torch.randn(shape) * 0.02)", "self.w", (1000, 1, 1)),
+        ("self.norm = nn.LayerNorm(dim)", "self.norm.weight", (1000,)),
+        ("self.fc = nn.Linear(64, dim)", "self.fc.bias", (1000,)),
+        ("self.fc = nn.Linear(64, dim)", "self.fc.weight", (1000, 64)),
+        ("self.conv = nn.Conv2d(3, dim, 5)", "self.conv.weight", (1000, 3, 5, 5)),
+        ("self.w = nn.Parameter(torch.randn(ask()))", "self.w", None),
+        ("self.w = nn.Parameter(torch.randn(dim)); self.w = ask()", "self.w", None),
+    ],
+)
+def test_what_a_model_learns_is_made_as_it_makes_it(
+    made: str, given: str, shape: tuple[int, ...] | None
+) -> None:
+    _, notes = drop_host_code(kernel_in(WEIGHTS + LAYERS.format(made=made, given=given)) or "")
+    found = {note.name: note.shape for note in notes if note.kind == "allocated"}
+    assert found.get("w") == shape
+    assert found["x"] == (16, 1000)

@@ -29,6 +29,9 @@ _MAYBE_COPIES = frozenset({"asarray", "ascontiguousarray"})  # none where it is 
 class Made:
     """An array; ``zeros`` where it holds nothing else.
 
+    Its whole numbers are random within ``limits``, the second left out, or it ``counts`` from the
+    ``first``, which is 0 where there is none, by ``steps``.
+
     One that is not ``shaped`` has as many elements, along axes that are not known.
     """
 
@@ -37,11 +40,17 @@ class Made:
     zeros: bool = False
     shaped: bool = True
     torch: bool = False
+    limits: tuple[ast.expr, ast.expr] | None = None
+    counts: bool = False
+    first: ast.expr | None = None
+    steps: tuple[ast.expr, ...] = ()
 
     @property
     def names(self) -> frozenset[str]:
         """What its extents are computed from."""
-        nodes = (inner for extent in self.extents for inner in ast.walk(extent))
+        own = (*self.extents, *(self.limits or ()), *self.steps)
+        own += (self.first,) if self.first is not None else ()
+        nodes = (inner for extent in own for inner in ast.walk(extent))
         return frozenset(node.id for node in nodes if isinstance(node, ast.Name))
 
     @property
@@ -100,7 +109,7 @@ def made(node: ast.expr, known: Mapping[str, Made]) -> Made | None:
     """What an expression makes, from arrays that are ``known`` by name; None where that is open."""
     if isinstance(node, ast.Attribute) and node.attr == "T":
         inner = _alike(node.value, known)
-        return replace(inner, zeros=False, shaped=False) if inner is not None else None
+        return replace(inner, zeros=False, shaped=False, counts=False) if inner else None
     if not isinstance(node, ast.Call):
         return None
     name = ast.unparse(node.func).rpartition(".")[2]
@@ -124,6 +133,8 @@ def made(node: ast.expr, known: Mapping[str, Made]) -> Made | None:
     like = _alike(first, known)
     if like is not None and name in (*_ALIKE, *_SAME) and len(node.args) == 1:
         like = replace(like, zeros=name == "zeros_like")
+        if name in _ALIKE:
+            like = replace(like, limits=None, counts=False)
         return _of_type(like, dtype) if dtype is not None else like
     nbytes = isinstance(first, ast.Attribute) and first.attr == "nbytes"
     if name == "mem_alloc" and isinstance(first, ast.Attribute) and nbytes:
@@ -142,6 +153,8 @@ def _new(
     name: str, given: Sequence[ast.expr], words: Mapping[str | None, ast.expr], *, torch: bool
 ) -> Made | None:
     """What is made of numbers alone."""
+    if name in ("randint", "integers") and (drawn := _whole(given, words, torch=torch)) is not None:
+        return drawn
     if not given or set(words) - {"dtype", "order", "device"}:
         return None
     dtype, real = words.get("dtype"), "float" if torch else "double"
@@ -151,11 +164,36 @@ def _new(
     elif name in _OF_SHAPE and len(given) <= (1 if dtype is not None else 2):
         dtype = dtype or (given[1] if len(given) > 1 else None)
         plain = Made(_extents(given[0]), real, name == "zeros")
-    elif name == "arange" and len(given) == 1:
-        plain = Made(given, "long long")
+    elif name == "arange" and len(given) in (2, 3):
+        first, end, *steps = given
+        many = ast.BinOp(end, ast.Sub(), first)
+        if steps:
+            less = ast.BinOp(ast.BinOp(many, ast.Add(), steps[0]), ast.Sub(), ast.Constant(1))
+            many = ast.BinOp(less, ast.FloorDiv(), steps[0])
+        plain = Made([many], "long long", counts=True, first=first, steps=tuple(steps))
+    elif name in ("arange", "permutation", "randperm") and len(given) == 1:
+        plain = Made(given, "long long", counts=True)
     else:
         return None
     return _of_type(plain, dtype) if dtype is not None else plain
+
+
+def _whole(
+    given: Sequence[ast.expr], words: Mapping[str | None, ast.expr], *, torch: bool
+) -> Made | None:
+    """``randint(low, high, size)`` and ``randint(high, size=...)``."""
+    if set(words) - {"dtype", "device", "size", "low", "high"}:
+        return None
+    rest = [*given]
+    size = words.get("size") or (
+        rest.pop() if len(rest) == 3 or (torch and len(rest) == 2) else None
+    )
+    ends = [*rest, *(words[end] for end in ("low", "high") if end in words)]
+    if size is None or not 1 <= len(ends) <= 2:
+        return None
+    low, high = ends if len(ends) == 2 else (ast.Constant(0), ends[0])
+    plain = Made(_extents(size), "long long", torch=torch, limits=(low, high))
+    return _of_type(plain, words["dtype"]) if "dtype" in words else plain
 
 
 def _reshaped(

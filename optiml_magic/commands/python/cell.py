@@ -8,6 +8,7 @@ import re
 from optiml_magic.commands.python.launches import as_host_code
 from optiml_magic.commands.python.models import as_called
 from optiml_magic.commands.python.sources import kernel_strings, macros
+from optiml_magic.commands.python.templates import with_templates_filled
 from optiml_magic.source.syntax import name_of, parse, walk
 
 _COMMANDS = re.compile(
@@ -69,6 +70,6 @@ def macros_in(text: str) -> dict[str, str]:
 
 def _parsed(text: str) -> ast.Module | None:
     try:
-        return ast.parse(text)
+        return with_templates_filled(ast.parse(text))
     except (SyntaxError, ValueError):
         return None

@@ -6,7 +6,7 @@ import ast
 import json
 from collections.abc import Sequence
 
-from optiml_magic.commands.python.arrays import CTYPES, memory_of
+from optiml_magic.commands.python.arrays import CTYPES, Made, memory_of
 
 UNREAD = "unread()"
 _BINARY = {
@@ -136,3 +136,22 @@ def _called(call: ast.Call) -> str:
 def _rounded_up(left: ast.expr, right: ast.expr) -> str:
     one, other = expression(left), expression(right)
     return f"(({one} + {other} - 1) / {other})"
+
+
+def drawn(array: Made) -> str:
+    """What a loop of C++ sets element ``i`` to; empty for what holds no indices."""
+    if array.limits is None:
+        by = "".join(f" * ({expression(step)})" for step in array.steps)
+        first = f"({expression(array.first)}) + " if array.first is not None else ""
+        return f"{first}i{by}" if array.counts else ""
+    low, high = map(expression, array.limits)
+    return f"({low}) + rand() % (({high}) - ({low}))"
+
+
+def tensor(array: Made) -> str:
+    """A new tensor of PyTorch as C++ makes it; empty where it would not say of which kind."""
+    kinds = {"float": "", "long long": ", torch::kInt64", "int": ", torch::kInt32"}
+    if not (array.torch and array.shaped and array.ctype in kinds):
+        return ""
+    extents = ", ".join(expression(extent) for extent in array.extents)
+    return f"torch::{'zeros' if array.zeros else 'empty'}({{{extents}}}{kinds[array.ctype]})"

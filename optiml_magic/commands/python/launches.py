@@ -25,10 +25,12 @@ from optiml_magic.commands.python.expressions import (
     UNREAD,
     argument,
     axes,
+    drawn,
     expression,
     extents,
     is_name,
     last,
+    tensor,
 )
 from optiml_magic.commands.python.handles import (
     Launch,
@@ -374,15 +376,15 @@ class _Writer:
         array = self.arrays[name]
         self.allocated.add(name)
         count = " * ".join(f"({expression(extent)})" for extent in array.extents) or "1"
-        if array.torch and array.ctype == "float" and array.shaped:
-            kind = "zeros" if array.zeros else "empty"
-            extents = ", ".join(expression(extent) for extent in array.extents)
-            self._write(f"auto {name} = torch::{kind}({{{extents}}});", line)
-            return
-        size = f"({count}) * sizeof({array.ctype})"
-        self._write(f"{array.ctype}* {name}; cudaMalloc(&{name}, {size});", line)
-        if array.zeros:
-            self._write(f"cudaMemset({name}, 0, {size});", line)
+        if new := tensor(array):
+            self._write(f"auto {name} = {new};", line)
+        else:
+            size = f"({count}) * sizeof({array.ctype})"
+            self._write(f"{array.ctype}* {name}; cudaMalloc(&{name}, {size});", line)
+            if array.zeros:
+                self._write(f"cudaMemset({name}, 0, {size});", line)
+        if element := drawn(array):
+            self._write(f"for (int i = 0; i < {count}; i++) {name}[i] = {element};", line)
 
     def _fill(self, target: ast.AST) -> None:
         """An array that something else than zeros is written to, or may be."""
@@ -390,6 +392,7 @@ class _Writer:
         while isinstance(target, (ast.Subscript, ast.Attribute)):
             target = target.value
         if isinstance(target, ast.Name) and target.id in self.arrays:
-            self.arrays[target.id] = replace(self.arrays[target.id], zeros=False)
+            filled = replace(self.arrays[target.id], zeros=False, limits=None, counts=False)
+            self.arrays[target.id] = filled
             if own:
                 self.arrays[target.id] = replace(self.arrays[target.id], shaped=False)

@@ -210,8 +210,12 @@ def test_launch_arguments_become_expressions_of_the_parameters(main, launch):
     ("definition", "grid"),
     [
         ("#define UP(M, N) (((M) + (N)-1) / (N))", "cdiv(n, 256)"),
-        ("int UP(int a, int b) { return a % b ? a / b + 1 : a / b; }",
-         "n % 256 ? n / 256 + 1 : n / 256"),
+        ("int UP(int a, int b) { return a % b ? a / b + 1 : a / b; }", "cdiv(n, 256)"),
+        ("int UP(int a, int b) { return a / b + (a % b > 0); }", "cdiv(n, 256)"),
+        ("int UP(int a, int b) { if (a % b != 0) return a / b + 1; return a / b; }", "cdiv(n, 256)"),
+        ("int UP(int a, int b) { unsigned r = a / b; if (a % b) { r++; } return r; }", "cdiv(n, 256)"),
+        ("int UP(int a, int b) { int c = b; c *= 2; if (a > 9) { c = 4; } else c -= 1; return a / c; }",
+         "n > 9 ? n / 4 : n / (256 * 2 - 1)"),
         ("template <typename T> inline T UP(T a, T b) { return (a + b - 1) / b; }", "cdiv(n, 256)"),
         ("#define UP(a, b) min(a, b * 2) // half", "min(n, 256 * 2)"),
     ],
@@ -227,7 +231,12 @@ def test_the_file_s_own_macros_and_functions_are_read(definition, grid):
         "#define UP(a, b) a / b",  # what stands around the call may bind its parts
         "#define UP(a, b) (a * 2 / b)",  # and so may these brackets, for a sum as argument
         "int UP(float a, int b) { return a / b * 2; }",
-        "int UP(int a, int b) { a += 1; return a / b; }",
+        "int UP(int a, int b) { while (a % b) a++; return a / b; }",
+        "int UP(int a, int b) { float r = a; return r / b; }",
+        "int UP(int a, int b) { ask(&a); return a / b; }",
+        "int UP(int& a, int b) { a += b; return a / b; }",
+        "int total = 0; int UP(int a, int b) { total += a; return a / b; }",
+        "int UP(int a, int b) { if (a > 4) return a; }",
         "int UP(int a) { return a; }",
         "#define UP(a, b) (a)\nint UP(int a, int b) { return b; }",
     ],
