@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from optiml_magic.kernels import groups, types
+from optiml_magic.kernels import groups, methods, types
 from optiml_magic.kernels.expressions import Call, Expr, Lambda, Name, Unary
 from optiml_magic.kernels.functions import (
     ASSUMING,
@@ -25,7 +25,6 @@ from optiml_magic.kernels.functions import (
     pure,
 )
 from optiml_magic.kernels.merging import State
-from optiml_magic.kernels.methods import OBJECT, changes_its_object, method_of, outside
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.reading import Barrier
 from optiml_magic.kernels.standing import GroupEvaluator
@@ -232,7 +231,7 @@ class CallEvaluator(GroupEvaluator):
         if standing is not None:
             return standing
         held = receiver.holds
-        self.recorder.unclear |= held | outside(self.unit, name)
+        self.recorder.unclear |= held | methods.outside(self.unit, name)
         for argument, value in zip(expression.arguments, values, strict=True):
             self.recorder.unclear |= value.holds
             self._passed(argument)
@@ -242,13 +241,23 @@ class CallEvaluator(GroupEvaluator):
         return self.opaque(types.UNKNOWN, receiver.depends, held)
 
     def _looked_through(self, place: Expr, name: str, call: Call) -> Value | None:
-        """What a method of a variable does; None where it cannot be looked through."""
-        if not isinstance(place, Name) or place.variable is None:
-            return None
-        kind = self.declared(place.variable)
-        method = method_of(self.unit, place, name, len(call.arguments), kind)
-        known = method is not None and self._may_enter(method)
-        return self._entered(method, call) if method is not None and known else None
+        """What a method of a variable does, or one that changes its object in memory; or None."""
+        own, found, captured = place, None, dict[Variable, Value | Alias]()
+        kind = types.UNKNOWN
+        if not call.arrow and isinstance(place, Name) and place.variable is not None:
+            kind = self.declared(place.variable)
+        elif methods.changes_an_element(self.unit, name, call.arguments):
+            found = self.place(Unary(None, "*", place) if call.arrow else place)
+            kind = found.type if isinstance(found, Memory) else kind
+            own = object_ = methods.object_of(kind.name)
+            captured |= {object_.variable: Alias(found)} if object_.variable is not None else {}
+        method = None
+        if isinstance(own, Name):
+            method = methods.method_of(self.unit, own, name, len(call.arguments), kind)
+        if method is not None and self._may_enter(method):
+            return self._entered(method, call, captured)
+        self.recorder.unclear |= self.holds(found) if found is not None else frozenset()
+        return None
 
     def _unknown(self, expression: Call) -> Value:
         """A function that is not seen: it may do anything with what it gets a pointer to."""
@@ -281,8 +290,8 @@ class CallEvaluator(GroupEvaluator):
 
     def may_change(self, call: Call, at: int) -> bool:
         """Whether a call may change the local that is its argument, or its object."""
-        if at == OBJECT:
-            return changes_its_object(self.unit, call)
+        if at == methods.OBJECT:
+            return methods.changes_its_object(self.unit, call)
         name = bare(call.function)
         functions = self.unit.called(call.function, len(call.arguments))
         if functions:

@@ -27,6 +27,7 @@ from optiml_magic.kernels.tree import (
     Declare,
     Function,
     Leave,
+    TypeName,
     Variable,
     Verbatim,
     expressions,
@@ -109,6 +110,38 @@ def changes_its_object(unit: Unit, call: Call) -> bool:
             case Call(function=function) if not pure(bare(function)):
                 return True
     return False
+
+
+def changes_an_element(unit: Unit, name: str, given: Collection[Expr]) -> bool:
+    """Whether a method of this name may change its object, which lies in memory.
+
+    Of a library none does that gets nothing.
+    """
+    found = [f for f in unit.functions if f.method and bare(f.name) == name]
+    return any(map(_changes, found)) if found else bool(given)
+
+
+def _changes(method: Function) -> bool:
+    own = {v for s in walk(method.body) if isinstance(s, Declare) for v in s.variables
+           if not v.type.reference}  # fmt: skip
+    own |= {p for p in method.parameters if not p.type.reference}
+    if any(isinstance(s, Verbatim) for s in walk(method.body)):
+        return True
+    for part in expressions(method.body):
+        match part:
+            case Assign(target=Name(variable=v)) | Step(target=Name(variable=v)) if v in own:
+                pass
+            case Assign() | Step() | Unary(op="&") | Unread() | Lambda():
+                return True
+            case Call(function=function) if not pure(bare(function)):
+                return True
+    return False
+
+
+@lru_cache(maxsize=64)
+def object_of(kind: str) -> Name:
+    """What stands for an object in memory, whose method names its members; the same each time."""
+    return Name(None, "(*this)", Variable("(*this)", TypeName(kind), "local", 0))
 
 
 def _is_in(target: Expr, local: Variable, arrays: Collection[str]) -> bool:

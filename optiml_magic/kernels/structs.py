@@ -78,6 +78,20 @@ class Structs:
         """The members' text of the struct of that name; None where the text does not define it."""
         return self._bodies.get(name.rpartition("::")[2])
 
+    def hides(self, name: str) -> bool:
+        """Whether the struct of that name has members of which its methods alone may speak."""
+        body = self.body(name)
+        if body is None:
+            return False
+        closed = body.parent is not None and body.parent.type == "class_specifier"
+        said = "private" if closed else "public"
+        for child in body.named_children:
+            if child.type == "access_specifier":
+                said = (child.text or b"").decode().strip(": \n\t")
+            elif child.type == "field_declaration" and said != "public":
+                return True
+        return False
+
     def of(self, name: str) -> Struct | None:
         """The struct of that name; None where the text does not define it."""
         name = name.rpartition("::")[2]

@@ -95,6 +95,7 @@ class _Swapping:
         self.to_bits = _TO_BITS.get(size or 0, frozenset())
         self.from_bits = _FROM_BITS.get(size or 0, frozenset())
         body = self.loop.body
+        self.made: frozenset[Variable] = frozenset()  # locals that hold what is to be swapped in
         self.round = (*body.body,) if isinstance(body, Block) else (body,)
         if self.loop.kind == "do" and self.statement is self.loop:
             self.round = (*self.round, self.loop)  # the swap is in its test
@@ -110,20 +111,40 @@ class _Swapping:
         self.kept = next((at for at, s in enumerate(self.round) if self._keeps(s)), self.tried)
         if self.kept >= self.tried or not self._leads(address, whole=True):
             return None
+        wanted = self._now(desired, bits=self.kind.floating)
+        if self.kind.floating:
+            if not isinstance(wanted, Call) or wanted.function not in self.to_bits:
+                return None
+            wanted = self._now(wanted.arguments[0], bits=False)
         ways = self._ways()
         if ways is None or not all(map(self._only, walk(self.function.body))):
             return None
-        wanted = desired
-        if self.kind.floating:
-            if not isinstance(desired, Call) or desired.function not in self.to_bits:
-                return None
-            wanted = desired.arguments[0]
         op = self._combines(wanted)
         if op is None and self._given(wanted):
             op = self._tested()
         elif op not in ("min", "max") and "swapped" not in ways:
             return None
         return op if op is not None and ways <= {op, "swapped"} else None
+
+    def _now(self, expr: Expr, *, bits: bool) -> Expr:
+        """What a local holds that a round gives a value between what it expects and its swap."""
+        own = expr.variable if isinstance(expr, Name) else None
+        if own is None or own.storage != "local" or not self._holds(own, bits=bits):
+            return expr
+        given = dict[Statement, Expr]()
+        for statement in walk(self.function.body):
+            match statement:
+                case Evaluate(expression=Assign(op="=", target=Name(variable=one), value=value)):
+                    given |= {statement: value} if one is own else {}
+                case Declare(variables=variables):
+                    given |= {statement: own.value} if own in variables and own.value else {}
+        if len(given) != 1 or not all(map(self._computes, given.values())):
+            return expr
+        ((statement, value),) = given.items()
+        if statement not in self.round[self.kept + 1 : self.tried]:
+            return expr
+        self.made |= {own}
+        return value
 
     def _old(self) -> Variable | None:
         """The local that gets what the swap has found."""
@@ -209,13 +230,15 @@ class _Swapping:
                 if own is self.old:
                     outside = statement not in {*walk(self.loop)}
                     return self._swaps(given) or (outside and self._element(given))
-                return own is self.assumed and self._seen(given)
+                return own in self.made or (own is self.assumed and self._seen(given))
         return False
 
     def _begins(self, variable: Variable) -> bool:
         given = variable.value
         if variable.storage != "local" or variable.array or variable.initial:
             return False
+        if variable in self.made:
+            return True
         if given is None:
             return not variable.type.depth
         if variable.type.depth:

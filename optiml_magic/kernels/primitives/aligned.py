@@ -7,6 +7,8 @@ thread has from both is then its index in the launch, which other steps look for
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.axes import BLOCKS, exchanged
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, Refused, primitive
@@ -15,6 +17,8 @@ from optiml_magic.kernels.primitives.shaped import planar
 
 _MOST = 65535  # blocks along y
 _PLACES = ("blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y")
+_XY, _XZ, _YZ = ("x", "y"), ("x", "z"), ("y", "z")
+_TURNS = ((_XY,), (_XZ,), (_YZ,), (_XY, _XZ), (_XZ, _XY))  # axes exchanged, in this order
 
 
 @primitive
@@ -27,7 +31,7 @@ def aligned(kernel: Kernel) -> Kernel:
     asked = {name for form in forms for name in plane.reading.symbols.inside(form)}
     if not {*_PLACES} <= asked:
         raise NotLegal("its block is not a tile of a plane")
-    return plane if _all_along(plane, forms, turned=False) else _straightened(plane)
+    return plane if _all_along(plane, forms) else _straightened(plane)
 
 
 @primitive
@@ -38,16 +42,19 @@ def straightened(kernel: Kernel) -> Kernel:
 
 def _straightened(kernel: Kernel) -> Kernel:
     forms = _forms(kernel)
-    if _all_along(kernel, forms, turned=False):
+    if _all_along(kernel, forms):
         raise NotLegal("its blocks lie along the axes of their threads")
-    if not _all_along(kernel, forms, turned=True):
+    turns = next((turns for turns in _TURNS if _all_along(kernel, forms, turns)), None)
+    if turns is None:
         raise NotLegal("its blocks lie along no axis of their threads")
-    if kernel.facts is not None and kernel.facts.grid[0] > _MOST:
+    if kernel.facts is not None and kernel.facts.grid[0] > _MOST and turns != (_YZ,):
         raise NotLegal("a grid cannot have so many blocks along its other axis")
-    made = exchanged(kernel, "x", "y", BLOCKS)
-    if isinstance(made, Refused):
-        raise NotLegal(made.reason, made.line)
-    return made
+    for one, other in turns:
+        made = exchanged(kernel, one, other, BLOCKS)
+        if isinstance(made, Refused):
+            raise NotLegal(made.reason, made.line)
+        kernel = made
+    return kernel
 
 
 def _forms(kernel: Kernel) -> list[Polynomial]:
@@ -62,18 +69,30 @@ def _forms(kernel: Kernel) -> list[Polynomial]:
     return known
 
 
-def _all_along(kernel: Kernel, forms: list[Polynomial], *, turned: bool) -> bool:
-    return all(_along(kernel, form, turned=turned) for form in forms)
+def _all_along(
+    kernel: Kernel, forms: list[Polynomial], turns: tuple[tuple[str, str], ...] = ()
+) -> bool:
+    names = {f"blockIdx.{axis}": f"blockIdx.{axis}" for axis in "xyz"}
+    for one, other in turns:
+        swapped = {f"blockIdx.{one}": f"blockIdx.{other}", f"blockIdx.{other}": f"blockIdx.{one}"}
+        names = {name: swapped.get(now, now) for name, now in names.items()}
+    return all(_along(kernel, form, names, turned=bool(turns)) for form in forms)
 
 
-def _along(kernel: Kernel, form: Polynomial, *, turned: bool) -> bool:
-    """Whether a form has nothing of a thread but its index in the grid along each axis."""
-    found: Polynomial | None = form
-    if turned:
-        swapped = dict(zip(_PLACES[:2], _PLACES[1::-1], strict=True))
-        found = Polynomial.of({
-            tuple(sorted(swapped.get(n, n) for n in m)): c for m, c in form.terms
-        })  # fmt: skip
-    for axis, width in zip("xy", kernel.block, strict=False):
-        found = index(found, axis, width) if found is not None and width else None
+def _along(kernel: Kernel, form: Polynomial, names: Mapping[str, str], *, turned: bool) -> bool:
+    """Whether a form has nothing of a thread but its index in the grid along each axis.
+
+    Where a block has one thread along an axis, which block it is says that index.
+    """
+    found: Polynomial | None = Polynomial.of({
+        tuple(sorted(names.get(n, n) for n in m)): c for m, c in form.terms
+    })  # fmt: skip
+    table, inside = kernel.reading.symbols.table, kernel.reading.symbols.inside
+    parts = [Polynomial.symbol(s) for s in form.symbols if s in table and table[s].op]
+    taken_apart = {names.get(root, root) for part in parts for root in inside(part)}
+    for axis, width in zip("xyz", kernel.block, strict=True):
+        if width != 1:
+            if turned and {f"threadIdx.{axis}", f"blockIdx.{axis}"} & taken_apart:
+                return False
+            found = index(found, axis, width) if found is not None and width else None
     return found is not None

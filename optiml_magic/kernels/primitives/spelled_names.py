@@ -13,6 +13,7 @@ _TUNED = re.compile(r"^\s*#\s*pragma\s+optiml\s.*", re.MULTILINE)
 _CALLED = re.compile(r"(\w+)\s*\(")
 _DEFINED = re.compile(r"__device__[^;{}()]*?\b(\w+)\s*\(")
 _TEMPLATE = re.compile(r"^\s*template\b", re.MULTILINE)
+_OWN_TYPE = re.compile(r"\b(?:class|typename)\s+(\w+)")  # ``T(1)`` is no call of another's
 _COUNTED = re.compile(r"^\s*template <int\b", re.MULTILINE)
 _C_BLOCK = re.compile(r'\bextern\s*"C"\s*\{')
 
@@ -25,7 +26,8 @@ def beside_macros(helper: str, program: str) -> str:
     """
     if "__global__" in helper:
         return helper
-    own = set(_WORD.findall(helper)) - set(_CALLED.findall(helper))
+    called = set(_CALLED.findall(helper)) - set(_OWN_TYPE.findall(helper))
+    own = set(_WORD.findall(helper)) - called
     macros = {*_MACRO.findall(program)}
     taken = own | macros | {w for line in _TUNED.findall(program) for w in _WORD.findall(line)}
     for name in sorted(own & macros):

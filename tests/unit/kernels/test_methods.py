@@ -121,3 +121,41 @@ def test_a_method_that_changes_its_object_is_seen_to() -> None:
 def test_methods_that_are_not_looked_through_leave_it_open(body: str) -> None:
     unit = lift(MATRIX.replace("BODY", body))
     assert "x" in read(unit, unit.kernels[0]).unclear
+
+
+ELEMENTS = """\
+struct Body {
+    float at, speed;
+    __device__ float ahead(float t) const { return at + speed * t; }
+    __device__ void go(float t) { at += speed * t; speed *= 0.5f; }
+    __device__ void stop() { speed = 0.0f; }
+    __device__ void twice() { stop(); }
+};
+__global__ void k(Body* all, Body* other, float t) {
+    int i = threadIdx.x;
+    BODY
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "stored"),
+    [
+        ("all[i].go(other[i].ahead(t));", {"2*threadIdx.x", "1 + 2*threadIdx.x"}),
+        ("(all + i)->stop();", {"1 + 2*threadIdx.x"}),
+        ("Body* own = &all[i + 1]; own->stop();", {"3 + 2*threadIdx.x"}),
+        ("Body& own = all[i]; own.stop();", {"1 + 2*threadIdx.x"}),
+        ("other[0].at = all[i].ahead(t);", set()),
+    ],
+)
+def test_a_method_stores_to_its_object_in_memory(body: str, stored: set[str]) -> None:
+    unit = lift(ELEMENTS.replace("BODY", body))
+    found = read(unit, unit.kernels[0])
+    assert not found.unclear
+    assert {str(a.index) for a in found.of("all") if a.mode != "load"} == stored
+    assert all(a.mode == "load" for a in found.of("other") if stored)
+
+
+def test_an_object_in_memory_is_left_open_where_its_method_is_not_looked_through() -> None:
+    unit = lift(ELEMENTS.replace("BODY", "all[i].twice(); other[i].ahead(t);"))
+    assert read(unit, unit.kernels[0]).unclear == {"all"}

@@ -73,6 +73,53 @@ def test_blocks_of_two_axes_are_turned() -> None:
     same(before, after)
 
 
+ROWS = """\
+#pragma optiml launch k grid(GRID) block(BLOCK)
+__global__ void k(const float* a, float* o, int n, int c, int w) {
+    LETS
+    if (at < w) o[(one * c + row) * w + at] = 2.0f * a[(one * c + row) * w + at] + row;
+}
+"""
+SLABS = {"a": Array("f4", ("n", "c", "w")), "o": Array("f4", ("n", "c", "w"), "zeros")}
+
+
+@pytest.mark.parametrize(
+    ("grid", "block", "lets", "turned"),
+    [
+        ("n, cdiv(w, 64), c", "64",
+         "int one = blockIdx.x, row = blockIdx.z, at = blockIdx.y * blockDim.x + threadIdx.x;",
+         "cdiv(w, 64), n, c"),
+        ("n, c, cdiv(w, 64)", "64",
+         "int one = blockIdx.x, row = blockIdx.y, at = blockIdx.z * 64 + threadIdx.x;",
+         "cdiv(w, 64), c, n"),
+        ("n, cdiv(c, 4), cdiv(w, 16)", "16, 4",
+         ("int one = blockIdx.x, row = blockIdx.y * 4 + threadIdx.y;"
+         "int at = blockIdx.z * 16 + threadIdx.x; if (row >= c) return;"),
+         "cdiv(w, 16), cdiv(c, 4), n"),
+        ("n, cdiv(w, 16), cdiv(c, 4)", "16, 4",
+         ("int one = blockIdx.x, row = blockIdx.z * 4 + threadIdx.y;"
+         "int at = blockIdx.y * 16 + threadIdx.x; if (row >= c) return;"),
+         "cdiv(w, 16), cdiv(c, 4), n"),
+    ],
+)  # fmt: skip
+def test_blocks_of_three_axes_go_along_those_of_their_threads(
+    grid: str, block: str, lets: str, turned: str
+) -> None:
+    before = ROWS.replace("GRID", grid).replace("BLOCK", block).replace("LETS", lets)
+    after = written(aligned(kernel_of(before)))
+    assert f"grid({turned}) block({block})" in after
+    sizes = {"n": 3, "c": 7, "w": 150}, {"n": 2, "c": 1, "w": 5}
+    assert end_of(before, after, SLABS, *sizes) == "same"
+
+
+def test_blocks_that_lie_along_their_threads_stay_whatever_else_they_are() -> None:
+    lets = "int one = blockIdx.y, row = blockIdx.z, at = blockIdx.x * 64 + threadIdx.x;"
+    text = ROWS.replace("GRID", "cdiv(w, 64), n, c").replace("BLOCK", "64").replace("LETS", lets)
+    assert "lie along the axes" in refused(aligned(kernel_of(text)))
+    apart = text.replace("blockIdx.x * 64 + threadIdx.x", "threadIdx.x / 8 * 512 + blockIdx.y")
+    assert refused(aligned(kernel_of(apart)))
+
+
 @pytest.mark.parametrize(
     ("before", "reason"),
     [

@@ -112,3 +112,77 @@ def test_a_reference_stands_for_its_place(body: str, stands: str) -> None:
 def test_what_is_no_expression_of_its_object_stays(body: str) -> None:
     found = refused(methods_out(kernel_of(TEXT.replace("BODY", body))))
     assert found.startswith("no short method of a local is called")
+
+
+ELEMENTS = """\
+struct Body { float at, speed; int seen;
+    __device__ float ahead(float t) const { return at + speed * t; }
+    __device__ void stop() { speed = 0; }
+    __device__ void put(float x, float v) {
+        at = x;  // where it is
+        speed += v * at;
+        ++seen;
+    }
+    __device__ void twice(float x) { x *= 2; at = x; }
+    __device__ void named(float x) { float y = x; at = y; speed = y; }
+};
+#pragma optiml launch k grid(cdiv(n, 32)) block(32)
+__global__ void k(const Body* from, Body* to, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float x = i * 0.5f;
+    BODY
+}
+"""
+BODIES = {name: Array("at:f4 speed:f4 seen:i4", ("n",)) for name in ("from", "to")}
+
+
+@pytest.mark.parametrize(
+    ("body", "stands"),
+    [
+        ("to[i].stop();", "to[i].speed = 0;"),
+        ("to[n - 1 - i].put(x, 2);", "++to[n - 1 - i].seen;"),
+        (
+            "if (i % 2) { to[i].put(from[i].ahead(x), x); }",
+            "put((float)(from[i].at + from[i].speed * x), x)",
+        ),
+        ("Body* own = &to[i]; own->put(x, i);", "(*own).at = x;"),
+        ("float v = from[i].ahead(3); to[i].put(v, x);", "to[i].speed += x * to[i].at;"),
+        ("if (x > 1) to[i].put(x, x);", "if (x > 1)"),
+    ],
+)
+def test_a_method_of_an_element_stands_where_it_was_called(body: str, stands: str) -> None:
+    before = ELEMENTS.replace("BODY", body)
+    found = methods_out(kernel_of(before))
+    if isinstance(found, Kernel):
+        after = written(found)
+        assert stands in after
+        assert end_of(before, after, BODIES, {"n": 70}, {"n": 1}) == "same"
+    else:
+        assert body.startswith("if (x")  # several statements have no place there
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "to[i].put(to[i].speed, to[i].at);",
+        "float& v = to[i].speed; to[i].put(x, v);",
+        "to[to[i].seen].put(x, x);",
+        "to[i++].put(x, x);",
+        "to[i].twice(x);",
+        "to[i].named(x);",
+    ],
+)
+def test_a_method_of_an_element_stays_where_its_parts_may_meet(body: str) -> None:
+    assert refused(methods_out(kernel_of(ELEMENTS.replace("BODY", body))))
+
+
+def test_members_that_methods_alone_may_speak_of_stay_theirs() -> None:
+    text = ELEMENTS.replace("BODY", "to[i].stop();")
+    for hidden in (
+        text.replace("struct Body { float", "class Body { float").replace("seen;", "seen; public:"),
+        text.replace("{ float at", "{ private: float at").replace("seen;", "seen; public:", 1),
+    ):
+        assert refused(methods_out(kernel_of(hidden)))
+    shown = text.replace("struct Body { float", "class Body { public: float")
+    assert isinstance(methods_out(kernel_of(shown)), Kernel)

@@ -78,12 +78,35 @@ __device__ void update(float* p, float v) {
     while ((old = atomicCAS((int*)p, assumed, __float_as_int(v < __int_as_float(assumed) ? v : __int_as_float(assumed)))) != assumed);
 }
 """
+IN_A_LOCAL = """\
+__device__ float update(float* address, float value) {
+    unsigned int* bits = (unsigned int*)address;
+    unsigned int old, next, seen = *bits;
+    do {
+        old = seen;
+        next = __float_as_uint(__uint_as_float(old) + value);
+    } while ((seen = atomicCAS(bits, old, next)) != old);
+    return __uint_as_float(seen);
+}
+"""
+LARGER = """\
+__device__ void update(int* p, int v) {
+    int seen = *p, was;
+    do {
+        was = seen;
+        const int larger = max(was, v);
+        seen = atomicCAS(p, was, larger);
+    } while (seen != was);
+}
+"""
 FOUND = {
+    "kept in a local": (IN_A_LOCAL, "+"), "the greatest in a local": (LARGER, "max"),
     "fmaxf": (GREATEST, "max"), "stored where it is greater": (STORED, "max"),
     "while it is greater": (WHILE, "max"), "a sum of doubles": (DOUBLE, "+"),
     "the least whole number": (WHOLE, "min"), "swapped in the test": (IN_TEST, "min"),
 }  # fmt: skip
-TYPES = {"a sum of doubles": ("double", "f8"), "the least whole number": ("int", "i4")}
+TYPES = {"a sum of doubles": ("double", "f8"), "the least whole number": ("int", "i4"),
+         "the greatest in a local": ("int", "i4")}  # fmt: skip
 
 
 def _op(function: str) -> str | None:
@@ -117,7 +140,8 @@ def test_a_block_updates_once(name: str) -> None:
     text = ALL % (function, kind, kind)
     (kernel,) = [kernel_of(all_expanded(parse_program(text)).text)]
     after = written(gathered(kernel))
-    own = "update" if kind == "float" else {"+": "atomicAdd", "min": "atomicMin"}[op]
+    names = {"+": "atomicAdd", "min": "atomicMin", "max": "atomicMax"}
+    own = "update" if kind == "float" and op != "+" else names[op]
     assert f") {own}(o, o_part);" in after
     if drawn(name):
         arrays = {"a": Array(dtype, ("n",)), "o": Array(dtype, ("1",), "zeros")}
@@ -190,6 +214,14 @@ OTHERS = [
     (WHOLE, "if (was <= v) return was;\n        seen", "if (seen > 3) return was;\n        seen"),
     (WHOLE, "was = seen;\n        if (was <= v) return was;", "if (was <= v) return was;\n        was = seen;"),
     (WHOLE, "int v)", "long long v)"),
+    (IN_A_LOCAL, "old = seen;", ""),
+    (IN_A_LOCAL, "+ value);", "+ value); next += 1;"),
+    (IN_A_LOCAL, "+ value);", "+ value); if (seen > 3) next = 0;"),
+    (IN_A_LOCAL, "next, seen", "seen"),
+    (IN_A_LOCAL, "unsigned int old, next,", "int next; unsigned long long old,"),
+    (LARGER, "const int larger", "const short larger"),
+    (LARGER, "was = seen;\n        const int larger = max(was, v);", "const int larger = max(was, v); was = seen;"),
+    (LARGER, "max(was, v);", "max(was, v); v = larger;"),
     (IN_TEST, "v < __int_as_float(assumed)", "v < 2.0f"),
 ]  # fmt: skip
 

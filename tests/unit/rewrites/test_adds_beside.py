@@ -71,3 +71,9 @@ def test_a_helper_whose_names_are_macros_is_the_same_each_time_it_is_made() -> N
     once = beside_macros(helper, program)
     assert "int THREADS_3>" in once
     assert beside_macros(helper, f"{program}{once}") == once
+
+
+def test_a_type_of_a_helper_that_is_a_macro_has_another_name() -> None:
+    helper = "template <class T> __device__ T once(T x) { return x * T(1); }"
+    made = beside_macros(helper, "#define T 298.0\n")
+    assert made == "template <class T_2> __device__ T_2 once(T_2 x) { return x * T_2(1); }"

@@ -274,3 +274,28 @@ __global__ void k(const float* a, const float* w, float* c, int n, int m) {
     assert not [i for i in asked(ScalariseArray(), made)[0] if i.title == title]
     long = text.replace("q < 12", "q < 100").replace("i * 12", "i * 100")
     assert not [i for i in asked(ScalariseArray(), long)[0] if i.title == title]
+
+
+METHODS = """
+struct Body { float at, speed, mass, age, kind;
+    __device__ float ahead(float t) const { return at + speed * t; }
+    __device__ void put(float x, float v) { at = x; speed = v; age += 1.0f; }
+};
+#pragma optiml launch k grid(cdiv(n, 64)) block(64)
+__global__ void k(const Body* from, Body* to, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float x = from[i].ahead(0.5f), v = from[i].ahead(2.0f);
+    to[i].put(x, v);
+}"""
+
+
+def test_what_methods_store_to_elements_is_stored():
+    ideas, _ = asked(ScalariseArray(), METHODS)
+    assert ideas
+    kind = "at:f4 speed:f4 mass:f4 age:f4 kind:f4"
+    arrays = {"from": Array(kind, ("n",)), "to": Array(kind, ("n",))}
+    for idea in ideas:
+        after = idea.make()
+        assert isinstance(after, str)
+        assert end_of(METHODS, after, arrays, {"n": 150}, {"n": 64}) == "same"
