@@ -58,6 +58,13 @@ def test_a_stride_of_the_grid_stays(text: str) -> None:
     assert end_of(text, after, LINE, {"n": 300}, {"n": 5}, k=0.5) == "same"
 
 
+def test_an_extent_that_is_a_product_of_numbers_is_one() -> None:
+    text = "#define SIDE 8\n" + SAXPY.replace("block(64)", "block(SIDE * SIDE)")
+    after = written(cut(kernel_of(text), {"x": 256}))
+    assert "grid(cdiv(n, 256)) block(256)" in after
+    assert end_of(text, after, LINE, {"n": 300}, {"n": 64}, k=0.5) == "same"
+
+
 def test_a_thread_a_block_becomes_many() -> None:
     after = written(cut(kernel_of(ROWS), {"x": 32}))
     assert "grid(cdiv(h, 32)) block(32)" in after
@@ -65,8 +72,9 @@ def test_a_thread_a_block_becomes_many() -> None:
     assert end_of(ROWS, after, PLANE, {"h": 37, "w": 5}, {"h": 2, "w": 3}) == "same"
 
 
-def test_a_number_of_such_blocks_is_compared_with_as_well() -> None:
-    text = ROWS.replace("grid(h)", "grid(37)")
+@pytest.mark.parametrize("blocks", ["37", "9 * 4 + 1"])
+def test_a_number_of_such_blocks_is_compared_with_as_well(blocks: str) -> None:
+    text = ROWS.replace("grid(h)", f"grid({blocks})")
     after = written(cut(kernel_of(text), {"x": 32}))
     assert "if (blockIdx.x * blockDim.x + threadIdx.x >= 37) return;" in after
     assert end_of(text, after, PLANE, {"h": 37, "w": 5}, {"h": 37, "w": 3}) == "same"
