@@ -30,9 +30,9 @@ from optiml_magic.source.directives import (
     ZeroDirective,
     grouped,
 )
+from optiml_magic.source.folding import folded
 from optiml_magic.source.grammar import HEAD, parse_directive
 from optiml_magic.source.lexer import Lexed, lex
-from optiml_magic.source.folding import folded
 from optiml_magic.source.macros import substituted, whole_numbers
 
 if TYPE_CHECKING:

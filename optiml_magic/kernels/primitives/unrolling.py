@@ -61,7 +61,7 @@ def open_loops(kernel: Kernel) -> list[Loop]:
 
 
 def _compiled(kernel: Kernel, axis: Axis) -> bool:
-    """Whether a compiler writes out all rounds: few, or those that tuned numbers alone decide on."""
+    """Whether a compiler writes out all rounds: few, or as many as tuned numbers alone say."""
     if axis.trips is not None:
         return axis.trips <= _WRITTEN_OUT
     forms = (axis.start, axis.step, axis.stop)
