@@ -30,7 +30,6 @@ from optiml_magic.source.directives import (
     ZeroDirective,
     grouped,
 )
-from optiml_magic.source.folding import folded
 from optiml_magic.source.grammar import HEAD, parse_directive
 from optiml_magic.source.lexer import Lexed, lex
 from optiml_magic.source.macros import substituted, whole_numbers
@@ -310,8 +309,6 @@ def parse_program(text: str) -> Program:
             around = before.repeat if found.otherwise and before is not None else repeat
             found = replace(found, repeat=around)
         if isinstance(found, LaunchDirective):
-            # ``block(4 * 8, 8)`` is as well known as ``block(32, 8)``.
-            found = replace(found, block=tuple(map(folded, found.block)))
             before = found
         directives.append(found)
     check_unique(directives)

@@ -58,13 +58,6 @@ def test_a_stride_of_the_grid_stays(text: str) -> None:
     assert end_of(text, after, LINE, {"n": 300}, {"n": 5}, k=0.5) == "same"
 
 
-def test_an_extent_that_is_a_product_of_numbers_is_one() -> None:
-    text = "#define SIDE 8\n" + SAXPY.replace("block(64)", "block(SIDE * SIDE)")
-    after = written(cut(kernel_of(text), {"x": 256}))
-    assert "grid(cdiv(n, 256)) block(256)" in after
-    assert end_of(text, after, LINE, {"n": 300}, {"n": 64}, k=0.5) == "same"
-
-
 def test_a_thread_a_block_becomes_many() -> None:
     after = written(cut(kernel_of(ROWS), {"x": 32}))
     assert "grid(cdiv(h, 32)) block(32)" in after
