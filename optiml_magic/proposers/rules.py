@@ -21,6 +21,7 @@ from optiml_magic.kernels.primitives.concrete import all_concrete
 from optiml_magic.kernels.primitives.defined import defined
 from optiml_magic.kernels.primitives.expanded import all_expanded
 from optiml_magic.kernels.primitives.instantiated import instantiated
+from optiml_magic.kernels.primitives.named_numbers import named_numbers
 from optiml_magic.kernels.primitives.passed import passed
 from optiml_magic.kernels.primitives.told import facts_told, told
 from optiml_magic.kernels.primitives.ungrouped import all_ungrouped
@@ -171,7 +172,7 @@ def plain(program: Program, inputs: Mapping[str, int]) -> Program:
 
 def _apiece(program: Program) -> Program:
     """A kernel for each launch, with the numbers of it."""
-    return passed(instantiated(apart(program)))
+    return passed(instantiated(apart(named_numbers(program))))
 
 
 def _with(step: Step, inputs: Mapping[str, int]) -> Step:

@@ -1,6 +1,7 @@
 """Whole numbers that a text names, which its directives may name as its code does.
 
-They are macros, and constants outside of all functions: ``const int N = 1 << 20;``.
+They are macros, and constants outside of all functions: ``const int N = 1 << 20;``, and
+``enum { W = 1920 };``.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _CONSTANTS = re.compile(
     r"(?P<names>[A-Za-z_]\w*\s*=[^;{}]*);",
     re.ASCII,
 )
+_ENUMERATION = re.compile(r"\benum\b(?:\s+[A-Za-z_]\w*)?\s*\{(?P<names>[^{};]*)\}\s*;", re.ASCII)
 _NAMED = re.compile(r"\s*([A-Za-z_]\w*)\s*=(.*)", re.ASCII | re.DOTALL)
 _DECLARED = r"\b(?:unsigned|int|long|short|char|bool|auto|float|double|\w+_t)\s+(?:const\s+)?{}\b"
 _D = TypeVar("_D", bound=Directive)
@@ -31,11 +33,12 @@ _D = TypeVar("_D", bound=Directive)
 def whole_numbers(lexed: Lexed) -> dict[str, int]:
     """Those that are defined once, wherever the text goes, with their values."""
     found = _macros(lexed)
-    if "const" not in lexed.code:
+    if "const" not in lexed.code and "enum" not in lexed.code:
         return found
-    for name, value in _constants(lexed):
-        # A parameter or a local of that name may be another number.
-        alone = len(re.findall(_DECLARED.format(name), lexed.code)) < 2
+    # A parameter or a local of that name may be another number.
+    known = [(n, v, 1) for n, v in _constants(lexed)] + [(n, v, 0) for n, v in _enumerators(lexed)]
+    for name, value, own in known:
+        alone = len(re.findall(_DECLARED.format(name), lexed.code)) <= own
         if alone and name not in found:
             try:
                 found[name] = parse_expression(value).evaluate(found)
@@ -46,16 +49,32 @@ def whole_numbers(lexed: Lexed) -> dict[str, int]:
 
 def _constants(lexed: Lexed) -> Iterator[tuple[str, str]]:
     """Names and values of constants that stand outside of all braces."""
-    outside, depth = list[str](), 0
-    for piece in re.split(r"([{}])", lexed.code):
-        depth += {"{": 1, "}": -1}.get(piece, 0)
-        outside.append(piece if not depth or piece in "{}" else re.sub(r"[^\n]", " ", piece))
-    for constants in _CONSTANTS.finditer("".join(outside)):
+    for constants in _CONSTANTS.finditer(outside(lexed)):
         # The parts of a value in parentheses are none by themselves.
         for part in re.split(r",(?![^()]*\))", constants["names"]):
             named = _NAMED.match(part)
             if named is not None:
                 yield named[1], named[2].strip()
+
+
+def _enumerators(lexed: Lexed) -> Iterator[tuple[str, str]]:
+    """Names and values of enumerations that stand outside of all braces, where these are said."""
+    shown = outside(lexed)
+    for listed in _ENUMERATION.finditer(lexed.code):
+        if shown[listed.start()] == "e":
+            for part in re.split(r",(?![^()]*\))", listed["names"]):
+                named = _NAMED.match(part)
+                if named is not None:
+                    yield named[1], named[2].strip()
+
+
+def outside(lexed: Lexed) -> str:
+    """The code with what stands within braces blanked, length kept."""
+    found, depth = list[str](), 0
+    for piece in re.split(r"([{}])", lexed.code):
+        depth += {"{": 1, "}": -1}.get(piece, 0)
+        found.append(piece if not depth or piece in "{}" else re.sub(r"[^\n]", " ", piece))
+    return "".join(found)
 
 
 def _macros(lexed: Lexed) -> dict[str, int]:

@@ -42,6 +42,7 @@ from optiml_magic.kernels.primitives.warps import Cooperation
 from optiml_magic.source import expressions as sizes
 from optiml_magic.source.directives import LaunchDirective, TuneDirective
 from optiml_magic.source.expressions import Expression, Number, parse_expression
+from optiml_magic.source.folding import folded
 
 TOLD = ("printf", "assert", "__assert_fail", "__trap")  # a thread more would be heard of
 _MOST_THREADS = 1024
@@ -163,7 +164,7 @@ def _single(kernel: Kernel, axis: str) -> Expression | None:
     at, launch = "xyz".index(axis), kernel.launch
     if _extent(kernel, axis) != 1 or at >= len(launch.grid):
         return None
-    size, given = launch.grid[at], kernel.function.parameters
+    size, given = folded(launch.grid[at]), kernel.function.parameters
     whole = {p.name for p in given if p.type.base in _WHOLE and not p.type.depth}
     known = size.names <= whole | kernel.program.values.keys() and not size.arrays
     known = known and said_alike(kernel, size.names)

@@ -32,6 +32,7 @@ from optiml_magic.kernels.primitives.fields import fields
 from optiml_magic.kernels.primitives.forestalled import forestalled
 from optiml_magic.kernels.primitives.item_a_round import item_a_round
 from optiml_magic.kernels.primitives.let_on import let_on
+from optiml_magic.kernels.primitives.only_digits import only_digits
 from optiml_magic.kernels.primitives.raised import raised
 from optiml_magic.kernels.primitives.remembered import remembered
 from optiml_magic.kernels.primitives.round_a_block import round_a_block
@@ -52,6 +53,7 @@ from optiml_magic.kernels.primitives.unwaited import unwaited
 
 PLAIN = (
     unfolded,
+    only_digits,
     fields,
     bins_apart,
     untied,

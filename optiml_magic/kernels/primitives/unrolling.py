@@ -19,6 +19,7 @@ from optiml_magic.source.directives import TuneDirective
 
 COUNTS = (1, 2, 4, 8, 16)
 _SHORT = 16  # rounds of a loop over what a vector holds
+_WRITTEN_OUT = 64  # known rounds, of which compilers write out all, and of more but a few: ours
 
 
 @primitive
@@ -26,7 +27,7 @@ def unroll_by(kernel: Kernel, count: int) -> Kernel:
     """The kernel whose ``open_loops`` take ``count`` rounds at a time, a tuned number."""
     found = open_loops(kernel)
     if not found:
-        raise NotLegal("no loop with loads has a number of rounds that is not known")
+        raise NotLegal("of no loop with loads do compilers leave rounds for later")
     name = kernel.fresh("UNROLL")
     swaps: dict[Node, tuple[Statement, ...]] = {
         loop: (lines(f"#pragma unroll {name}"), loop) for loop in found
@@ -51,7 +52,7 @@ def open_loops(kernel: Kernel) -> list[Loop]:
     return [
         loop for loop, axis in axes.items()
         if loop not in said and _written_out(loop, said, axes)
-        and axis.trips is None and not _compiled(kernel, axis)
+        and not _compiled(kernel, axis)
         and axis.exact and axis.step is not None
         and any(access.mode == "load" for access in effects.accesses(loop))
         and not any(axis.name in barrier.loops for barrier in kernel.reading.barriers)
@@ -60,7 +61,9 @@ def open_loops(kernel: Kernel) -> list[Loop]:
 
 
 def _compiled(kernel: Kernel, axis: Axis) -> bool:
-    """Whether tuned numbers alone decide on the rounds, which a compiler then knows."""
+    """Whether a compiler writes out all rounds: few, or as many as tuned numbers alone say."""
+    if axis.trips is not None:
+        return axis.trips <= _WRITTEN_OUT
     forms = (axis.start, axis.step, axis.stop)
     return all(f is not None and f.symbols <= kernel.program.values.keys() for f in forms)
 

@@ -65,8 +65,9 @@ def test_a_thread_a_block_becomes_many() -> None:
     assert end_of(ROWS, after, PLANE, {"h": 37, "w": 5}, {"h": 2, "w": 3}) == "same"
 
 
-def test_a_number_of_such_blocks_is_compared_with_as_well() -> None:
-    text = ROWS.replace("grid(h)", "grid(37)")
+@pytest.mark.parametrize("blocks", ["37", "9 * 4 + 1"])
+def test_a_number_of_such_blocks_is_compared_with_as_well(blocks: str) -> None:
+    text = ROWS.replace("grid(h)", f"grid({blocks})")
     after = written(cut(kernel_of(text), {"x": 32}))
     assert "if (blockIdx.x * blockDim.x + threadIdx.x >= 37) return;" in after
     assert end_of(text, after, PLANE, {"h": 37, "w": 5}, {"h": 37, "w": 3}) == "same"

@@ -58,6 +58,14 @@ def test_what_is_said_or_known_already():
     assert not asked(UnrollStatic(), waits)[0]
 
 
+def test_a_number_of_many_rounds_is_as_one_that_a_size_says(compiles):
+    text = TEXT.replace("s +=", "s = 2.0f * s +").replace("j < m", "j < 100")  # no sum of chains
+    site = site_of(text, {"n": 70, "m": 100})
+    assert {"UNROLL": 16} in site.points
+    made = applied(site.apply()).program
+    assert compiles(made.with_values({"UNROLL": 16}).text).count("ld.global") >= 16
+
+
 RUNNING = """
 #pragma optiml launch ema grid(cdiv(c, 256)) block(256)
 __global__ void ema(const float* x, float* y, int t, int c) {

@@ -325,6 +325,11 @@ def test_directives_know_the_whole_numbers_that_the_text_defines() -> None:
         ("const float N = 4;\n", "N"),
         ("__global__ void other(const int* x, const int N = 3);\n", "N"),
         ("const int N = f(3);\n", "N"),
+        ("enum { M = 3, N = M * 2 };\n", "N=6"),
+        ("enum Sizes {\n    M = 3,  // rows\n    N = 5,\n};\n", "N=5"),
+        ("enum { N };\n", "N"),
+        ("enum { N = 3 };\n__global__ void other(int N) {}\n", "N"),
+        ("struct s { enum { N = 3 }; };\n", "N"),
     ],
 )
 def test_they_know_its_constants_as_well(text: str, grid: str) -> None:
