@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from optiml_magic.errors import UsageError
 from optiml_magic.files import read_kernel
 
@@ -30,9 +28,10 @@ def _specified(name: str, spec: object) -> str:
     """An output's specification as text; raises UsageError for what is neither text nor array."""
     if isinstance(spec, str):
         return spec
-    kind, shape = getattr(spec, "dtype", None), getattr(spec, "shape", None)
-    if isinstance(kind, np.dtype) and kind.kind in "biufc" and shape:
-        return f"{kind.str[1:]}[{', '.join(map(str, shape))}]"
+    kind: Any = getattr(spec, "dtype", None)
+    shape = getattr(spec, "shape", ())
+    if getattr(kind, "kind", "-") in "biufc" and shape:  # a dtype, without an import of NumPy
+        return f"{kind.kind}{kind.itemsize}[{', '.join(map(str, shape))}]"
     raise UsageError(
         f"`{name}` in `outputs` of a task is a {type(spec).__name__}, not a specification",
         fix=f'write outputs={{"{name}": "f4[n]"}}, or give a NumPy array of one or more axes',

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH = 60
 _ROUNDED_UP = re.compile(
-    r"(.+) % (\w+)(?: != 0| > 0)? \? \1 / \2 \+ 1 : \1 / \2"
-    r"|(.+) / (\w+) \+ \(\3 % \4 (?:!=|>) 0\)"
+    r"(\w+|\([^()]*\)) % (\w+)(?: != 0| > 0)? \? \1 / \2 \+ 1 : \1 / \2"
+    r"|(\w+|\([^()]*\)) / (\w+) \+ \(\3 % \4 (?:!=|>) 0\)"
 )
 _CALLS = {"min": "min", "max": "max", "cdiv": "cdiv", "ceil_div": "cdiv", "ceildiv": "cdiv",
           "div_up": "cdiv", "divup": "cdiv", "DIVUP": "cdiv", "CEIL_DIV": "cdiv",
