@@ -30,10 +30,15 @@ class Limit:
         self._settles = settles
         self._measuring = _MEASURING if settles else 0.0
         self._counting = 0.0
+        self._own = 0.0
 
     def measured(self, seconds: float) -> None:
         """What it took to measure the input kernel."""
         self._measuring = seconds
+
+    def asked_of_input(self, seconds: float) -> None:
+        """What it took to look at the input kernel in ways that no candidate is looked at."""
+        self._own += seconds
 
     def counted(self, seconds: float) -> None:
         """What it took until the counters of a batch were there, from asking for them."""
@@ -50,7 +55,8 @@ class Limit:
 
         On a card one as slow as that is given up after a round of timing.
         """
-        return max(spent - self._measuring, _MEASURING) if self._settles else spent
+        own = self._measuring + self._own
+        return max(spent - own, _MEASURING) if self._settles else spent
 
     @property
     def elapsed(self) -> float:

@@ -267,7 +267,9 @@ class Evaluator:
         prepared = stages.prepare(candidate.text, self._context)
         if isinstance(prepared, Verdict):
             return prepared
+        began = self._limit.elapsed
         verdict = inspected(stages.passed(), self._inspection(prepared))
+        self._limit.asked_of_input(self._limit.elapsed - began)
         if not verdict.passed:
             return verdict
         answered = stages.answered(prepared, self._context)

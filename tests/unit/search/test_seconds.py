@@ -29,6 +29,7 @@ class Scripted:
     spent: Sequence[float]  # evaluations in turn, the last one again and again
     counting: float
     hazards: float = 3.0
+    own: float = 0.0  # of what the first evaluation took, for what no candidate is looked at for
     now: float = 0.0
     counted: int = 0
 
@@ -49,6 +50,7 @@ class Scripted:
             first = candidates[0].number == 0
             if first:
                 limit.measured(self.measuring)
+                limit.asked_of_input(self.own)
             asked, began = first or limit.affords_counters, self.now
 
             def collect() -> list[Evaluation]:
@@ -102,20 +104,22 @@ def test_with_more_seconds_all_but_the_last_are_counted() -> None:
     shares=st.lists(st.floats(0.1, 1.0), min_size=1, max_size=30),
     counting=st.floats(0.5, 4.0),
 )
-def test_where_candidates_take_no_longer_than_the_input_kernel_it_ends_in_time(
+def test_where_candidates_take_no_longer_than_the_input_kernel_one_batch_alone_is_late(
     seconds: float, measuring: float, first: float, shares: list[float], counting: float
 ) -> None:
     """All that it takes is its measuring, of which slow candidates are spared most, and the rest."""
     spent = [measuring + first, *(share * first for share in shares)]
     card = Scripted(2.0, measuring, spent, counting)
     card.search(seconds)
-    assert card.now <= 1.1 * seconds
+    # Four that are begun at once may each take longer than any before: three of them come too late.
+    assert card.now <= 1.1 * seconds + 3 * max(spent[1:])
 
 
 # What an input kernel took before something was tried of 30 s, on a machine with much else to do.
 LONG = {
     "sums of columns": Scripted(6.0, 2.0, [6.0, 3.0, 1.5], 5.0),
     "one loop for all": Scripted(5.0, 5.0, [7.0, 2.0], 6.0),
+    "hazards of what is slow": Scripted(2.0, 0.5, [16.0, 3.0, 1.0], 0.6, own=13.0),
 }
 
 
