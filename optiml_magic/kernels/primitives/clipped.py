@@ -31,7 +31,12 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, once, primitive
 from optiml_magic.kernels.primitives.effects import Effects, by_ones, loops_in
 from optiml_magic.kernels.primitives.endings import denied
-from optiml_magic.kernels.primitives.naming import LocalSpeller, speller_before, type_of
+from optiml_magic.kernels.primitives.naming import (
+    LocalSpeller,
+    operand,
+    speller_before,
+    type_of,
+)
 from optiml_magic.kernels.primitives.sizes import middle, value
 from optiml_magic.kernels.primitives.staged import hints_of
 from optiml_magic.kernels.ranges import Ranges
@@ -342,7 +347,7 @@ def _bounds(kernel: Kernel, axis: Axis, speller: LocalSpeller) -> tuple[str, str
     match axis.node.test:
         case Binary(op="<" | "<=" as op, left=Name(variable=own), right=bound):
             if own is axis.variable:
-                end = kernel.spelled(bound)
+                end = operand(kernel, bound)
                 end += " + 1" if op == "<=" else ""
     start = kernel.spelled(value)
     return start, end or speller.form(speller.local(axis.stop))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from optiml_magic.kernels.editing import Node, edited, text
-from optiml_magic.kernels.expressions import Binary, Cast, Expr, Name, builtin
+from optiml_magic.kernels.expressions import Binary, Cast, Choice, Expr, Name, builtin
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, is_counted
 from optiml_magic.kernels.primitives.naming import shadowed
@@ -178,7 +178,7 @@ class _Quotients:
     def _shown(self, atom: Expr, kind: str) -> str:
         own = self.kernel.reading.types.get(atom)
         words = self.kernel.spelled(atom)
-        if isinstance(atom, Binary):
+        if isinstance(atom, Binary | Choice):
             words = f"({words})"
         return words if kind or (own is not None and own.signed) else f"(int){words}"
 

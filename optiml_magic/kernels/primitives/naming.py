@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import chain
 
 from optiml_magic.kernels.editing import text
-from optiml_magic.kernels.expressions import Expr, Literal
+from optiml_magic.kernels.expressions import Assign, Binary, Choice, Expr, Literal
 from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal
 from optiml_magic.kernels.primitives.effects import Effects, is_simple, moves_within
@@ -245,3 +245,11 @@ def shadowed(function: Function) -> frozenset[str]:
 
     look(function.body, {p.name for p in function.parameters})
     return frozenset(found)
+
+
+def operand(kernel: Kernel, expr: Expr, *, tested: bool = False) -> str:
+    """The text of an expression beside what adds or compares, or beside another that is tested."""
+    alone = {*"+-*/%"} | ({"<", ">", "<=", ">=", "==", "!=", "&&"} if tested else set())
+    loose = isinstance(expr, Binary) and expr.op not in alone
+    words = kernel.spelled(expr)
+    return f"({words})" if loose or isinstance(expr, Choice | Assign) else words

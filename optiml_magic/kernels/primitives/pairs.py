@@ -198,6 +198,7 @@ def _written(kernel: Kernel, loop: Loop, items: Items, pairs: Lines) -> str:
         both = [[f"{name}[{item} / 2{more}]" for name in own] for more in ("", " + 1")]
         filled.append(row.stored(item, both, pairs.ends))
     rounds = kernel.spelled(count)
+    rounds = rounds if rounds.isidentifier() else f"({rounds})"
     by_two, by_four = (
         f"#pragma unroll\nfor (int {item} = 0; {item} < {rounds}; {item} += {by}) {{"
         for by in (2, 4)

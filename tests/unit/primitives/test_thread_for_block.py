@@ -68,6 +68,7 @@ CASES = {
     "summed": SUMMED,
     "fold": FOLD,
     "below": BELOW,
+    "masked": FOLD.replace("t < left", "t < (left & 127)"),
     "choice": CHOICE,
     "weighted": WEIGHTED,
     "names": NAMED_AGAIN,

@@ -49,6 +49,7 @@ LOOPS = {
     "a store": "for (int j = 0; j < w; j++) { if (b[j] < a[i]) { o[i] = 7; at = 2; break; } }",
     "in another loop": "for (int n = 0; n < 2; ++n) { for (int j = 0; j < w; j++) { if (a[i * w + j] > n) { at += j; break; } } }",
     "in the test": "int j = 0; while (j < w && a[i * w + j] <= 1.0f) j++; at = j;",
+    "either of two in the test": "int j = 0; while (j < w && (a[i * w + j] <= 1.0f || b[j] < 1.0f) && b[j] < 0.5f) j++; at = j;",
     "in the head": "int j = 1; for (; j < w - 1 && b[j] < a[i]; ++j); at = j;",
     "a flag in the test": "bool met = false; for (int j = 0; j < w && !met; ++j) { if (b[j] > a[i]) { at = j; met = true; } } if (met) at += 2;",
     "a flag before the end": "int met = 0; for (int j = 0; !met && j < w; ++j) if (a[i * w + j] > 1.0f) met = 1; at = met;",
