@@ -41,17 +41,17 @@ def drawn(case: str, every: int = 5) -> bool:
 
 
 def thinned(cases: Sequence[str], folder: str) -> set[int]:
-    """Which cases of a test function ``make test`` runs: one in 60, chosen by their order.
+    """Which cases of a test function ``make test`` runs: one in 75, chosen by their order.
 
-    In the folders where a test runs kernels, one in 40 of the functions that have one case, and of
+    In the folders where a test runs kernels, one in 56 of the functions that have one case, and of
     those with two or three as many in four.
     """
     first = 0
     if folder in ("primitives", "rewrites"):
         if len(cases) == 1:
-            return {0} if drawn(cases[0], 40) else set()
+            return {0} if drawn(cases[0], 56) else set()
         first = zlib.crc32(cases[0].encode()) % 4
-    return {*range(first, len(cases), 60)}
+    return {*range(first, len(cases), 75)}
 
 
 def examples(sample: int, soak: int) -> int:

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -201,20 +202,24 @@ def test_a_paused_search_goes_on_by_its_name(shell: InteractiveShell) -> None:
 
     ran(shell, "%optiml status")  # the magic takes its place with its first use
     magics = shell.find_line_magic("optiml").__self__
-    held = Paused(lambda _progress, stop: time.sleep(0.5), name="k")
+    over = Event()
+    held = Paused(lambda _progress, _controls: over.wait(60), name="k")
     magics.searches.add(held)
     assert ran(shell, "%optiml resume k")[0] is held
     assert gone_on == ["k"]
-    held.result(5)
+    over.set()
+    held.result(60)
 
 
 def test_a_search_that_is_stopping_is_not_paused(shell: InteractiveShell) -> None:
     ran(shell, "%optiml status")
-    held: Handle[Any] = Handle(lambda _progress, _controls: time.sleep(0.5), name="k")
+    over = Event()
+    held: Handle[Any] = Handle(lambda _progress, _controls: over.wait(60), name="k")
     shell.find_line_magic("optiml").__self__.searches.add(held)
     ran(shell, "%optiml stop k")
     assert "`k` is stopping" in wrong(shell, "%optiml pause k")
-    held.result(5)
+    over.set()
+    held.result(60)
 
 
 KILLED = f"""
