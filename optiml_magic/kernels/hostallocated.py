@@ -11,7 +11,7 @@ from optiml_magic.kernels.hostouter import class_of, functions_of, member_name, 
 from optiml_magic.kernels.hostpointers import uncast
 from optiml_magic.kernels.signature import split_name
 from optiml_magic.source.formals import formals, text_of
-from optiml_magic.source.syntax import nodes_of
+from optiml_magic.source.syntax import nodes_of, passed_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -113,8 +113,7 @@ def _handed(host: Host, outer: Memory, body: Node) -> Iterator[Memory]:
     for call in nodes_of(body):
         if call.type != "call_expression":
             continue
-        listed = call.child_by_field_name("arguments")
-        given = [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
+        given = passed_to(call)
         for at, argument in enumerate(given):
             inner = uncast(argument)
             address = inner.type == "pointer_expression" and text_of(inner).startswith("&")
@@ -128,8 +127,7 @@ def _handed(host: Host, outer: Memory, body: Node) -> Iterator[Memory]:
 
 
 def _in_call(host: Host, called: Node, call: Node, name: str, outer: Memory) -> Memory:
-    listed = call.child_by_field_name("arguments")
-    given = [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
+    given = passed_to(call)
     own = [formal.name for formal in formals(called)]
     spelled = {formal: text_of(uncast(one)) for formal, one in zip(own, given, strict=False)}
     spelled = {formal: outer.arguments.get(one, one) for formal, one in spelled.items()}

@@ -9,7 +9,7 @@ from optiml_magic.kernels.hostdeduced import deduced
 from optiml_magic.kernels.hostouter import class_of, constructed_in, functions_of, member_name
 from optiml_magic.kernels.signature import split_name
 from optiml_magic.source.formals import formals, text_of
-from optiml_magic.source.syntax import line_of, name_of, nodes_of, walk
+from optiml_magic.source.syntax import line_of, name_of, nodes_of, passed_to, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -80,15 +80,12 @@ def _calls(root: Node) -> Iterator[tuple[Node, tuple[str, ...], list[Node], Node
     for node in nodes_of(root):
         if node.type != "call_expression":
             continue
-        function, listed = (node.child_by_field_name(part) for part in ("function", "arguments"))
+        function = node.child_by_field_name("function")
         method = function.child_by_field_name("field") if function is not None else None
         name, given = split_name(text_of(function if method is None else method))
         meant = members.get(name, []) if method is not None else free.get(name) or members.get(name)
         if meant is not None and len(meant) == 1:
-            arguments = [
-                a for a in (listed.named_children if listed else ()) if a.type != "comment"
-            ]
-            yield meant[0], given, arguments, node
+            yield meant[0], given, passed_to(node), node
 
 
 def _head(function: Node) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.source.formals import declared, formals, text_of
 from optiml_magic.source.operators import SM_COUNT
-from optiml_magic.source.syntax import name_of, nodes_of, walk
+from optiml_magic.source.syntax import name_of, nodes_of, passed_to, walk
 from optiml_magic.source.values import changes
 
 if TYPE_CHECKING:
@@ -48,8 +48,7 @@ def changed_by_calls(body: Node, functions: Mapping[str, frozenset[int]]) -> Ite
             continue
         called = text_of(node.child_by_field_name("function")).partition("<")[0]
         own = functions.get(called.rpartition("::")[2], frozenset())
-        listed = node.child_by_field_name("arguments")
-        given = [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
+        given = passed_to(node)
         for at in own & set(range(len(given))):
             yield re.split(r"\W", text_of(given[at]), maxsplit=1)[0]
 

@@ -13,7 +13,7 @@ from optiml_magic.kernels.hostpointers import uncast
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.formals import formals, text_of
 from optiml_magic.source.notes import Note
-from optiml_magic.source.syntax import line_of, nodes_of, parse, walk
+from optiml_magic.source.syntax import line_of, nodes_of, parse, passed_to, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -102,8 +102,7 @@ def _by_function(
 ) -> Iterator[tuple[str, Node, str]]:
     """What a function fills an array with that is given it, ``init(ids, n, limit)``."""
     name = text_of(call.child_by_field_name("function")).partition("<")[0].rpartition("::")[2]
-    listed = call.child_by_field_name("arguments")
-    given = [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
+    given = passed_to(call)
     whole = [_plain(text_of(one)) for one in given[:2]] == [array, array]
     if name in ("iota", "sequence") and whole:
         first = values.number(given[2]) if len(given) > 2 else 0
@@ -177,7 +176,7 @@ def _handed_on(array: str, given: Node, body: Node) -> Iterator[tuple[Node, int]
         launches = any(child.type == "kernel_call_syntax" for child in node.children)
         leads_there = given.start_byte < node.end_byte
         if node.type != "call_expression" or launches or leads_there:
-            continue  # what a launch makes of an array is no matter of what it begins with
+            continue  # a launch changes an array behind what it begins with
         listed = node.child_by_field_name("arguments")
         called = text_of(node.child_by_field_name("function")).partition("<")[0]
         handed = [re.sub(r"\.\w+\(\)$", "", text_of(uncast(a)))

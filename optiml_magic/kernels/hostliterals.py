@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from optiml_magic.kernels.literals import number
 from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.formals import text_of
-from optiml_magic.source.syntax import parse, walk
+from optiml_magic.source.syntax import parse, passed_to, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -92,8 +92,7 @@ def made_by_function(node: Node, functions: Mapping[str, Definition]) -> Node | 
     called = functions.get(text_of(node.child_by_field_name("function")))
     if called is None or node.type != "call_expression":
         return None
-    listed = node.child_by_field_name("arguments")
-    given = [text_of(a) for a in (listed.named_children if listed else ()) if a.type != "comment"]
+    given = [*map(text_of, passed_to(node))]
     words = called.spelled([one if one.isidentifier() else f"({one})" for one in given])
     reread = walk(parse(f"auto x = {words};").root) if words.startswith("dim3") else ()
     return next((n for n in reread if n.type == "call_expression"), None)

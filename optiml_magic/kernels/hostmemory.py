@@ -16,7 +16,7 @@ from optiml_magic.source.dtypes import element_dtype
 from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.formals import text_of
 from optiml_magic.source.notes import Note
-from optiml_magic.source.syntax import line_of, nodes_of, walk
+from optiml_magic.source.syntax import line_of, nodes_of, passed_to, walk
 from optiml_magic.source.values import changes, tidy
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _spelled_in_loop(origin: str, body: Node) -> str:
 
 
 def _of_bytes(size: Node, parameter: Parameter, name: str, known: HostValues) -> Iterator[Note]:
-    """The memory of a helper that is told how many bytes: ``void get(float** p, size_t bytes)``."""
+    """The memory of a helper that takes a number of bytes, ``get(float** p, size_t bytes)``."""
     element, whole = _bytes(parameter.dtype, parameter.lanes), known.number(size)
     given = size.type == "identifier" and text_of(size) in known.constants
     if given and element and isinstance(whole, int) and whole > 0 and whole % element == 0:
@@ -275,8 +275,7 @@ def calls(body: Node, wanted: frozenset[str]) -> Iterator[tuple[str, tuple[Node,
             continue
         function = text_of(node.child_by_field_name("function"))
         base = function.partition("<")[0].rpartition("::")[2]
-        listed = node.child_by_field_name("arguments")
-        args = [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
+        args = passed_to(node)
         if base in wanted and len(args) > 1:
             yield base, tuple(args)
 

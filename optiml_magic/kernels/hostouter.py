@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostchanges import given_anew, is_given_from_outside, set_once, target
 from optiml_magic.source.formals import declared, formals, text_of
-from optiml_magic.source.syntax import nodes_of, parse
+from optiml_magic.source.syntax import nodes_of, parse, passed_to
 from optiml_magic.source.values import changes
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def own_names(function: Node) -> frozenset[str]:
 def outer_variables(root: Node) -> dict[tuple[str, str], Outer]:
     """The variables of the file, and those of classes, that have one value, by class and name.
 
-    A member is known by its constructor: of a class with several nobody knows which one runs.
+    A member is known by its constructor: of a class with several it is not clear which one runs.
     """
     found: dict[tuple[str, str], list[Outer]] = {}
     unclear: set[tuple[str, str]] = set()
@@ -184,18 +184,15 @@ def constructed_in(root: Node, classes: Collection[str]) -> Iterator[tuple[str, 
                         "argument_list",
                         "initializer_list",
                     )
-                    yield name, one, _arguments(value) if listed else []
+                    own = value.named_children if value is not None and listed else ()
+                    yield name, one, [argument for argument in own if argument.type != "comment"]
         elif node.type == "new_expression":
             name = text_of(node.child_by_field_name("type")).partition("<")[0]
             if name in classes:
-                yield name, node, _arguments(node.child_by_field_name("arguments"))
+                yield name, node, passed_to(node)
         elif node.type == "call_expression":
             called = text_of(node.child_by_field_name("function"))
             base, _, given = called.partition("<")
             name = given.rstrip("> ") if base.rpartition("::")[2] in _MAKERS else called
             if name in classes:
-                yield name, node, _arguments(node.child_by_field_name("arguments"))
-
-
-def _arguments(listed: Node | None) -> list[Node]:
-    return [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
+                yield name, node, passed_to(node)

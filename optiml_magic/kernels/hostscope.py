@@ -22,7 +22,7 @@ from optiml_magic.source.definitions import Definition
 from optiml_magic.source.expressions import Expression, parse_expression
 from optiml_magic.source.formals import formals, text_of
 from optiml_magic.source.operators import SM_COUNT
-from optiml_magic.source.syntax import nodes_of
+from optiml_magic.source.syntax import nodes_of, passed_to
 from optiml_magic.source.values import tidy
 
 if TYPE_CHECKING:
@@ -123,8 +123,7 @@ class Host:
     def in_call(self, called: Node, call: Node, outer: HostValues) -> HostValues:
         """The numbers of a function in one call of it, from one with these ``outer`` numbers."""
         body = called.child_by_field_name("body") or called
-        listed = call.child_by_field_name("arguments")
-        arguments = [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
+        arguments = passed_to(call)
         given = split_name(text_of(call.child_by_field_name("function")))[1]
         caller = call_of(called, given, arguments, call, outer.body)
         own = [formal.name for formal in formals(called)]

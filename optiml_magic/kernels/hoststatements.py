@@ -25,8 +25,8 @@ _CALLS = frozenset({"call_expression", "kernel_call_syntax"})
 def with_main_around(text: str, device: Collection[str]) -> str:
     """The text with statements outside of functions in a ``main``; no line of it moves.
 
-    A declaration with a word of the ``device`` is none of them. A text that has a ``main`` stays as
-    it is: what a compiler refuses there is no part of its run.
+    A declaration with a word of the ``device`` stays outside. A text that has a ``main`` stays as
+    it is: a compiler refuses statements beside that.
     """
     root = parse(text).root
     if not any(child.type in STATEMENTS for child in root.children):

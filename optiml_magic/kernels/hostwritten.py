@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from optiml_magic.kernels.hostpointers import uncast
 from optiml_magic.source.formals import declared, text_of
-from optiml_magic.source.syntax import nodes_of
+from optiml_magic.source.syntax import nodes_of, passed_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ def written_launches(syntax: Syntax) -> Iterator[Written]:
     for node in nodes_of(syntax.root):
         if node.type != "call_expression":
             continue
-        called, given = node.child_by_field_name("function"), _given(node)
+        called, given = node.child_by_field_name("function"), tuple(passed_to(node))
         config = next((n for n in node.children if n.type == "kernel_call_syntax"), None)
         if config is not None:
             parts = tuple(n for n in config.named_children if n.type != "comment")
@@ -42,11 +42,6 @@ def written_launches(syntax: Syntax) -> Iterator[Written]:
         elif text_of(called) in _BY_FUNCTION and len(given) >= 4:
             name = text_of(uncast(given[0])).removeprefix("&").strip()
             yield Written(name, (*given[1:3], *given[4:5]), _listed(given[3], node), node)
-
-
-def _given(call: Node) -> tuple[Node, ...]:
-    listed = call.child_by_field_name("arguments")
-    return tuple(a for a in (listed.named_children if listed else ()) if a.type != "comment")
 
 
 def _listed(array: Node, call: Node) -> tuple[Node, ...]:

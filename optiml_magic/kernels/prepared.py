@@ -170,7 +170,7 @@ def explained(notes: Sequence[Note]) -> Iterator[None]:
         if lacks and names and sized.keys() >= {*names}:
             has = "they" if names[1:] else f"it has {sized[names[0]]} elements and"
             error.fix += (
-                f"; {has} may hold indices, and no one loop of the host's code fills them in"
+                f"; {has} may hold indices, and no single loop of the host's code fills them in"
             )
         elif lacks and (run := _asked(notes)):
             error.fix = f"{run}; or {error.fix}"

@@ -24,7 +24,7 @@ from optiml_magic.source.expressions import parse_expression
 from optiml_magic.source.formals import declared, parameters, text_of
 from optiml_magic.source.notes import Note
 from optiml_magic.source.program import parse_program
-from optiml_magic.source.syntax import Syntax, in_macros, name_of, parse, walk
+from optiml_magic.source.syntax import Syntax, in_macros, name_of, parse, passed_to, walk
 
 _BROAD = frozenset({"array_declarator", "function_declarator", "reference_declarator"})
 
@@ -213,8 +213,7 @@ def _calls(
         if node.type != "kernel_call_syntax" or call is None:
             continue
         own = split_name(text_of(call.child_by_field_name("function")))[0].rpartition("::")[2]
-        listed = call.child_by_field_name("arguments")
-        given = [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
+        given = passed_to(call)
         for at, members in places.get(own, {}).items():
             if at < len(given):
                 whole = text_of(given[at])

@@ -33,7 +33,7 @@ def _specified(name: str, spec: object) -> str:
     if getattr(kind, "kind", "-") in "biufc" and shape:  # a dtype, without an import of NumPy
         return f"{kind.kind}{kind.itemsize}[{', '.join(map(str, shape))}]"
     raise UsageError(
-        f"`{name}` in `outputs` of a task is a {type(spec).__name__}, not a specification",
+        f"`{name}` in `outputs` of a task has the type {type(spec).__name__}; it has to be text",
         fix=f'write outputs={{"{name}": "f4[n]"}}, or give a NumPy array of one or more axes',
     )
 

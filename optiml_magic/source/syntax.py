@@ -79,6 +79,12 @@ def nodes_of(node: Node) -> tuple[Node, ...]:
     return tuple(walk(node))
 
 
+def passed_to(call: Node) -> list[Node]:
+    """The arguments of a call, without the comments between them."""
+    listed = call.child_by_field_name("arguments")
+    return [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
+
+
 def in_macros(syntax: Syntax, name: str) -> bool:
     """Whether a macro that the text defines has this word in it."""
     word = re.compile(rf"\b{re.escape(name)}\b".encode())

@@ -14,7 +14,7 @@ from optiml_magic.source.definitions import definitions
 from optiml_magic.source.dtypes import scalar_dtype
 from optiml_magic.source.expressions import Expression, parse_expression
 from optiml_magic.source.formals import declared, text_of
-from optiml_magic.source.syntax import nodes_of, walk
+from optiml_magic.source.syntax import nodes_of, passed_to, walk
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -144,8 +144,7 @@ class Values:
 
     def _call(self, node: Node, depth: int) -> str | None:
         function = text_of(node.child_by_field_name("function"))
-        listed = node.child_by_field_name("arguments")
-        arguments = [a for a in (listed.named_children if listed else ()) if a.type != "comment"]
+        arguments = passed_to(node)
         if function.startswith("static_cast<") and len(arguments) == 1:
             return self._cast(function[12:-1].strip(), arguments[0], depth)
         if scalar_dtype(function) is not None and len(arguments) == 1:

@@ -18,7 +18,7 @@ Plain = str | int | float
 def with_templates_filled(tree: ast.Module) -> ast.Module:
     """The module with each kernel as its f-string, ``%``, ``format`` or ``replace`` makes it.
 
-    Only where all that goes into it stands in the text once and for all, and is no kernel itself.
+    Only where all that goes into it stands in the text once and for all, and holds no kernel.
     """
     if not any(isinstance(n, ast.Constant) and _KERNEL in str(n.value) for n in ast.walk(tree)):
         return tree
@@ -47,7 +47,7 @@ class _Filled(ast.NodeTransformer):
         self._used: set[str] = set()
 
     def visit_Module(self, node: ast.Module) -> ast.Module:
-        """A template that was filled is no kernel of its own any more."""
+        """A template that was filled is not a kernel of its own any more."""
         self.generic_visit(node)
         for inner in ast.walk(node):
             plain = isinstance(inner, ast.Assign) and isinstance(inner.value, ast.Constant)

@@ -33,7 +33,7 @@ from optiml_magic.kernels.primitives.effects import Effects, by_ones, loops_in
 from optiml_magic.kernels.primitives.endings import denied
 from optiml_magic.kernels.primitives.naming import (
     LocalSpeller,
-    operand,
+    bracketed,
     speller_before,
     type_of,
 )
@@ -347,7 +347,7 @@ def _bounds(kernel: Kernel, axis: Axis, speller: LocalSpeller) -> tuple[str, str
     match axis.node.test:
         case Binary(op="<" | "<=" as op, left=Name(variable=own), right=bound):
             if own is axis.variable:
-                end = operand(kernel, bound)
+                end = bracketed(kernel, bound)
                 end += " + 1" if op == "<=" else ""
     start = kernel.spelled(value)
     return start, end or speller.form(speller.local(axis.stop))

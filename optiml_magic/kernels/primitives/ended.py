@@ -27,7 +27,7 @@ from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects, loops_in, names
 from optiml_magic.kernels.primitives.halving import flat
 from optiml_magic.kernels.primitives.mapped import joined_test, split_test
-from optiml_magic.kernels.primitives.naming import operand
+from optiml_magic.kernels.primitives.naming import bracketed
 from optiml_magic.kernels.tree import Blank, Block, Declare, Evaluate, If, Loop, Statement, Variable
 from optiml_magic.kernels.types import named
 
@@ -79,7 +79,7 @@ def asking(kernel: Kernel, effects: Effects, loop: Loop) -> Iterator[tuple[Expr,
     stepped = [Evaluate(None, loop.line, loop.update)] if loop.update is not None else []
     moving = {*effects.changed(loop.body, *stepped)}
     for bound in (p for p in parts if _bounds(p, moving, first=p is parts[0])):
-        yield bound, " && ".join(operand(kernel, p, tested=True) for p in parts if p is not bound)
+        yield bound, " && ".join(bracketed(kernel, p, tested=True) for p in parts if p is not bound)
 
 
 def _stepped(effects: Effects, loop: Loop, part: Expr) -> bool:
@@ -133,8 +133,8 @@ def _walked(
         for e in every(part)
         if isinstance(e, Name) and e.variable is counter
     }
-    bound, *rest = (operand(kernel, edited(p, swaps), tested=True) for p in parts)
-    ends, kind = operand(kernel, end), counter.type.base
+    bound, *rest = (bracketed(kernel, edited(p, swaps), tested=True) for p in parts)
+    ends, kind = bracketed(kernel, end), counter.type.base
     return (
         lines(f"{kind} {last} = {counter.name} < {ends} ? {ends} : {counter.name};"),
         lines(

@@ -247,8 +247,8 @@ def shadowed(function: Function) -> frozenset[str]:
     return frozenset(found)
 
 
-def operand(kernel: Kernel, expr: Expr, *, tested: bool = False) -> str:
-    """The text of an expression beside what adds or compares, or beside another that is tested."""
+def bracketed(kernel: Kernel, expr: Expr, *, tested: bool = False) -> str:
+    """The text of an expression, in brackets where one beside it, or a further test, needs them."""
     alone = {*"+-*/%"} | ({"<", ">", "<=", ">=", "==", "!=", "&&"} if tested else set())
     loose = isinstance(expr, Binary) and expr.op not in alone
     words = kernel.spelled(expr)

@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.editing import edited
 from optiml_magic.kernels.expressions import Binary, Expr, Literal, builtin
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
-from optiml_magic.kernels.primitives.places import own_text_only, tops
+from optiml_magic.kernels.primitives.places import outermost, own_text_only
 from optiml_magic.source.expressions import Number
 
 _NOTHING = Literal(None, "0u", 0)  # what a product with a zero is
@@ -19,16 +19,13 @@ _NOTHING = Literal(None, "0u", 0)  # what a product with a zero is
 def one_axis(kernel: Kernel) -> Kernel:
     """The kernel without their numbers in its sums and products; it asks for some."""
     own_text_only(kernel)
-    numbers, swaps = _numbers(kernel), dict[Node, Node]()
-    for top in tops(kernel.function.body):
-        stack = [top]
-        while stack:
-            expr = stack.pop()
-            made = _without(kernel, expr, numbers)
-            if made is expr:
-                stack += expr.parts
-            else:
-                swaps[expr] = made
+    numbers = _numbers(kernel)
+
+    def made(expr: Expr) -> Expr | None:
+        without = _without(kernel, expr, numbers)
+        return None if without is expr else without
+
+    swaps = outermost(kernel.function.body, made)
     if not swaps:
         raise NotLegal("it asks for no axis along which its launch has one thread")
     return kernel.rewritten(edited(kernel.function.body, swaps))

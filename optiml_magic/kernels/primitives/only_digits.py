@@ -6,12 +6,12 @@ Of a launch with 24 blocks along z, ``blockIdx.z / 24`` is 0 and ``blockIdx.z % 
 
 from __future__ import annotations
 
-from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.editing import edited
 from optiml_magic.kernels.expressions import Binary, Cast, Expr, Literal, Name
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import uses
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.places import bare, own_text_only, tops
+from optiml_magic.kernels.primitives.places import bare, outermost, own_text_only
 from optiml_magic.source.expressions import Number
 from optiml_magic.source.folding import folded
 
@@ -23,17 +23,8 @@ def only_digits(kernel: Kernel) -> Kernel:
     """The kernel without quotients and rests by as many as there are threads along an axis."""
     kernel = kernel.settled()
     own_text_only(kernel)
-    most = _most(kernel)
-    effects, swaps = Effects(kernel), dict[Node, Node]()
-    for top in tops(kernel.function.body) if most else ():
-        stack = [top]
-        while stack:
-            expr = stack.pop()
-            made = _made(kernel, effects, expr, most)
-            if made is None:
-                stack += expr.parts
-            else:
-                swaps[expr] = made
+    most, effects = _most(kernel), Effects(kernel)
+    swaps = outermost(kernel.function.body, lambda expr: _made(kernel, effects, expr, most))
     if not swaps:
         raise NotLegal("it divides no index by as many threads as there are")
     return kernel.rewritten(edited(kernel.function.body, swaps))

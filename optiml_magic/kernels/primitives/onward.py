@@ -27,7 +27,7 @@ from optiml_magic.kernels.expressions import (
 from optiml_magic.kernels.functions import OF_ALL_NUMBERS
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.naming import operand
+from optiml_magic.kernels.primitives.naming import bracketed
 from optiml_magic.kernels.primitives.places import bare
 from optiml_magic.kernels.reading import Axis
 from optiml_magic.kernels.symbols import Compare, Condition
@@ -101,7 +101,7 @@ def _headed(kernel: Kernel) -> Kernel | None:
     if not own or not number or not all(_stays(kernel, effects, axis, one, ()) for _, one in own):
         return None
     guard = " && ".join(f"({kernel.spelled(part)})" for part, _ in own)
-    test = " && ".join(operand(kernel, part, tested=True) for part in parts if part in number)
+    test = " && ".join(bracketed(kernel, part, tested=True) for part in parts if part in number)
     inside = Block(None, loop.line, (lines(f"if (!({guard})) continue;"), *body_of(loop.body)))
     again = replace(loop, test=text(test), body=inside, span=None, head=None)
     return kernel.rewritten(edited(kernel.function.body, {loop: again}))

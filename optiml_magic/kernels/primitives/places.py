@@ -8,7 +8,7 @@ are the quotient and the rest of that expression by the width that the blocks ha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from optiml_magic.kernels.assembly import but_in_registers
@@ -212,6 +212,19 @@ def tops(statement: Statement) -> Iterator[Expr]:
     yield from statement.expressions
     for inner in statement.statements:
         yield from tops(inner)
+
+
+def outermost(statement: Statement, made: Callable[[Expr], Expr | None]) -> dict[Node, Node]:
+    """What is ``made`` of the expressions in a statement, not of what is within these."""
+    swaps: dict[Node, Node] = {}
+    stack = [*tops(statement)]
+    while stack:
+        expr = stack.pop()
+        if (new := made(expr)) is None:
+            stack += expr.parts
+        else:
+            swaps[expr] = new
+    return swaps
 
 
 def code(unit: Unit, span: Span) -> str:

@@ -13,7 +13,7 @@ _TUNED = re.compile(r"^\s*#\s*pragma\s+optiml\s.*", re.MULTILINE)
 _CALLED = re.compile(r"(\w+)\s*\(")
 _DEFINED = re.compile(r"__device__[^;{}()]*?\b(\w+)\s*\(")
 _TEMPLATE = re.compile(r"^\s*template\b", re.MULTILINE)
-_OWN_TYPE = re.compile(r"\b(?:class|typename)\s+(\w+)")  # ``T(1)`` is no call of another's
+_OWN_TYPE = re.compile(r"\b(?:class|typename)\s+(\w+)")  # ``T(1)`` calls no function
 _COUNTED = re.compile(r"^\s*template <int\b", re.MULTILINE)
 _C_BLOCK = re.compile(r'\bextern\s*"C"\s*\{')
 

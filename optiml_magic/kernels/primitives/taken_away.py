@@ -9,26 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from optiml_magic.kernels.combining import Meanings, same
-from optiml_magic.kernels.editing import Node, edited
+from optiml_magic.kernels.editing import edited
 from optiml_magic.kernels.expressions import Binary, Expr, Literal, Name, Unary, builtin
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.places import chain, tops
+from optiml_magic.kernels.primitives.places import chain, outermost
 
 
 @primitive
 def taken_away(kernel: Kernel) -> Kernel:
     """The kernel whose rests are remainders; there must be one that is spelled as a difference."""
-    finder = _Finder(kernel)
-    swaps: dict[Node, Node] = {}
-    for top in tops(kernel.function.body):
-        stack = [top]
-        while stack:
-            expr = stack.pop()
-            if (rest := finder.rest(expr)) is not None:
-                swaps[expr] = rest
-            else:
-                stack += expr.parts
+    swaps = outermost(kernel.function.body, _Finder(kernel).rest)
     if not swaps:
         raise NotLegal("no difference is a remainder")
     return kernel.rewritten(edited(kernel.function.body, swaps), tidy=False)

@@ -17,7 +17,7 @@ from optiml_magic.kernels.polynomial import Polynomial
 from optiml_magic.kernels.primitives.base import Kernel, NotLegal, primitive
 from optiml_magic.kernels.primitives.cutting import cut
 from optiml_magic.kernels.primitives.effects import declared_in, names, parted
-from optiml_magic.kernels.primitives.naming import operand
+from optiml_magic.kernels.primitives.naming import bracketed
 from optiml_magic.kernels.primitives.near_elements import (
     Among,
     Near,
@@ -275,7 +275,7 @@ class _Alone:
                     return None
                 kind = self.reading.types.get(left)
                 said = next(g.condition for g in self.reading.guards if g.test is tests[0].test)
-                stop = operand(self.old, right) + (" + 1" if op == "<=" else "")
+                stop = bracketed(self.old, right) + (" + 1" if op == "<=" else "")
                 signed = kind is not None and kind.name == "int"
                 if not isinstance(said, Compare):
                     return None

@@ -26,7 +26,7 @@ from optiml_magic.kernels.types import named
 
 #: Scaled by a power of what is infinite or huge, and not below zero, nothing is no number.
 _COLD = "what sums are where a temperature is not above zero"
-#: Infinity less itself is no number: a loop that scales as it goes takes that for one value less
+#: Infinity less itself is not a number: a loop that scales as it goes takes that for one value less
 #: where a branch counts the greatest as 1, and for one more where it begins with minus infinity.
 _INFINITE = "what sums are where values are infinite"
 _NUMBER = re.compile(r"(?=[\d.]*[1-9])(?:\d+\.\d*|\.\d+)f?")  # above zero

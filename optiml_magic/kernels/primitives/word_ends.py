@@ -13,7 +13,7 @@ from optiml_magic.kernels.editing import text
 from optiml_magic.kernels.expressions import Assign, Binary, Expr, Index, Literal, Name, every
 from optiml_magic.kernels.primitives.base import Kernel
 from optiml_magic.kernels.primitives.effects import Effects
-from optiml_magic.kernels.primitives.naming import operand
+from optiml_magic.kernels.primitives.naming import bracketed
 from optiml_magic.kernels.primitives.nonnegative import is_above
 from optiml_magic.kernels.primitives.packed_places import Symbol, bare
 from optiml_magic.kernels.primitives.word_loops import Bound, WordLoop
@@ -110,7 +110,7 @@ def _last(found: WordLoop, symbol: Symbol) -> str | None:
             known = high.value if isinstance(high, Literal) else None
             if isinstance(known, int):
                 return str((known - 1) // count)
-            return f"({operand(found.round.kernel, high)} - 1) >> {count.bit_length() - 1}"
+            return f"({bracketed(found.round.kernel, high)} - 1) >> {count.bit_length() - 1}"
     return None
 
 

@@ -18,7 +18,7 @@ from optiml_magic.problem import prepare
         ({"outputs": ("v",)}, "`outputs` of a task is a tuple, not a dict"),
         ({"sizes": [3]}, "`sizes` of a task is a list, not a dict"),
         ({"defines": "N=8"}, "`defines` of a task is a str, not a dict"),
-        ({"outputs": {"v": 4}}, "`v` in `outputs` of a task is a int, not a specification"),
+        ({"outputs": {"v": 4}}, "`v` in `outputs` of a task has the type int; it has to be text"),
     ],
 )
 def test_what_is_no_dict_is_said_with_an_example(given: Any, message: str) -> None:
